@@ -34,7 +34,7 @@ from neardup.settings.constraints import (
 )
 
 _BATCH_DOCUMENTS = 1000
-_BATCH_BYTES = 8 << 20  # of a request, half of what a service accepts by default
+_BATCH_BYTES = 8 << 20  # of a request, half of the limit of a service by default
 _SEPARATOR = b", "
 _MAX_TIMEOUT_S = 86_400
 _RETRIED = (429, 503)
@@ -52,7 +52,7 @@ class ServiceError(NeardupError):
 
     Attributes
     ----------
-    status : of HTTP; 0 if there was no answer. title, detail : what was wrong, and what to do next.
+    status : of HTTP; 0 if there was no answer. title, detail : the problem and the next step.
         setting : the limit
     of the service that was exceeded, or None. request_id : also in the log of the service, or None.
     """
@@ -66,8 +66,11 @@ class ServiceError(NeardupError):
         request_id: str | None = None,
     ) -> None:
         super().__init__(detail)
-        self.status, self.title, self.detail = status, title, detail
-        self.setting, self.request_id = setting, request_id
+        self.status = status
+        self.title = title
+        self.detail = detail
+        self.setting = setting
+        self.request_id = request_id
 
 
 class Client:
@@ -135,7 +138,7 @@ class Client:
         return self._add(documents, "add-if-new")
 
     def add(self, documents: Iterable[Mapping[str, Any]]) -> list[Answer]:
-        """Add documents, also those similar to others; as `add_if_new`."""
+        """Add documents, even if they are similar to others; as `add_if_new`."""
         return self._add(documents, "add")
 
     def _add(self, documents: Iterable[Mapping[str, Any]], mode: str) -> list[Answer]:
@@ -261,12 +264,12 @@ class Client:
         headers = self._headers | ({"Content-Type": "application/json"} if body is not None else {})
         while True:
             try:
-                connection, is_new = (
-                    self._idle.pop(),
-                    False,
-                )  # one step, so that no other thread gets it too
+                # one step, so that no other thread gets it too
+                connection = self._idle.pop()
+                is_new = False
             except IndexError:
-                connection, is_new = self._connect(), True
+                connection = self._connect()
+                is_new = True
             try:
                 connection.request(method, self._parts.path.rstrip("/") + path, body, headers)
                 response = connection.getresponse()
@@ -343,8 +346,8 @@ def _batches(name: str, items: Iterable[T], check: Callable[[T], None]) -> Itera
         or iterates_over_names(items)
     ):
         raise InputError(
-            f"{name} must be a list: got {type(items).__name__} {shown(items)}. Put a single "
-            "one in a list."
+            f"{name} must be a list: got {type(items).__name__} {shown(items)}. Put a single one "
+            "in a list."
         )
     batch: list[bytes] = []
     size = 0
@@ -353,7 +356,8 @@ def _batches(name: str, items: Iterable[T], check: Callable[[T], None]) -> Itera
         encoded = _json(item)
         if batch and (len(batch) == _BATCH_DOCUMENTS or size + len(encoded) > _BATCH_BYTES):
             yield batch
-            batch, size = [], 0
+            batch = []
+            size = 0
         batch.append(encoded)
         size += len(encoded) + len(_SEPARATOR)
     if batch:

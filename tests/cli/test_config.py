@@ -244,6 +244,12 @@ def test_a_collection_or_a_function_that_a_file_cannot_contain_is_null_and_named
         "The run of a.json used a Python object as against, or more names than a report contains"
         in result.stderr
     )
+    Path("earlier.txt").write_text(f"{FOX}\n")
+    Path("a.json").write_text(
+        json.dumps({"command": "dedup", "options": {"inputs": ["in.jsonl"], "against": None}})
+    )
+    result = run("dedup", "-o", "out", "--against", "earlier.txt", "--config", "a.json")
+    assert result.exit_code == 0, result.stderr
     Path("a.json").write_text(json.dumps({"command": "dedup", "options": {"inputs": None}}))
     assert "Missing argument 'INPUT...'" in run("dedup", "-o", "out", "--config", "a.json").stderr
 

@@ -11,10 +11,12 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pyarrow.parquet as pq
 import pytest
 
 import neardup
+from neardup.cli.running import running_into
 
 pytestmark = pytest.mark.slow
 
@@ -140,3 +142,18 @@ def test_an_interrupted_run_says_how_to_go_on_and_resumes_to_the_same_answer(tmp
         whole / "kept" / "in.jsonl"
     ).read_bytes()
     assert not (tmp_path / "out.partial").exists()
+
+
+def test_after_its_output_is_published_an_interrupted_run_says_that_it_is_complete(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+
+    @running_into("out", resume=False)
+    def publish_and_be_interrupted() -> None:
+        Path("out").mkdir()
+        raise KeyboardInterrupt
+
+    with pytest.raises(click.exceptions.Exit):
+        publish_and_be_interrupted()
+    assert capsys.readouterr().err.strip() == "Interrupted. The output out is complete."

@@ -21,8 +21,8 @@ from neardup.settings.run import OutputSettings
 @command(
     "Group similar documents into clusters.",
     common=(
-        "output overwrite resume against text_column id_column method threshold max_distance "
-        "ngram linkage threads"
+        "output overwrite resume against text_column id_column method threshold max_distance ngram "
+        "linkage threads"
     ),
 )
 @inputs_argument
@@ -40,11 +40,11 @@ def cluster(inputs: list[Named], output: str, **values: Any) -> None:
     """Group the similar documents of a collection into clusters, and show their sizes, names and
     common parts.
 
-    A cluster consists of a document and those that dedup would remove because of it, or of a chain
-    of similar documents (--linkage connected). INPUT is as in dedup. The output folder DIR contains
-    clusters.parquet, which maps each document to its cluster; cluster_summary.parquet with the
-    size, name and examples of each cluster; rejected.jsonl, report.json and report.html. It appears
-    once it is complete.
+    A cluster consists of a document and the documents that dedup would remove because of it, or of
+    a chain of similar documents (--linkage connected). INPUT is as in dedup. The output folder DIR
+    contains clusters.parquet, which maps each document to its cluster; cluster_summary.parquet with
+    the size, name and examples of each cluster; rejected.jsonl, report.json and report.html. It
+    appears once it is complete.
 
     \b
     Examples:

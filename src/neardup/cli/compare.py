@@ -35,9 +35,8 @@ if TYPE_CHECKING:
 @option(
     "--explain",
     PRINTING,
-    "Show how the fingerprints are computed, and how a search finds one by the other: "
-    "shingles, minima and bands of "
-    "MinHash; words, weights, bits, sums and blocks of SimHash.",
+    "Show how the fingerprints are computed, and how a search finds one by the other: shingles, "
+    "minima and bands of MinHash; words, weights, bits, sums and blocks of SimHash.",
 )
 @option("--full", PRINTING, "Show all passages in full, and with --explain all words.")
 @option(
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 def compare(
     left: str, right: str, explain: bool, full: bool, plain: bool, lang: str, **values: Any
 ) -> None:
-    """Compare two texts: how similar they are by several measures, and where they differ.
+    """Compare two texts: their similarity by several measures, and their differences.
 
     A and B are files of UTF-8 text; one of them can be - for standard input. Text only in A is red,
     text only in B is green, and long common passages are folded to a few words. For HTML pages
@@ -93,7 +92,7 @@ def compare(
 
 
 def _side(name: str) -> str | Path:
-    """Return the text of standard input for `-`, else the path."""
+    """Return the text of standard input for `-`, otherwise the path."""
     if name != "-":
         return Path(name)
     from neardup.api.texts import decode_text

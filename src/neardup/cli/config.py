@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from neardup.cli.settings import option
+from neardup.cli.settings import GIVEN, option
 from neardup.errors import SettingError
 from neardup.files import JsonObject, parse_toml, read_text
 from neardup.version import __version__
@@ -23,6 +23,27 @@ def _read_config(ctx: click.Context, _param: click.Parameter, name: str | None) 
     if name is None:
         return
     is_report = name.endswith(".json")
+    values = _parse(name, is_report)
+    params = _params_of(ctx)
+    if is_report:
+        values = _options_of(values, ctx, name)
+        _refuse_lost(values, params, ctx, name)
+    ctx.default_map = dict(ctx.default_map or {})
+    ctx.meta[_REPORTED] = {*values} if is_report else set()
+    for key, value in values.items():
+        param = params.get(key.replace("-", "_"))
+        if param is None:
+            raise SettingError(_refusal_of(key, params, ctx, name))
+        if value is None:
+            continue
+        is_several = getattr(param, "multiple", False) or param.nargs == -1
+        _refuse_other_kind(param, value, is_several, name)
+        in_list = is_several and not isinstance(value, list)
+        ctx.default_map[str(param.name)] = [value] if in_list else value
+
+
+def _parse(name: str, is_report: bool) -> Any:
+    """Return the contents of a file of options."""
     try:
         text = read_text(Path(name))
     except (OSError, UnicodeDecodeError) as error:
@@ -31,32 +52,15 @@ def _read_config(ctx: click.Context, _param: click.Parameter, name: str | None) 
             f"--config {name} cannot be read: {reason}. Name a TOML file or a report.json."
         ) from error
     try:
-        values = json.loads(text) if is_report else parse_toml(text)
+        return json.loads(text) if is_report else parse_toml(text)
     except (ValueError, RecursionError) as error:
         raise SettingError(
             f"--config {name} is neither TOML nor a report.json: {error}. Fix the file."
         ) from error
-    if is_report:
-        values = _options_of(values, ctx, name)
-    params = _params_of(ctx)
-    ctx.default_map = dict(ctx.default_map or {})
-    ctx.meta[_REPORTED] = {*values} if is_report else set()
-    for key, value in values.items():
-        param = params.get(key.replace("-", "_"))
-        if param is None:
-            raise SettingError(_refusal_of(key, params, ctx, name))
-        if value is not None:
-            is_several = getattr(param, "multiple", False) or param.nargs == -1
-            _refuse_other_kind(param, value, is_several, name)
-            ctx.default_map[str(param.name)] = (
-                [value] if is_several and not isinstance(value, list) else value
-            )
 
 
 def _params_of(ctx: click.Context) -> dict[str, click.Parameter]:
-    """Return the parameters of a command by their keys in a file: the options without their dashes,
-    and inputs.
-    """
+    """Return the parameters of a command by their keys in a file: inputs, and options."""
     return {
         spelling.lstrip("-").replace("-", "_"): param
         for param in ctx.command.get_params(ctx)
@@ -73,8 +77,7 @@ def _refusal_of(key: str, params: Collection[str], ctx: click.Context, name: str
     hint = f" Did you mean '{close[0].replace('_', '-')}'?" if close else ""
     return (
         f"'{key}' in {name} is no option of {ctx.command.name}.{hint} Keys are the options of "
-        "neardup "
-        f"{ctx.command.name} --help-all without their dashes, and inputs. Correct the key."
+        f"neardup {ctx.command.name} --help-all without their dashes, and inputs. Correct the key."
     )
 
 
@@ -85,10 +88,9 @@ def _refuse_other_kind(param: click.Parameter, value: Any, is_several: bool, nam
     kinds = (bool, str) if is_flag else (str, int, float)
     if not all(isinstance(each, kinds) for each in values):
         accepted = (
-            "true or false"
-            if is_flag
-            else f"a string or a number{', or a list of them' if is_several else ''}"
+            "a string or a number, or a list of them" if is_several else "a string or a number"
         )
+        accepted = "true or false" if is_flag else accepted
         option = max(param.opts, key=len).lstrip("-")
         raise SettingError(
             f"{option} in {name} must be {accepted}: got {value!r:.80}. Correct the value."
@@ -107,11 +109,9 @@ config_option = option(
 
 
 def reported_for_another(names: Iterable[str]) -> dict[str, None]:
-    """Return None for each of some options that a report gave, if the command line chooses a method
-    by other options.
+    """Return None for each of some options that a report gave, if the command line sets a method.
 
-    These are --method, --preset and --noise, to whose choice the settings of the report do not
-    belong.
+    The settings of the report do not belong to a method that --method, --preset or --noise choose.
     """
     context = click.get_current_context(silent=True)
     if context is None or _REPORTED not in context.meta:
@@ -124,7 +124,7 @@ def reported_for_another(names: Iterable[str]) -> dict[str, None]:
 
 
 def _options_of(report: Any, ctx: click.Context, name: str) -> JsonObject:
-    """Return the options of a run from its report: those that change its result."""
+    """Return the options that change the result of a run from its report."""
     if not isinstance(report, dict) or report.get("command") != ctx.command.name:
         raise SettingError(
             f"--config {name} is no report of neardup {ctx.command.name}: got that of "
@@ -134,17 +134,24 @@ def _options_of(report: Any, ctx: click.Context, name: str) -> JsonObject:
     options = report.get("options")
     if not isinstance(options, dict):
         raise SettingError(
-            f"--config {name} does not repeat a run: the report has no 'options' of the kind "
-            "that neardup "
-            f"{__version__} writes (it is of version {report.get('version')}). Name a "
-            "complete report.json of this "
-            "version, or write the options to a TOML file."
-        )
-    lost = next((key for key, value in options.items() if value is None and key != "inputs"), None)
-    if lost is not None:  # other inputs can be named beside the report
-        raise SettingError(
-            f"The run of {name} used a Python object as {lost}, or more names than a report "
-            "contains. Repeat it in "
-            "Python, or give the options anew."
+            f"--config {name} does not repeat a run: the report has no 'options' of the kind that "
+            f"neardup {__version__} writes (it is of version {report.get('version')}). Name a "
+            "complete report.json of this version, or write the options to a TOML file."
         )
     return options
+
+
+def _refuse_lost(
+    options: JsonObject, params: Mapping[str, click.Parameter], ctx: click.Context, name: str
+) -> None:
+    """Raise SettingError if a report has no value for an option of its run, and none is given.
+
+    Inputs are no option: click itself asks for them.
+    """
+    for key, value in options.items():
+        is_given = key in params and params[key].name in ctx.meta.get(GIVEN, ())
+        if value is None and key != "inputs" and not is_given:
+            raise SettingError(
+                f"The run of {name} used a Python object as {key}, or more names than a report "
+                "contains. Repeat it in Python, or give the options anew."
+            )

@@ -49,17 +49,15 @@ from neardup.settings.run import RunSettings
 @option(
     "--fail-above RATE",
     "Output",
-    "Exit with 3 if a greater share of the items of any benchmark is contaminated, as in CI; "
-    "or with 4 if items or "
-    "documents could not be read, or there is nothing to compare, unless --on-error skip "
-    "accepts that.",
+    "Exit with 3 if a greater share of the items of any benchmark is contaminated, as in CI; or "
+    "with 4 if items or documents could not be read, or there is nothing to compare, unless "
+    "--on-error skip accepts that.",
     type=SettingType(Constraint("", float, low=0.0, high=1.0)),
 )
 @collection_option(
     "--corpus",
-    "The documents to search: all paths up to the next option; repeatable. Or an index that "
-    "stores texts. Default: the "
-    "inputs, each searched for the items of the others.",
+    "The documents to search: all paths up to the next option; repeatable. Or an index that stores "
+    "texts. Default: the inputs, each searched for the items of the others.",
 )
 @settings_options(ItemSettings, "Input")
 @source_options
@@ -74,9 +72,9 @@ def contamination(
 
     INPUT has the items: questions, with choices and answers in columns of their own, or texts. The
     corpus is read once. The output folder DIR contains hits.parquet with the place of each item in
-    each document, items.parquet with what was found of each item, boilerplate.parquet with what did
-    not count because many have it, rejected.jsonl, report.json and report.html; it appears once it
-    is complete.
+    each document, items.parquet with the findings about each item, boilerplate.parquet with the
+    passages that did not count because many documents have them, rejected.jsonl, report.json and
+    report.html; it appears once it is complete.
 
     \b
     Examples:
@@ -99,35 +97,42 @@ def contamination(
 
 def _gate(report: JsonObject, fail_above: float) -> int:
     """Print why a gate does not pass, and return its exit code; 0 if it passes."""
-    for warning in report["warnings"] if not (is_summary_shown() or accepts_losses()) else ():
-        click.echo(f"neardup: {translated(warning)}", err=True)
+    if not (is_summary_shown() or accepts_losses()):
+        for warning in report["warnings"]:
+            _complain(warning)
     row = report["benchmarks"][0]  # the most contaminated
     if row["rate"] > fail_above:
         found = f"{row['contaminated']:,} of {row['items']:,} items of {row['benchmark']}"
-        message = f"contaminated: {found}, above --fail-above {fail_above:g}."
-        click.echo(f"neardup: {translated(message)}", err=True)
+        _complain(f"contaminated: {found}, above --fail-above {fail_above:g}.")
         return ABOVE
     if accepts_losses():
         return 0
     counts = report["counts"]
     if counts["without_text"]:
         documents = f"{counts['without_text']:,} of {counts['read']:,} documents"
-        click.echo(
-            f"neardup: {translated(f'{documents} have no text in the column that was read.')}",
-            err=True,
-        )
-    message = ""
+        _complain(f"{documents} have no text in the column that was read.")
+    reason = _reason_to_fail(report)
+    if not reason:
+        return 0
+    _complain(f"{reason} Make the inputs readable, or accept this with --on-error skip.")
+    return UNREAD
+
+
+def _reason_to_fail(report: JsonObject) -> str:
+    """Return why a gate cannot pass over the inputs as they were read; empty if it can."""
+    counts = report["counts"]
     is_too_long = report["excluded"] is not None and report["excluded"]["too_long"] > 0
     if report["incomplete"] is not None or report["unreadable"] is not None or is_too_long:
-        message = "not all items and documents could be read, so --fail-above passes none."
-    elif not report["bytes"]:
-        message = "the corpus has no text, so --fail-above does not pass."
-    elif counts["items_without_text"]:
-        message = "items have no text in the columns that were read, so --fail-above does not pass."
-    elif counts["short"] == counts["items"]:
-        message = "all items are too short to be looked for, so --fail-above does not pass."
-    if not message:
-        return 0
-    advice = "Make the inputs readable, or accept this with --on-error skip."
-    click.echo(f"neardup: {translated(f'{message} {advice}')}", err=True)
-    return UNREAD
+        return "not all items and documents could be read, so --fail-above passes none."
+    if not report["bytes"]:
+        return "the corpus has no text, so --fail-above does not pass."
+    if counts["items_without_text"]:
+        return "items have no text in the columns that were read, so --fail-above does not pass."
+    if counts["short"] == counts["items"]:
+        return "all items are too short to be looked for, so --fail-above does not pass."
+    return ""
+
+
+def _complain(message: str) -> None:
+    """Print a line to standard error, in the language of the run."""
+    click.echo(f"neardup: {translated(message)}", err=True)

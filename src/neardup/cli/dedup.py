@@ -41,9 +41,8 @@ from neardup.settings.run import GroupSettings, OutputSettings
     "--update",
     "Input",
     "Add the documents to the index of --against once the output is complete. A run that is "
-    "repeated writes the "
-    "same output: a document that the index has already, with the same id and text, gets its "
-    "earlier answer.",
+    "repeated writes the same output: a document that the index has already, with the same id and "
+    "text, gets its earlier answer.",
 )
 @run_options
 def dedup(inputs: list[Named], output: str, **values: Any) -> None:
@@ -69,7 +68,7 @@ def dedup(inputs: list[Named], output: str, **values: Any) -> None:
     threshold = values["threshold"]
     is_given = is_method_given(values | {"threshold": None})
     given = build_method(values)
-    method = given if is_given else None  # else that of the index, or the default
+    method = given if is_given else None  # otherwise the method of the index, or the default
     values["threshold"] = None if is_given else threshold
     perform = partial(neardup.dedup, inputs, method=method, tables=False, **values)
     if output == "-":
@@ -81,15 +80,13 @@ def dedup(inputs: list[Named], output: str, **values: Any) -> None:
 
 
 def _print_kept(perform: Callable[..., Any], values: Options) -> None:
-    """Write the kept documents of one input to standard output, in its format; print nothing else
-    there.
-    """
+    """Write the kept documents of one input, and nothing more, to standard output."""
     from neardup.runs.scratch import refuse_missing
 
     if values["write"] != "kept" or values["resume"]:
         raise SettingError(
-            "-o - writes the kept documents to standard output: got --write or --resume. "
-            "Leave it out, or use -o DIR."
+            "-o - writes the kept documents to standard output: got --write or --resume. Leave it "
+            "out, or use -o DIR."
         )
     refuse_missing(values["scratch"])
     with (
@@ -97,15 +94,14 @@ def _print_kept(perform: Callable[..., Any], values: Options) -> None:
         tempfile.TemporaryDirectory(prefix="neardup-", dir=values["scratch"]) as folder,
     ):
         output = Path(folder) / "out"
-        # Temporary files are in this folder, too: those of a run without a name could not be found
+        # Temporary files are in this folder, too: a run without a name could not find them again
         # again.
         result = perform(output=output, scratch=None)
         kept = [part["kept"] for part in result.report["inputs"] if part["role"] == "source"]
         if len(kept) != 1 or result.report["num_inputs"] > len(result.report["inputs"]):
             raise SettingError(
-                f"-o - writes the kept documents of one input: got {len(kept)} inputs. Name "
-                "one file, or a folder as "
-                "output (-o DIR)."
+                f"-o - writes the kept documents of one input: got {len(kept)} inputs. Name one "
+                "file, or a folder as output (-o DIR)."
             )
         if (output / "kept" / kept[0]).exists():
             with open(output / "kept" / kept[0], "rb") as file:

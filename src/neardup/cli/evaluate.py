@@ -32,16 +32,15 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 @option(
     "--label NAME",
     "Truth",
-    "The column of labels: documents with the same label are duplicates; null or empty is "
-    "unknown. With "
-    "--pairs, the column of verdicts.  [default: cluster; with --pairs: duplicate, else label]",
+    "The column of labels: documents with the same label are duplicates; null or empty is unknown. "
+    "With --pairs, the column of verdicts.  [default: cluster; with --pairs: duplicate, else "
+    "label]",
 )
 @option(
     "--pairs FILE",
     "Truth",
-    "Judged pairs: left_id, right_id, and whether they are duplicates (true or false, 1 or "
-    "0). All other pairs "
-    "are ignored.",
+    "Judged pairs: left_id, right_id, and whether they are duplicates (true or false, 1 or 0). All "
+    "other pairs are ignored.",
 )
 @option(
     "--compare-methods METHOD...",
@@ -86,12 +85,13 @@ def evaluate(
     methods = _methods(values, compare_methods)
     if compare_methods and values["errors"] is not None:
         raise SettingError(
-            "--errors requires a single method: got --compare-methods, too. Leave one of the "
-            "two out."
+            "--errors requires a single method: got --compare-methods, too. Leave one of the two "
+            "out."
         )
     with running("Nothing was written."):
         options = dict(values, pairs=None if pairs is None else Named(pairs))
-        errors, lang = options.pop("errors"), options.pop("lang")
+        errors = options.pop("errors")
+        lang = options.pop("lang")
         if not compare_methods:
             [(name, method)] = methods.items()
             results = {
@@ -100,7 +100,8 @@ def evaluate(
         else:
             results = neardup.compare_methods(inputs, methods, **options)
     reports = {name: result.report for name, result in results.items()}
-    first, files = next(iter(reports.values())), {"Plot": values["plot"], "Errors": errors}
+    first = next(iter(reports.values()))
+    files = {"Plot": values["plot"], "Errors": errors}
     record = reports if compare_methods else first
     show(record, lambda: render.evaluate.print_evaluations(reports, files))
     exit_if_incomplete(first)
@@ -113,14 +114,13 @@ def _methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, MethodSe
         return {name: build_method(values)}
     if values["method"] is not None:
         raise SettingError(
-            f"--compare-methods replaces --method: got both, --method {values['method']}. "
-            "Leave one of the two out."
+            f"--compare-methods replaces --method: got both, --method {values['method']}. Leave "
+            "one of the two out."
         )
     if len(names) < 2 or len(set(names)) < len(names) or not set(names) <= METHODS.keys():
         raise SettingError(
-            "--compare-methods must name two or more methods, each once, of "
-            f"{', '.join(METHODS)}: got "
-            f"{', '.join(names)}. Repeat the option: --compare-methods minhash "
+            f"--compare-methods must name two or more methods, each once, of {', '.join(METHODS)}: "
+            f"got {', '.join(names)}. Repeat the option: --compare-methods minhash "
             "--compare-methods simhash."
         )
     return build_methods(values, names)

@@ -37,7 +37,8 @@ from neardup.errors import InputError, SettingError
 from neardup.files import JsonObject, lines_of
 from neardup.settings.constraints import Options
 
-_READ_BYTES, _CHUNKS_AHEAD = 1 << 20, 64
+_READ_BYTES = 1 << 20
+_CHUNKS_AHEAD = 64
 _OPTIONS = (
     "text_column",
     "id_column",
@@ -59,14 +60,13 @@ def answer_stream(
     only_new: bool,
     **values: Any,
 ) -> None:
-    """Answer the lines of standard input until it ends; documents that have arrived together are
-    decided together.
-    """
+    """Answer the lines of standard input until it ends, a batch for all that have arrived."""
     _refuse_others(inputs, stream, values)
     from neardup.output.tables import json_line
 
     with opened(address, "Every line that was answered is stored.") as index:
-        output, counts = sys.stdout.buffer, Counter[str]()
+        output = sys.stdout.buffer
+        counts = Counter[str]()
         options = {name: values[name] for name in _OPTIONS}
         for answered in index.answer_lines(arriving_lines(sys.stdin.buffer), **options):
             for line, answer in answered:
@@ -79,10 +79,8 @@ def answer_stream(
                 counts[_kind(answer)] += 1
             output.flush()
     if not is_set("quiet"):
-        kinds = ", ".join(
-            f"{counts[kind]:,} {kind}" for kind in ("kept", "removed", "repeated", "rejected")
-        )
-        print(f"neardup: {counts.total():,} lines: {kinds}", file=sys.stderr)
+        kinds = [f"{counts[kind]:,} {kind}" for kind in ("kept", "removed", "repeated", "rejected")]
+        print(f"neardup: {counts.total():,} lines: {', '.join(kinds)}", file=sys.stderr)
 
 
 def _kind(answer: JsonObject) -> str:
@@ -105,7 +103,8 @@ def arriving_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
     Thread(
         target=_read, args=(stream, chunks, failures), daemon=True, name="neardup-standard-input"
     ).start()
-    pending, size = list[bytes](), 0
+    pending = list[bytes]()
+    size = 0
     while chunk := chunks.get():
         arrived = [chunk]
         while arrived[-1] and not chunks.empty():
@@ -142,8 +141,8 @@ def _read(stream: IO[bytes], chunks: Queue[bytes], failures: list[OSError]) -> N
 def _tell(number: int, error: str, on_error: str) -> None:
     if on_error == "stop":
         raise SettingError(
-            f"Line {number:,} cannot be read: {error}. Lines before it are stored. Use "
-            "--on-error reject to continue."
+            f"Line {number:,} cannot be read: {error}. Lines before it are stored. Use --on-error "
+            "reject to continue."
         )
     print(f"neardup: rejected line {number:,}: {error}", file=sys.stderr, flush=True)
 
@@ -215,9 +214,8 @@ def add(address: str, inputs: list[Named], **values: Any) -> None:
 @option(
     "--stream",
     "Output",
-    "Read JSON lines from standard input, and print an answer to each line at once. Dotted "
-    "names refer to nested "
-    "fields: --text-column response.body.",
+    "Read JSON lines from standard input, and print an answer to each line at once. Dotted names "
+    "refer to nested fields: --text-column response.body.",
 )
 @option("--print-kept", "Output", "With --stream, print the kept lines instead of the answers.")
 @option(
@@ -234,8 +232,8 @@ def add_if_new(
 
     The decisions equal those of `neardup dedup` on all documents in order of arrival. A document
     already stored with the same id and content gets the same answer again, so an interrupted stream
-    can simply be sent again: a document that was kept is then written or printed again, unless you
-    use --only-new.
+    can simply be sent again: a kept document is then written or printed again, unless you use
+    --only-new.
 
     \b
     Examples:
@@ -245,9 +243,9 @@ def add_if_new(
     """  # noqa: E501
     if values["only_new"] and not print_kept and values["output"] is None:
         raise SettingError(
-            "--only-new limits the documents that -o writes or --print-kept prints: got "
-            "neither. Add one, or leave "
-            "--only-new out; the field repeated of an answer has the same information."
+            "--only-new limits the documents that -o writes or --print-kept prints: got neither. "
+            "Add one, or leave --only-new out; the field repeated of an answer has the same "
+            "information."
         )
     if stream or print_kept:
         answer_stream(address, inputs, stream=stream, print_kept=print_kept, **values)

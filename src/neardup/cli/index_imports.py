@@ -80,7 +80,7 @@ def stage(address: str, name: str, inputs: list[Named], **values: Any) -> None:
 @_name_argument
 @result_options
 def commit(address: str, name: str) -> None:
-    """Add those documents of an import that are new, all at once, and close the import.
+    """Add the new documents of an import, all at once, and close the import.
 
     \b
     Examples:
@@ -119,8 +119,7 @@ def remove(address: str, name: str) -> None:
         count = index.remove_import(name)
     if not count:
         raise InputError(
-            f"No document was added by an import {name!r}: it is open, or there is none. To "
-            "drop an open import, "
-            "use neardup index imports cancel."
+            f"No document was added by an import {name!r}: it is open, or there is none. To drop "
+            "an open import, use neardup index imports cancel."
         )
     show_forgotten(count)

@@ -31,9 +31,8 @@ import_option = option(
 payload_option = option(
     "--payload-column NAME...",
     "Input",
-    "The column to store with the documents and return with answers; repeatable: several "
-    "become a JSON object. "
-    "Default: the column `payload`, if it exists.",
+    "The column to store with the documents and return with answers; repeatable: several become a "
+    "JSON object. Default: the column `payload`, if it exists.",
     callback=one_or_several,
 )
 
@@ -76,7 +75,7 @@ class Age(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> timedelta:
-        """Return the time; fail with what is accepted."""
+        """Return the time. Fails with the accepted values."""
         found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([smhdw])", str(value))
         if found is None:
             self.fail(

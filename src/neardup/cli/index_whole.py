@@ -60,7 +60,8 @@ def create(address: str, from_run: str | None, payload_column: Any, **values: An
       neardup index create news.index --from-run out/
     """
     settings = {field.name: values.pop(field.name) for field in fields(IndexSettings)}
-    idf, is_given = values.pop("idf"), is_method_given(values)
+    idf = values.pop("idf")
+    is_given = is_method_given(values)
     values["idf"] = None
     method = build_method(values)
     with running(f"Delete {address} before you run the command again."):
@@ -68,8 +69,8 @@ def create(address: str, from_run: str | None, payload_column: Any, **values: An
             made = neardup.Index.create(address, method=method, idf=idf, **settings)
         elif is_given:
             raise SettingError(
-                "--from-run uses the method of the run: got options of a method beside it. "
-                "Leave them out."
+                "--from-run uses the method of the run: got options of a method beside it. Leave "
+                "them out."
             )
         else:
             made = neardup.Index.from_run(
@@ -84,7 +85,7 @@ def create(address: str, from_run: str | None, payload_column: Any, **values: An
 @click.argument("other", metavar="OTHER")
 @result_options
 def merge(address: str, other: str) -> None:
-    """Add those kept documents of OTHER that are new to INDEX. Both must use the same method.
+    """Add the kept documents of OTHER that are new to INDEX. Both must use the same method.
 
     \b
     Examples:
@@ -143,8 +144,7 @@ def _changed(method: MethodSettings, given: Options) -> MethodSettings:
         if name not in accepted:
             raise SettingError(
                 f"--{name.replace('_', '-')} does not apply to this index, which uses "
-                f"{type(method).__name__}. Leave "
-                "it out."
+                f"{type(method).__name__}. Leave it out."
             )
     layout = {name: value for name, value in _LAYOUT.items() if name in accepted} if given else {}
     return replace(method, **{**layout, **given})

@@ -1,4 +1,4 @@
-"""The entry point: the commands, and what happens on errors and interruptions."""
+"""The entry point: the commands, and their end on errors and interruptions."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _Commands(Mapping[str, click.Command]):
 
 
 def language_of(environment: Mapping[str, str]) -> str:
-    """Return the language of the terminal: zh if its locale is Chinese, else en."""
+    """Return the language of the terminal: zh if its locale is Chinese, otherwise en."""
     names = ("LC_ALL", "LC_MESSAGES", "LANG")
     locale = next((environment[name] for name in names if environment.get(name)), "")
     return "zh" if locale.startswith("zh") else "en"
@@ -135,16 +135,15 @@ def cli() -> None:
       neardup index add-if-new news.index stream.jsonl -o new.jsonl
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
 
-    Run `neardup COMMAND --help` for a command and its common options. Add -all to --help for all options.
-    """  # noqa: E501
+    Run `neardup COMMAND --help` for a command and its common options. Add -all to --help for all
+    options.
+    """
 
 
 def every_command(
     group: click.Group = cli, prefix: str = ""
 ) -> Iterator[tuple[str, click.Command]]:
-    """Yield the commands with their names, those of groups after their group: `index`, `index
-    create`.
-    """
+    """Yield the commands with their names, a group before its commands: `index`, `index create`."""
     for name, command in group.commands.items():
         yield prefix + name, command
         if isinstance(command, click.Group):
@@ -161,9 +160,8 @@ def _load_methods() -> None:
             import_module(name)
     except ImportError as error:
         Failure(
-            f"NEARDUP_METHODS names modules that register methods: got {names} ({error}). Add "
-            "the folder of the module "
-            "to PYTHONPATH, or correct its name."
+            f"NEARDUP_METHODS names modules that register methods: got {names} ({error}). Add the "
+            "folder of the module to PYTHONPATH, or correct its name."
         ).show()
         sys.exit(Failure.exit_code)
 
@@ -191,6 +189,6 @@ def main() -> None:
         )  # a text may have characters that the terminal cannot show
     prepare()
     if not sys.warnoptions:
-        warnings.simplefilter("ignore")  # of libraries; those of neardup are in the report
+        warnings.simplefilter("ignore")  # of libraries; warnings of neardup are in the report
     _load_methods()
     cli(prog_name="neardup")

@@ -1,6 +1,4 @@
-"""The options of the methods: every command has all of them, and accepts those of the requested
-method.
-"""
+"""The options of the methods: a command has all, and accepts the options of one method."""
 
 from __future__ import annotations
 
@@ -32,39 +30,35 @@ _ALL = ("method", "preset", "noise", *_TEXT, *_OPTIONS, *JIEBA)
 
 
 def method_options(function: Function) -> Function:
-    """Add --method, and the options of every method and of its text; those not given are None."""
+    """Add --method, and the options of every method and of its text; an option not given is
+    None.
+    """
     return _options_of(
         list(METHODS),
         [name for name in _OPTIONS if name not in _STORED],
         "For texts: compare sets of shingles (minhash) or fingerprints of weighted words "
-        "(simhash). For web "
-        "pages: compare the template (structure), the main text (content), both (page), or "
-        "the template by "
-        "fingerprints (tags, and two methods of the literature: decay, paths). For vectors: "
-        "compare their cosine "
-        "(vectors).  [default: minhash]",
+        "(simhash). For web pages: compare the template (structure), the main text (content), both "
+        "(page), or the template by fingerprints (tags, and two methods of the literature: decay, "
+        "paths). For vectors: compare their cosine (vectors).  [default: minhash]",
     )(text_options(function))
 
 
 def sketch_options(function: Function) -> Function:
-    """Add --method, and the options that change the sketches of `sign`; those not given are
+    """Add --method, and the options that change the sketches of `sign`; an option not given is
     None.
     """
     return _options_of(
         [name for name, settings in METHODS.items() if settings.has_sketch],
         list(dict.fromkeys(name for kind in _TYPES for name in kind.sketch_options)),
-        "For texts: signatures of sets of shingles (minhash) or fingerprints of weighted "
-        "words (simhash). For "
-        "web pages: signatures of the template (structure) or of the main text (content), or "
-        "fingerprints of the tags "
-        "(tags, and two methods of the literature: decay, paths). For vectors: sides of "
-        "hyperplanes "
-        "(vectors).  [default: minhash]",
+        "For texts: signatures of sets of shingles (minhash) or fingerprints of weighted words "
+        "(simhash). For web pages: signatures of the template (structure) or of the main text "
+        "(content), or fingerprints of the tags (tags, and two methods of the literature: decay, "
+        "paths). For vectors: sides of hyperplanes (vectors).  [default: minhash]",
     )(text_options(function, methods=("minhash", "simhash")))
 
 
 def stored_options(function: Function) -> Function:
-    """Add the options that change only what an index stores; those not given are None."""
+    """Add the options that change only the contents of an index; an option not given is None."""
     return composed(
         *_below_headings(list(METHODS), [name for name in _OPTIONS if name in _STORED])
     )(function)
@@ -83,7 +77,7 @@ def _options_of(methods: Sequence[str], names: Sequence[str], help: str) -> Deco
 
 
 def _below_headings(methods: Sequence[str], names: Sequence[str]) -> Iterator[Decorator]:
-    """Yield options below the headings of their methods: those of several methods first."""
+    """Yield options below the headings of their methods; options of several methods come first."""
     for name in sorted(names, key=lambda name: len(_kinds_with(name)) == 1):
         first, *others = _kinds_with(name)
         words = ", ".join(word for word in methods if isinstance(METHODS[word], first))
@@ -98,7 +92,7 @@ def _kinds_with(name: str) -> list[type[MethodSettings]]:
 
 
 def text_options(function: Function, *, methods: Sequence[str] = tuple(METHODS)) -> Function:
-    """Add the options that cut a text into features; those not given are None."""
+    """Add the options that cut a text into features; an option not given is None."""
     options = []
     for name in _TEXT:
         known = (constraints_of(kind)[name] for kind in _kinds_with(name))
@@ -109,7 +103,8 @@ def text_options(function: Function, *, methods: Sequence[str] = tuple(METHODS))
             )
         )
     for name, field in JIEBA.items():
-        constraint, shown = constraints_of(Jieba)[field], _value_text(Jieba(), field)
+        constraint = constraints_of(Jieba)[field]
+        shown = _value_text(Jieba(), field)
         default = () if constraint.value_type is tuple else None
         section = "Chinese words (--tokens jieba)"
         options.append(setting_option(name, default, constraint, section, shown_default=shown))
@@ -127,33 +122,39 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSett
     """
     values |= reported_for_another([*_TEXT, *_OPTIONS, *JIEBA])
     start = values.pop("method", None) or default
-    method, preset, noise = (
-        type(METHODS[start]),
-        values.pop("preset", None),
-        values.pop("noise", None),
-    )
+    method = type(METHODS[start])
+    preset = values.pop("preset", None)
+    noise = values.pop("noise", None)
     chinese = {field: values.pop(name) for name, field in JIEBA.items()}
     chinese = {name: value for name, value in chinese.items() if value not in (None, ())}
     names = {*_TEXT, *_OPTIONS} & values.keys()
     given = {name: value for name in names if (value := values.pop(name)) is not None}
+    _refuse_options_of_others(method, given)
+    if chinese:
+        _refuse_chinese_without_jieba(chinese, given)
+        given["tokens"] = Jieba(**chinese)
+    return settings_of(start, preset=preset, noise=noise, **given)
+
+
+def _refuse_options_of_others(method: type[MethodSettings], given: Options) -> None:
+    """Raise SettingError if an option belongs to another method."""
     for name in sorted(given):
         if name not in constraints_of(method):
             other = name_of(_kinds_with(name)[0].__name__)
             raise SettingError(
-                f"{_flag(name)} belongs to --method {other}: got it with {method.__name__}. "
-                f"Add --method {other}, or "
-                f"leave {_flag(name)} out."
+                f"{_flag(name)} belongs to --method {other}: got it with {method.__name__}. Add "
+                f"--method {other}, or leave {_flag(name)} out."
             )
-    if chinese and given.get("tokens") != "jieba":
+
+
+def _refuse_chinese_without_jieba(chinese: Options, given: Options) -> None:
+    """Raise SettingError if options of Chinese words are given without --tokens jieba."""
+    if given.get("tokens") != "jieba":
         flag = next(_flag(name) for name, field in JIEBA.items() if field in chinese)
         raise SettingError(
-            f"{flag} requires --tokens jieba: got --tokens {given.get('tokens', 'words')}. "
-            "Add --tokens jieba, or "
-            f"leave {flag} out."
+            f"{flag} requires --tokens jieba: got --tokens {given.get('tokens', 'words')}. Add "
+            f"--tokens jieba, or leave {flag} out."
         )
-    if chinese:
-        given["tokens"] = Jieba(**chinese)
-    return settings_of(start, preset=preset, noise=noise, **given)
 
 
 def is_method_given(values: Options) -> bool:
@@ -162,9 +163,7 @@ def is_method_given(values: Options) -> bool:
 
 
 def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, MethodSettings]:
-    """Return several methods by their names, taking their options out of the values; each gets
-    those that it has.
-    """
+    """Return several methods by their names, and take their options out of the values."""
     fields = {name: constraints_of(type(METHODS[name])).keys() for name in names}
     taken = {field for name in names for field in fields[name]}
 
@@ -185,9 +184,7 @@ def _flag(name: str) -> str:
 
 
 def _default_text(name: str, methods: Sequence[str]) -> str | None:
-    """Return the default of a setting in the methods that have it, and those of others that
-    differ.
-    """
+    """Return the default of a setting in the methods that have it, and differing defaults."""
     values = {
         word: _value_text(METHODS[word], name)
         for word in methods

@@ -46,8 +46,8 @@ def passages(inputs: list[Named], output: str, **values: Any) -> None:
     first copy stays.
 
     INPUT is as of dedup. The output folder DIR contains kept/ with the documents in the format of
-    the input, all but their text as it was; passages.parquet with the place of each passage and
-    that of the copy that stays; rejected.jsonl, report.json and report.html; it appears once it is
+    the input, all but their text as it was; passages.parquet with the position of each passage and
+    of the copy that stays; rejected.jsonl, report.json and report.html; it appears once it is
     complete.
 
     \b

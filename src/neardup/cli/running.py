@@ -5,6 +5,7 @@ an exit code.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -12,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,6 +22,9 @@ from neardup.cli.settings import is_set
 from neardup.errors import IncompleteWarning
 from neardup.files import AnyPath, JsonObject, read_json
 from neardup.report.wording import for_terminal, say, speaking, translated
+
+if TYPE_CHECKING:
+    from neardup.runs.directory import Places
 
 INCOMPLETE = 1
 """The exit code if files could not be read completely; an error is 2."""
@@ -35,16 +40,16 @@ _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 @contextmanager
 def running(interrupted_message: str | Callable[[], str]) -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C while a run lasts; after either, print the message and exit with
-    130.
+    """Treat SIGTERM like Ctrl-C while a run lasts; after either, print the message and exit
+    with 130.
 
     The library's warning of incomplete inputs is not shown; `exit_if_incomplete` prints it after
     the result.
 
     Parameters
     ----------
-    interrupted_message : what is left of the run and how to continue; or returns it, once the run
-        has cleaned up.
+    interrupted_message : the state of the output and how to continue; a function is called once
+        the run has cleaned up.
     """
     on_main_thread = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGTERM, signal.default_int_handler) if on_main_thread else None
@@ -65,37 +70,62 @@ def running(interrupted_message: str | Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def running_into(output: str, resume: bool, scratch: str | None = None) -> Iterator[None]:
-    """Do as `running`, with what an interrupted run left: a line if one of this output is
-    discarded, and the message.
+    """Run a command that writes an output folder, and describe the folder after an interruption.
+
+    A line also says that an earlier interrupted run of this output is discarded.
 
     resume : whether the interrupted run continues.
     """
     from neardup.runs.directory import is_address, places_of
 
-    partial, folder = places_of(output, scratch)
-    checkpoint = folder / "checkpoint.json"
-    if not resume and checkpoint.exists():
-        with suppress(
-            OSError, ValueError, LookupError, TypeError
-        ):  # a damaged record of a run that is discarded
-            read = read_json(checkpoint)["state"]["tally"]["documents"]
-            lost = f"the interrupted run in {partial}, which had read {read:,} documents"
-            click.echo(
-                translated(f"neardup: discarding {lost}; --resume would continue it."), err=True
-            )
-    nothing = (
-        f"The output {output} is not complete."
-        if is_address(output)
-        else f"Nothing was written to {output}."
-    )
-    left = f" Run the same command with --resume to continue, or delete {partial}."
-    with running(lambda: nothing + left * partial.exists()):
+    places = places_of(output, scratch)
+    if not resume:
+        _print_discarded(places)
+    before = None if is_address(output) else _identity_of(output)
+
+    def describe_output() -> str:
+        if is_address(output):
+            state = f"The output {output} is not complete."
+        elif before != _identity_of(output):
+            state = f"The output {output} is complete."
+        else:
+            state = f"Nothing was written to {output}."
+        if not places.partial.exists():
+            return state
+        return (
+            f"{state} Run the same command with --resume to continue, or delete {places.partial}."
+        )
+
+    with running(describe_output):
         yield
 
 
+def _identity_of(output: str) -> tuple[int, int] | None:
+    """Return the device and number of an output folder, which differ once it is replaced."""
+    try:
+        status = os.stat(output)
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _print_discarded(places: Places) -> None:
+    """Print that the record of an interrupted run is discarded, if there is one."""
+    checkpoint = places.scratch / "checkpoint.json"
+    if not checkpoint.exists():
+        return
+    # A damaged record of a run that is discarded does not matter.
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        read = read_json(checkpoint)["state"]["tally"]["documents"]
+        lost = f"the interrupted run in {places.partial}, which had read {read:,} documents"
+        message = f"neardup: discarding {lost}; --resume would continue it."
+        click.echo(translated(message), err=True)
+
+
 def print_json(record: JsonObject) -> None:
-    """Print a record as one JSON object, times as in ISO 8601; characters that stdout cannot encode
-    are escaped.
+    """Print a record as one JSON object with times as in ISO 8601.
+
+    Characters that stdout cannot encode are escaped.
     """
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     click.echo(json.dumps(record, ensure_ascii=not unicode, indent=2, default=datetime.isoformat))

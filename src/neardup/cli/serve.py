@@ -10,7 +10,8 @@ from neardup.cli.settings import command, option, settings_options
 from neardup.errors import MissingExtraError
 from neardup.settings.service import ServiceSettings
 
-_ADDRESS, _LOG = ("host", "port"), ("log",)
+_ADDRESS = ("host", "port")
+_LOG = ("log",)
 
 
 @command("Serve an index over HTTP, with a page for browsers.", common="host port token_files")

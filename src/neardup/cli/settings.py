@@ -49,7 +49,7 @@ class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         )
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value; fail with what is accepted."""
+        """Return the value. Fails with the accepted values."""
         parsed = value
         if isinstance(value, str) and self.constraint.value_type is not str:
             parsed = parse_number(value, whole=self.constraint.value_type is int)
@@ -99,7 +99,7 @@ def option(
         with dots if it may be repeated. With neither a word nor a type, it is a switch.
     section : the heading in the help.
     help : the sentence in the help.
-    name : of the parameter, if it is not that of the last flag.
+    name : the name of the parameter. Default: the last flag.
     settings : of click.option.
     """
     words = shown.split()
@@ -115,17 +115,25 @@ def option(
     )
 
 
+GIVEN = "neardup.given"  # of `Context.meta`: the names of the parameters on the command line
+
+
+def _is_no_flag(word: str) -> bool:
+    return not word.startswith("-") or word == "-"
+
+
 class Command(click.Command):
     """A command whose --help shows the common options, and --help-all all of them below headings.
 
-    common : the names of the parameters that --help shows beside those of printing; all if empty.
+    common : the names of the parameters that --help shows, besides printing; all if empty.
     greedy : a flag that takes all words up to the next one, such as the files that a pattern of the
     shell names.
     """
 
     def __init__(self, *args: Any, common: str = "", greedy: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.common, self._greedy = common.split(), greedy
+        self.common = common.split()
+        self._greedy = greedy
         if not any(param.name == "lang" for param in self.params):
             setting_option("lang", None, _LANGUAGE, PRINTING, expose_value=False)(self)
         if common:
@@ -138,30 +146,31 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; an option that takes one value is refused if it is given twice."""
-        for place in reversed([place for place, word in enumerate(args) if word == self._greedy]):
-            words = list(
-                takewhile(lambda word: not word.startswith("-") or word == "-", args[place + 2 :])
-            )
-            args[place + 2 : place + 2 + len(words)] = [
-                word for one in words for word in (self._greedy, one)
-            ]
+        self._repeat_greedy(args)
         try:
             _, _, given = self.make_parser(ctx).parse_args(args=list(args))
         except click.BadOptionUsage as error:
-            error.ctx = (
-                ctx  # click leaves it out, and the error would name the help of another command
-            )
+            # click leaves the context out, and the error would name the help of another command.
+            error.ctx = ctx
             raise
+        ctx.meta[GIVEN] = {param.name for param in given}
         for param, times in Counter(given).items():
-            if (
-                times > 1
-                and isinstance(param, click.Option)
-                and not (param.multiple or param.is_flag)
-            ):
+            if not isinstance(param, click.Option) or param.multiple or param.is_flag:
+                continue
+            if times > 1:
                 raise click.UsageError(
                     f"{max(param.opts, key=len)} takes one value: got {times}. Give it once.", ctx
                 )
         return super().parse_args(ctx, args)
+
+    def _repeat_greedy(self, args: list[str]) -> None:
+        """Repeat the greedy flag before each of its words: click takes one value for a flag."""
+        positions = [index for index, word in enumerate(args) if word == self._greedy]
+        for position in reversed(positions):
+            first = position + 2  # after the flag and its first word
+            words = list(takewhile(_is_no_flag, args[first:]))
+            repeated = [part for word in words for part in (self._greedy, word)]
+            args[first : first + len(words)] = repeated
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. Its options of printing stay in the context, see `is_set`."""
@@ -174,9 +183,7 @@ class Command(click.Command):
         return self.get_help(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options below headings, in the order in which the headings first appear; the
-        common ones in one.
-        """
+        """Write the options below headings, in the order in which the headings first appear."""
         is_short = bool(self.common) and not ctx.meta.get(_ALL)
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
@@ -200,8 +207,8 @@ def command(
 ) -> Callable[[Callable[..., Any]], Command]:
     """Return a decorator that makes a command, which prints its help without arguments.
 
-    short_help : its line in the list of commands. common : as in `Command`. others : `greedy` of
-    it; `name` of the command, where it is not that of the function.
+    short_help : its line in the list of commands. common : as in `Command`. others : `greedy`, as
+    there; `name`, the name of the command. Default: the function's.
     """
     return click.command(
         cls=Command, no_args_is_help=True, short_help=short_help, common=common, **others
@@ -319,21 +326,17 @@ def setting_option(
         return option(
             f"{flags} {constraint.sentinels[0]}...", section, text, name, callback=one_or_several
         )
-    words = [
-        *constraint.choices,
-        *map(str, constraint.numbers),
-        *(f"{prefix}COLUMN" for prefix in constraint.prefixes),
-    ]
+    kind = SettingType(constraint)
+    declaration = f"{flag} {_placeholder(constraint)}"
+    return option(declaration, section, text, name, default=default, type=kind, **more)
+
+
+def _placeholder(constraint: Constraint) -> str:
+    """Return the accepted values as the help shows them: words with bars, N or X."""
+    words = [*constraint.choices, *map(str, constraint.numbers)]
+    words += [f"{prefix}COLUMN" for prefix in constraint.prefixes]
     if constraint.value_type is str and not constraint.choices:
+        words += constraint.sentinels
         is_named = len(constraint.sentinels) == 1 and constraint.sentinels[0].isupper()
-        words += constraint.sentinels if is_named else [*constraint.sentinels, "FILE"]
-    value = "|".join(words) or ("N" if constraint.value_type is int else "X")
-    return option(
-        f"{flag} {value}",
-        section,
-        text,
-        name,
-        default=default,
-        type=SettingType(constraint),
-        **more,
-    )
+        words += [] if is_named else ["FILE"]
+    return "|".join(words) or ("N" if constraint.value_type is int else "X")

@@ -57,9 +57,7 @@ inputs_argument = click.argument(
 
 
 def collection_option(flag: str, help: str) -> Decorator:
-    """Return a decorator that adds an option for the paths of a collection, besides those of the
-    inputs.
-    """
+    """Return a decorator that adds an option for the paths of a collection, besides the inputs."""
     return option(f"{flag} PATH...", "Input", help, callback=_named)
 
 
@@ -68,7 +66,7 @@ source_options = settings_options(ReadingSettings, "Input")
 
 
 def overwrite_option(file: str) -> Decorator:
-    """Return a decorator that adds --overwrite; file : what it replaces."""
+    """Return a decorator that adds --overwrite; file : the noun of the replaced thing."""
     return option(
         "--overwrite", "Output", f"Replace an existing {file} once the new one is complete."
     )
@@ -100,9 +98,8 @@ folder_options = composed(
     option(
         "--scratch DIR",
         "Output",
-        "The folder for temporary files; use a fast local disk. Default: next to the output, "
-        "or for remote output the "
-        "temporary folder of the system.",
+        "The folder for temporary files; use a fast local disk. Default: next to the output, or "
+        "for remote output the temporary folder of the system.",
     ),
 )
 """Adds --output DIR, --overwrite, --resume and --scratch."""

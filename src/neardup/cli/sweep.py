@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -23,7 +23,13 @@ from neardup.cli.sources import (
 )
 from neardup.errors import SettingError
 from neardup.report.wording import say
+from neardup.settings.constraints import Options
+from neardup.settings.methods import MethodSettings
 from neardup.settings.run import MIN_PRECISION, RunSettings, SelectionSettings
+
+if TYPE_CHECKING:
+    from neardup.results import Sweep
+    from neardup.suggestion import Suggestion
 
 _STEP = 0.05
 
@@ -53,9 +59,8 @@ _STEP = 0.05
 @option(
     "--answers FILE",
     "Answers",
-    "The file of JSON lines that answers are appended to; those in it count. For evaluate "
-    "--pairs.  [default: "
-    "answers.jsonl]",
+    "The file of JSON lines that answers are appended to; those in it count. For evaluate --pairs. "
+    " [default: answers.jsonl]",
 )
 @option(
     "--page FILE",
@@ -72,7 +77,7 @@ _STEP = 0.05
 @settings_options(RunSettings, "Running", without=("cache_bytes",))
 @config_option
 @printing_options
-def sweep(  # noqa: C901
+def sweep(
     inputs: list[Named],
     thresholds: str | None,
     ask: int | None,
@@ -99,73 +104,108 @@ def sweep(  # noqa: C901
     """
     if values.pop("threshold") is not None:
         raise SettingError(
-            "sweep takes its thresholds from --thresholds: got --threshold, too. Leave "
-            "--threshold out."
+            "sweep takes its thresholds from --thresholds: got --threshold, too. Leave --threshold "
+            "out."
         )
-    needing = next(
-        (name for name in ("ask", "page", "output") if click.get_current_context().params[name]),
-        None,
-    )
-    if thresholds is not None and needing is not None:
-        raise SettingError(
-            f"--{needing} requires a suggestion, which --thresholds leaves out: got both. "
-            "Leave --thresholds out."
-        )
-    if answers is not None and ask is None and page is None:
-        raise SettingError(
-            f"--answers requires --ask or --page: got --answers {answers} alone. Add --ask 27."
-        )
-    if min_precision is not None and (ask is None or page is not None):
-        raise SettingError(
-            "--min-precision requires --ask without --page: got --min-precision "
-            f"{min_precision:g}. Add --ask 27, or "
-            "leave --min-precision out."
-        )
-    answers = answers or "answers.jsonl"
-    from neardup.api.choose import NO_RULE, has_rule
+    questions = _Questions(ask, answers, page, min_precision)
+    questions.refuse_alone()
+    _refuse_suggestion(thresholds, {"ask": ask, "page": page, "output": output})
     from neardup.output.tables import check_output
 
     path = None if output is None else check_output(output, (".toml",), overwrite=overwrite)
     if page is not None:
         check_output(page, (".html",), overwrite=True)
         refuse_inputs_at(page, inputs, values)
-    method, limits = (
-        build_method(values),
-        None if thresholds is None else parse_thresholds(thresholds),
-    )
-    if needing in ("ask", "page") and not has_rule(method):
-        raise SettingError(
-            f"--{needing} requires the default method, of which --ngram and the options of "
-            "texts may differ: got other "
-            f"settings. {NO_RULE} Leave --{needing} or the other settings out."
-        )
+    method = build_method(values)
+    limits = None if thresholds is None else parse_thresholds(thresholds)
+    questions.refuse_without_rule(method)
     with running("The answers so far are in the file." if ask else "Nothing was written."):
         result = neardup.sweep(inputs, thresholds=limits, method=method, **values)
-        suggestion = result.suggestion
-        if page is not None:
-            asked = result.write_questions(page, count=ask or 27, answers=answers)
-        elif ask is not None:
-            least = {} if min_precision is None else {"min_precision": min_precision}
-            suggestion = result.ask(render.suggestion.ask, count=ask, answers=answers, **least)
-    report = result.report | ({} if suggestion is None else {"suggestion": suggestion.record()})
+        found = questions.put(result)
+    suggestion = found.suggestion
     if suggestion is not None and path is not None:
         suggestion.write(path, overwrite=overwrite)
 
     def print_it() -> None:
         if page is not None:
-            click.echo(say("sweep.page", page=page, pairs=asked))
+            click.echo(say("sweep.page", page=page, pairs=found.pairs))
         elif ask is None:
             render.evaluate.print_sweep(result)
         if suggestion is not None and (page is None or path is not None):
             render.suggestion.print_suggestion(suggestion)
 
+    report = result.report | ({} if suggestion is None else {"suggestion": suggestion.record()})
     show(report, print_it)
     exit_if_incomplete(report)
 
 
+class _Found(NamedTuple):
+    """The suggestion after the questions; pairs : how many a page has."""
+
+    suggestion: Suggestion | None
+    pairs: int = 0
+
+
+class _Questions(NamedTuple):
+    """The options about questions, as given."""
+
+    ask: int | None
+    answers: str | None
+    page: str | None
+    min_precision: float | None
+
+    def refuse_alone(self) -> None:
+        """Raise SettingError if an option has an effect only beside another one."""
+        if self.answers is not None and self.ask is None and self.page is None:
+            raise SettingError(
+                f"--answers requires --ask or --page: got --answers {self.answers} alone. Add "
+                "--ask 27."
+            )
+        if self.min_precision is not None and (self.ask is None or self.page is not None):
+            raise SettingError(
+                "--min-precision requires --ask without --page: got --min-precision "
+                f"{self.min_precision:g}. Add --ask 27, or leave --min-precision out."
+            )
+
+    def refuse_without_rule(self, method: MethodSettings) -> None:
+        """Raise SettingError if there are questions, and no rule chooses settings of the method."""
+        from neardup.api.choose import NO_RULE, has_rule
+
+        needing = "ask" if self.ask is not None else "page" if self.page is not None else None
+        if needing is not None and not has_rule(method):
+            raise SettingError(
+                f"--{needing} requires the default method, of which --ngram and the options of "
+                f"texts may differ: got other settings. {NO_RULE} Leave --{needing} or the other "
+                "settings out."
+            )
+
+    def put(self, result: Sweep) -> _Found:
+        """Write the pairs to the page, or ask about them; without questions, return the result's
+        own suggestion.
+        """
+        answers = self.answers or "answers.jsonl"
+        if self.page is not None:
+            pairs = result.write_questions(self.page, count=self.ask or 27, answers=answers)
+            return _Found(result.suggestion, pairs)
+        if self.ask is None:
+            return _Found(result.suggestion)
+        floor = {} if self.min_precision is None else {"min_precision": self.min_precision}
+        ask = render.suggestion.ask
+        return _Found(result.ask(ask, count=self.ask, answers=answers, **floor))
+
+
+def _refuse_suggestion(thresholds: str | None, options: Options) -> None:
+    """Raise SettingError if thresholds are given beside an option that needs a suggestion."""
+    needing = next((name for name, value in options.items() if value), None)
+    if thresholds is not None and needing is not None:
+        raise SettingError(
+            f"--{needing} requires a suggestion, which --thresholds leaves out: got both. Leave "
+            "--thresholds out."
+        )
+
+
 def parse_thresholds(text: str) -> list[float]:
-    """Return the thresholds of a text: a range in steps of 0.05 with its end, or numbers with
-    commas.
+    """Return the thresholds of a text: a range in steps of 0.05 to its end, or numbers and commas.
 
     Raises
     ------
@@ -184,9 +224,8 @@ def parse_thresholds(text: str) -> list[float]:
         steps = ceil(round((float(high) - float(low)) / _STEP, 6))
         if steps < 0:
             raise ValueError
-        return [round(float(low) + _STEP * step, 4) for step in range(min(steps, 99))] + [
-            float(high)
-        ]
+        below = [round(float(low) + _STEP * step, 4) for step in range(min(steps, 99))]
+        return [*below, float(high)]
     except (ValueError, OverflowError):
         raise SettingError(
             f"--thresholds must be a range or numbers separated by commas: got {text!r}. Use "

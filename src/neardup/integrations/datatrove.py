@@ -1,5 +1,4 @@
-"""A datatrove filter: keep the documents whose text is new to an index, drop those that are
-near-duplicates.
+"""A datatrove filter: keep the documents that are new to an index, drop near-duplicates.
 
 ::
 
@@ -25,9 +24,8 @@ try:
     from datatrove.pipeline.filters.base_filter import BaseFilter
 except ImportError as error:
     raise MissingExtraError(
-        f"SeenBeforeFilter is a step of datatrove, and {error.name} is not installed. Run "
-        "`pip install datatrove "
-        "regex`."
+        f"SeenBeforeFilter is a step of datatrove, and {error.name} is not installed. Run `pip "
+        "install datatrove regex`."
     ) from error
 
 
@@ -63,7 +61,8 @@ class SeenBeforeFilter(BaseFilter):  # type: ignore[misc]
     ) -> None:
         """Keep the settings; `run` opens the index."""
         super().__init__(exclusion_writer, batch_size)
-        self.index, self.only_new = index, only_new
+        self.index = index
+        self.only_new = only_new
         self._opened: Index | None = None
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:

@@ -42,8 +42,8 @@ class SeenBeforePipeline:
       text.
     - NEARDUP_PAYLOAD : a list of fields to store with the document.
     - NEARDUP_ACTION : `drop`, the default, or `tag`.
-    - NEARDUP_TAG : the field that `tag` fills; `seen_before` by default. None for a new item; else
-      a dict of id, similarity, distance, first_seen and payload of the earlier document.
+    - NEARDUP_TAG : the field that `tag` fills; `seen_before` by default. None for a new item;
+      otherwise a dict of id, similarity, distance, first_seen and payload of the earlier document.
     - NEARDUP_ONLY_NEW : whether items of an earlier crawl, with the same id and text, were seen
       before, too; False by default.
     - NEARDUP_TOKEN : a write token of the service.
@@ -53,30 +53,25 @@ class SeenBeforePipeline:
 
     def __init__(self, settings: Any, count: Callable[[str], None]) -> None:
         """Keep the settings of a crawler; `from_crawler` calls this. count : adds one to a stat."""
-        self._address, self._token = settings.get("NEARDUP_INDEX"), settings.get("NEARDUP_TOKEN")
+        self._address = settings.get("NEARDUP_INDEX")
+        self._token = settings.get("NEARDUP_TOKEN")
         if not self._address:
             raise SettingError(
-                "NEARDUP_INDEX must name an index: got nothing. Create one with `neardup "
-                "index create pages.index`, "
-                "and set NEARDUP_INDEX = 'pages.index' in the settings of the crawler."
+                "NEARDUP_INDEX must name an index: got nothing. Create one with `neardup index "
+                "create pages.index`, and set NEARDUP_INDEX = 'pages.index' in the settings of the "
+                "crawler."
             )
-        self._action, self._tag = (
-            settings.get("NEARDUP_ACTION", "drop"),
-            settings.get("NEARDUP_TAG", "seen_before"),
-        )
+        self._action = settings.get("NEARDUP_ACTION", "drop")
+        self._tag = settings.get("NEARDUP_TAG", "seen_before")
         if self._action not in _ACTIONS:
             raise SettingError(
                 f"NEARDUP_ACTION must be one of {', '.join(_ACTIONS)}: got {self._action!r}. "
                 "Change it."
             )
-        self._field, self._id_field = (
-            settings.get("NEARDUP_FIELD", "text"),
-            settings.get("NEARDUP_ID", "url"),
-        )
-        self._payload_fields, self._only_new = (
-            settings.getlist("NEARDUP_PAYLOAD"),
-            settings.getbool("NEARDUP_ONLY_NEW"),
-        )
+        self._field = settings.get("NEARDUP_FIELD", "text")
+        self._id_field = settings.get("NEARDUP_ID", "url")
+        self._payload_fields = settings.getlist("NEARDUP_PAYLOAD")
+        self._only_new = settings.getbool("NEARDUP_ONLY_NEW")
         self._count = count
         self._opened: Index | client.Client | None = None
         self._passed = set[str]()
@@ -131,25 +126,22 @@ class SeenBeforePipeline:
             from twisted.internet.threads import deferToThread
         except ImportError as error:
             raise MissingExtraError(
-                f"The pipeline runs in Scrapy, and {error.name} is not installed. Run `pip "
-                "install scrapy`."
+                f"The pipeline runs in Scrapy, and {error.name} is not installed. Run `pip install "
+                "scrapy`."
             ) from error
         fields = ItemAdapter(item)
         text = fields.get(self._field)
         if not isinstance(text, str):
             self._count("without_text")
             return item
-        id = str(
-            fields.get(self._id_field)
-            or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
-        )
+        id = str(fields.get(self._id_field) or _digest(text))
         payload = {name: fields.get(name) for name in self._payload_fields} or None
         answer = await maybe_deferred_to_future(deferToThread(self._add, text, id, payload))
         seen = not answer.kept or (answer.repeated and (self._only_new or id in self._passed))
         self._passed.add(id)
         self._count("seen" if seen else "new")
         if self._action == "tag":
-            fields[self._tag] = _told(answer) if seen else None
+            fields[self._tag] = _description(answer) if seen else None
         elif seen:
             raise DropItem(f"Seen before, as {answer.kept_id or answer.id}: {id}")
         return item
@@ -169,7 +161,13 @@ class SeenBeforePipeline:
         return answer
 
 
-def _told(answer: Answer) -> dict[str, Any]:
+def _digest(text: str) -> str:
+    """Return the id of a text without one."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _description(answer: Answer) -> dict[str, Any]:
+    """Return the document that an item repeats, as the value of its tag."""
     payload = answer.payload
     if isinstance(payload, str):
         with suppress(ValueError):

@@ -19,8 +19,13 @@ from neardup.files import write_text, writing_to
 from neardup.report.rows import ReportValues
 from neardup.report.wording import duration, percent, say, short, shortened, visible
 
-_WIDTH, _HEIGHT = 420, 236
-_LEFT, _RIGHT, _TOP, _BOTTOM = 50, 408, 30, 196  # the frame of a plot inside its drawing
+_WIDTH = 420
+_HEIGHT = 236
+# the frame of a plot inside its drawing
+_LEFT = 50
+_RIGHT = 408
+_TOP = 30
+_BOTTOM = 196
 _FILLS = {"kept": "#2a6fb0", "near": "#c4621c", "exact": "#6f7b88"}
 _SCORES = (("precision", "near", "precision"), ("recall", "exact", "recall"), ("f1", "kept", "F1"))
 _CHARACTER = 7.2  # mean width of a character of the 13 px labels in the usual interface fonts
@@ -28,8 +33,10 @@ _MAX_LABEL = 24  # characters of a bar's label; its title shows all of it
 
 
 class Bar(NamedTuple):
-    """One line of a bar list: its label, its length, the text after the bar, the text shown on
-    hover, its colour.
+    """One line of a bar list.
+
+    label : the text before the bar. value : its length. shown : the text after it. title : the text
+    on hover. fill : the name of its colour.
     """
 
     label: str
@@ -61,30 +68,32 @@ def histogram(
         )
     if not any(counts):
         return ""
-    low, high = edges[0], edges[-1]
-    step = (_RIGHT - _LEFT) / len(counts)
     top = max(counts)
     parts = [_y_tick(tick / top, short(tick)) for tick in _ticks(0, top, 4) if tick == int(tick)]
-    for index, count in enumerate(counts):
-        height = max(count / top * (_BOTTOM - _TOP), 1.5 if count else 0.0)
-        gap = min(1.5, step / 8)
-        x = _LEFT + index * step
-        bar = _rect(x + gap / 2, _BOTTOM - height, step - gap, height, "near")
-        parts.append(
-            _hover(
-                x,
-                step,
-                say("charts.bar", low=edges[index], high=edges[index + 1], count=count),
-                bar,
-            )
-        )
+    parts += _columns(edges, counts)
+    low = edges[0]
+    high = edges[-1]
     if high > low:
-        parts += [
-            _x_tick((tick - low) / (high - low), f"{tick:g}") for tick in _ticks(low, high, 5)
-        ]
+        ticks = _ticks(low, high, 5)
+        parts += [_x_tick((tick - low) / (high - low), f"{tick:g}") for tick in ticks]
     else:
         parts.append(_x_tick(0.5, f"{low:g}"))
     return _svg(name, _HEIGHT, [*parts, *_frame(x_label, y_label)])
+
+
+def _columns(edges: Sequence[float], counts: Sequence[int]) -> list[str]:
+    """Return the columns of a histogram, each in a strip that shows its limits and its count."""
+    top = max(counts)
+    step = (_RIGHT - _LEFT) / len(counts)
+    gap = min(1.5, step / 8)
+    columns = []
+    for index, count in enumerate(counts):
+        height = max(count / top * (_BOTTOM - _TOP), 1.5 if count else 0.0)
+        x = _LEFT + index * step
+        column = _rect(x + gap / 2, _BOTTOM - height, step - gap, height, "near")
+        title = say("charts.bar", low=edges[index], high=edges[index + 1], count=count)
+        columns.append(_hover(x, step, title, column))
+    return columns
 
 
 def s_curve(
@@ -93,8 +102,7 @@ def s_curve(
     threshold: float | None,
     agreement: Callable[[float], Any] = float,
 ) -> str:
-    """Return the curve of 1-(1-s^r)^b over the similarity s, with a mark at the threshold, if there
-    is one.
+    """Return the curve of 1-(1-s^r)^b over the similarity s, with a mark at the threshold, if any.
 
     agreement : the probability that two documents of a similarity agree in a row.
     """
@@ -103,35 +111,51 @@ def s_curve(
     def chance(similarity: float) -> float:
         return float(candidate_probability(agreement(similarity), bands))
 
-    def points(similarities: Iterable[float]) -> str:
-        return " ".join(f"{_number(_across(s))},{_number(_up(chance(s)))}" for s in similarities)
-
-    grid = [index / 100 for index in range(101)]
     parts = [_y_tick(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
     parts += [_x_tick(tick / 10, f"{tick / 10:g}") for tick in (0, 2, 4, 6, 8, 10)]
+    grid = [index / 100 for index in range(101)]
     if threshold is not None:
-        x = _across(threshold)
-        found = say("charts.threshold", threshold=threshold, chance=percent(chance(threshold)))
-        inside = points([threshold, *(s for s in grid if s > threshold)])
-        parts += [
-            f'<polygon class="area" points="{_number(x)},{_BOTTOM} {inside} {_RIGHT},{_BOTTOM}"'
-            f' fill="{_FILLS["kept"]}" fill-opacity="0.16"/>',
-            f'<line x1="{_number(x)}" x2="{_number(x)}" y1="{_TOP - 10}" y2="{_BOTTOM}" '
-            'stroke="currentColor"'
-            ' stroke-dasharray="4 '
-            f'3"/>{_text(min(max(x + 40, 370), _RIGHT), _TOP - 15, found, "end")}',
-        ]
+        found = [similarity for similarity in grid if similarity > threshold]
+        parts += _mark(threshold, chance(threshold), _points([threshold, *found], chance))
     parts.append(
-        f'<polyline class="curve" points="{points(grid)}" fill="none" '
+        f'<polyline class="curve" points="{_points(grid, chance)}" fill="none" '
         f'stroke="{_FILLS["kept"]}" stroke-width="2.25"/>'
     )
-    for index in range(20):
-        similarity = index / 20 + 0.025
-        title = say("charts.chance", similarity=similarity, shown=percent(chance(similarity)))
-        parts.append(_hover(_across(index / 20), _across(0.05) - _LEFT, title, ""))
+    parts += _chance_strips(chance)
     name = say("charts.curve", num_bands=num_bands, rows_per_band=rows_per_band)
     axes = _frame(say("charts.pair_similarity"), say("charts.pair_chance"))
     return _svg(name, _HEIGHT, [*parts, *axes])
+
+
+def _chance_strips(chance: Callable[[float], float]) -> list[str]:
+    """Return 20 strips that show the chance in their middle on hover."""
+    strips = []
+    for index in range(20):
+        similarity = index / 20 + 0.025
+        title = say("charts.chance", similarity=similarity, shown=percent(chance(similarity)))
+        strips.append(_hover(_across(index / 20), _across(0.05) - _LEFT, title, ""))
+    return strips
+
+
+def _points(similarities: Iterable[float], chance: Callable[[float], float]) -> str:
+    """Return the points of a curve as the attribute of a polygon or polyline."""
+    return " ".join(f"{_number(_across(s))},{_number(_up(chance(s)))}" for s in similarities)
+
+
+def _mark(threshold: float, chance: float, found: str) -> list[str]:
+    """Return the area below the curve from the threshold on, and a line at the threshold.
+
+    found : the points of the curve from the threshold on.
+    """
+    x = _across(threshold)
+    label = say("charts.threshold", threshold=threshold, chance=percent(chance))
+    return [
+        f'<polygon class="area" points="{_number(x)},{_BOTTOM} {found} {_RIGHT},{_BOTTOM}"'
+        f' fill="{_FILLS["kept"]}" fill-opacity="0.16"/>',
+        f'<line x1="{_number(x)}" x2="{_number(x)}" y1="{_TOP - 10}" y2="{_BOTTOM}" '
+        'stroke="currentColor" stroke-dasharray="4 3"/>'
+        f"{_text(min(max(x + 40, 370), _RIGHT), _TOP - 15, label, 'end')}",
+    ]
 
 
 def score_chart(reports: Sequence[tuple[str, ReportValues]]) -> str:
@@ -143,36 +167,50 @@ def score_chart(reports: Sequence[tuple[str, ReportValues]]) -> str:
     """
     groups = []
     for index, (name, report) in enumerate(reports):
-        limit, *_ = report["curve"][0]
-        limits = [score[limit] for score in report["curve"]]
-        span = (limits[-1] - limits[0]) or 1
-        across = [_across((value - limits[0]) / span) for value in limits]
-        chosen = _across((report["at_threshold"][limit] - limits[0]) / span)
-        parts = [_y_tick(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
-        parts += [
-            _x_tick((tick - limits[0]) / span, f"{tick:g}")
-            for tick in _ticks(limits[0], limits[-1], 9)
-        ]
-        if chosen >= _LEFT:
-            parts.append(_rect(chosen - 0.5, _TOP, 1, _BOTTOM - _TOP, "exact"))
-        for number, (measure, css_class, label) in enumerate(_SCORES):
-            points = [
-                f"{_number(x)},{_number(_up(score[measure]))}"
-                for x, score in zip(across, report["curve"], strict=True)
-                if score[measure] is not None
-            ]
-            width = 2.75 if measure == "f1" else 1.5
-            parts += [
-                f'<polyline points="{" ".join(points)}" fill="none" stroke="{_FILLS[css_class]}"'
-                f' stroke-width="{width}"/>',
-                _rect(176 + 84 * number, _TOP - 21, 10, 4, css_class),
-                _text(190 + 84 * number, _TOP - 15, label, "start"),
-            ]
-        parts += _frame(limit.replace("_", " "), name)
-        groups.append(f'<g transform="translate(0,{index * _HEIGHT})">{"".join(parts)}</g>')
+        parts = "".join(_score_curves(name, report))
+        groups.append(f'<g transform="translate(0,{index * _HEIGHT})">{parts}</g>')
     return _svg(
         "Precision, recall and F1 over the threshold or distance", _HEIGHT * len(groups), groups
     )
+
+
+def _score_curves(name: str, report: ReportValues) -> list[str]:
+    """Return the axes, the limit of the run and the three curves of one evaluation."""
+    limit, *_ = report["curve"][0]
+    limits = [score[limit] for score in report["curve"]]
+    span = (limits[-1] - limits[0]) or 1
+
+    def share(value: float) -> float:
+        return float((value - limits[0]) / span)
+
+    parts = [_y_tick(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
+    parts += [_x_tick(share(tick), f"{tick:g}") for tick in _ticks(limits[0], limits[-1], 9)]
+    chosen = _across(share(report["at_threshold"][limit]))
+    if chosen >= _LEFT:
+        parts.append(_rect(chosen - 0.5, _TOP, 1, _BOTTOM - _TOP, "exact"))
+    across = [_across(share(value)) for value in limits]
+    for number, (measure, css_class, label) in enumerate(_SCORES):
+        points = [
+            f"{_number(x)},{_number(_up(score[measure]))}"
+            for x, score in zip(across, report["curve"], strict=True)
+            if score[measure] is not None
+        ]
+        width = 2.75 if measure == "f1" else 1.5
+        parts.append(
+            f'<polyline points="{" ".join(points)}" fill="none" stroke="{_FILLS[css_class]}"'
+            f' stroke-width="{width}"/>'
+        )
+        parts += _legend(number, css_class, label)
+    return [*parts, *_frame(limit.replace("_", " "), name)]
+
+
+def _legend(number: int, css_class: str, label: str) -> list[str]:
+    """Return the colour and the name of one curve, above the plot."""
+    x = 176 + 84 * number
+    return [
+        _rect(x, _TOP - 21, 10, 4, css_class),
+        _text(x + 14, _TOP - 15, label, "start"),
+    ]
 
 
 def save_drawing(drawing: str, path: Path) -> None:
@@ -196,8 +234,9 @@ def standalone(drawing: str) -> Drawing:
 
 
 def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False) -> str:
-    """Return one horizontal bar per row, with its label before and `shown` after it; an empty
-    string for no rows.
+    """Return one horizontal bar per row, with its label before and `shown` after it.
+
+    Returns an empty string for no rows.
 
     Lengths are proportional to the values, or to log(1 + value) if `logarithmic`, which the caller
     mentions next to the chart.
@@ -205,19 +244,28 @@ def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False) -> str:
     if not rows:
         return ""
     lengths = [math.log1p(row.value) if logarithmic else row.value for row in rows]
+    longest = max(lengths) or 1.0
     labels = [shortened(visible(row.label), _MAX_LABEL) for row in rows]
     left = max(map(len, labels)) * _CHARACTER + 12
-    available = max(_WIDTH - left - max(len(row.shown) for row in rows) * _CHARACTER - 12, 40)
+    right = max(len(row.shown) for row in rows) * _CHARACTER + 12
+    available = max(_WIDTH - left - right, 40)
     parts = []
     for index, (row, label, length) in enumerate(zip(rows, labels, lengths, strict=True)):
-        y = index * 26 + 4
-        width = max(length / (max(lengths) or 1.0) * available, 1.5 if row.value else 0.0)
-        parts.append(
-            f"<g><title>{escape(visible(row.title))}</title>{_rect(0, y - 4, _WIDTH, 26, 'strip')}"
-            f"{_text(left - 10, y + 13.5, label, 'end')}{_rect(left, y, width, 18, row.fill)}"
-            f"{_text(left + width + 7, y + 13.5, row.shown, 'start')}</g>"
-        )
+        width = max(length / longest * available, 1.5 if row.value else 0.0)
+        parts.append(_bar(row, label, left=left, width=width, y=index * 26 + 4))
     return _svg(name, len(rows) * 26, parts)
+
+
+def _bar(row: Bar, label: str, *, left: float, width: float, y: float) -> str:
+    """Return a bar between its label and its text, in a strip that shows its title on hover."""
+    parts = [
+        f"<title>{escape(visible(row.title))}</title>",
+        _rect(0, y - 4, _WIDTH, 26, "strip"),
+        _text(left - 10, y + 13.5, label, "end"),
+        _rect(left, y, width, 18, row.fill),
+        _text(left + width + 7, y + 13.5, row.shown, "start"),
+    ]
+    return f"<g>{''.join(parts)}</g>"
 
 
 def proportion(report: ReportValues, parts: Sequence[tuple[str, str]], *, name: str) -> str:
@@ -226,7 +274,9 @@ def proportion(report: ReportValues, parts: Sequence[tuple[str, str]], *, name: 
     parts : class and key of each count.
     """
     counts = {key: (report.get("counts") or {}).get(key) or 0 for _, key in parts}
-    total, drawn, start = sum(counts.values()), "", 0.0
+    total = sum(counts.values())
+    drawn = ""
+    start = 0.0
     for kind, key in parts:
         if counts[key]:
             share = counts[key] / total * 1000
@@ -246,9 +296,7 @@ def size_bar(size: int, largest: int) -> str:
 
 
 def distance_chart(report: ReportValues) -> str:
-    """Return the bars of the Hamming distances in a report, or an empty string if there are
-    none.
-    """
+    """Return the bars of the Hamming distances in a report, or an empty string if it has none."""
     distances = report.get("distances") or ()
     rows = []
     for distance, count in enumerate(distances):
@@ -281,11 +329,10 @@ def sweep_chart(report: ReportValues) -> str:
 
 
 def pairs_chart(report: ReportValues) -> str:
-    """Return two bars: the compared pairs that reach the threshold, and those below it; or an empty
-    string.
+    """Return two bars, the compared pairs at the threshold and below it, or an empty string.
 
     Copies are found without a comparison. The run does not keep the similarity of the pairs below:
-    it stops to compare two documents once they cannot reach the threshold.
+    it stops comparing two documents once they cannot reach the threshold.
     """
     counts = report.get("counts") or {}
     near = (counts.get("confirmed") or 0) - (counts.get("confirmed_exact") or 0)
@@ -324,7 +371,9 @@ def time_chart(report: ReportValues) -> str:
     timings = report.get("timings") or ()
     total = sum(timing["seconds"] for timing in timings) or 1.0
     rows = []
-    for name, seconds in ((str(timing["stage"]), timing["seconds"]) for timing in timings):
+    for timing in timings:
+        name = str(timing["stage"])
+        seconds = timing["seconds"]
         stage = say(f"stages.{name}", name)
         shown = f"{duration(seconds)} · {percent(seconds / total)}"
         rows.append(Bar(stage, seconds, shown, f"{stage}: {duration(seconds)}"))
@@ -332,8 +381,9 @@ def time_chart(report: ReportValues) -> str:
 
 
 def size_classes(cluster_sizes: Iterable[Sequence[int]]) -> list[tuple[str, int, int]]:
-    """Return (sizes, clusters, documents) from (size, clusters); sizes of 5 and more are grouped by
-    powers of two.
+    """Return (sizes, clusters, documents) from (size, clusters).
+
+    Sizes of 5 and more are grouped by powers of two.
     """
     groups: dict[tuple[int, int], list[int]] = {}
     for size, count in cluster_sizes:
@@ -365,9 +415,7 @@ def _strip(css_class: str, width: int, name: str, inner: str) -> str:
 
 
 def _frame(x_label: str, y_label: str) -> list[str]:
-    """Return the base line and both axis titles; the vertical title is horizontal, above its
-    axis.
-    """
+    """Return the base line and both axis titles; the vertical one is horizontal, above its axis."""
     return [
         f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_BOTTOM}" y2="{_BOTTOM}" stroke="currentColor"/>',
         _text(_RIGHT, _HEIGHT - 5, f"{x_label} →", "end"),
@@ -397,10 +445,9 @@ def _x_tick(share: float, label: str) -> str:
 
 
 def _hover(x: float, width: float, title: str, inner: str) -> str:
-    """Return a strip of the height of the plot that shows `title` on hover, so that short bars are
-    easy to hit.
-    """
-    return f"<g><title>{escape(title)}</title>{_rect(x, _TOP, width, _BOTTOM - _TOP, 'strip')}{inner}</g>"  # noqa: E501
+    """Return a strip as high as the plot that shows `title` on hover, for short bars as well."""
+    strip = _rect(x, _TOP, width, _BOTTOM - _TOP, "strip")
+    return f"<g><title>{escape(title)}</title>{strip}{inner}</g>"
 
 
 def _rect(x: float, y: float, width: float, height: float, css_class: str) -> str:
@@ -419,15 +466,12 @@ def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def _ticks(low: float, high: float, most: int) -> list[float]:
-    """Return the multiples of 1, 2 or 5 times a power of ten in [low, high], about `most` of
-    them.
-    """
-    power = 10.0 ** math.floor(math.log10((high - low) / most))
-    step = next(
-        factor * power
-        for factor in (1, 2, 5, 10)
-        if factor * power * most >= (high - low) * (1 - 1e-9)
-    )
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+def _ticks(low: float, high: float, count: int) -> list[float]:
+    """Return the multiples of 1, 2 or 5 times a power of ten in [low, high], about `count`."""
+    power = 10.0 ** math.floor(math.log10((high - low) / count))
+    steps = [factor * power for factor in (1, 2, 5, 10)]
+    # The quotients are rounded: 1e-9 of the range keeps a tick at either end.
+    step = next(step for step in steps if step * count >= (high - low) * (1 - 1e-9))
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
     return [round(index * step, 10) for index in range(first, last + 1)]

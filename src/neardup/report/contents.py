@@ -45,37 +45,39 @@ def warn_if_incomplete(report: ReportValues, on_error: str) -> None:
     """Warn whoever called neardup, unless lost files were declared to be no error."""
     if report["incomplete"] is None or on_error == "skip":
         return
-    level, frame = 1, sys._getframe()
+    level = 1
+    frame = sys._getframe()
     # A job that ends is a context manager.
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(
         ("neardup.", "contextlib")
     ):
-        level, frame = level + 1, frame.f_back
+        level = level + 1
+        frame = frame.f_back
     warnings.warn(report["incomplete"]["message"], IncompleteWarning, stacklevel=level)
 
 
 def refuse_incomplete(losses: Losses, on_error: str) -> None:
-    """Raise InputError before an index is updated by a run that could not read all of its
-    inputs.
-    """
+    """Raise InputError, before an index is updated, if a run could not read all of its inputs."""
     incomplete = _incomplete(losses)
     if incomplete is None or on_error == "skip":
         return
     raise InputError(
         f"The index is not updated, and no output is written: {incomplete['message']} Then "
-        "continue with "
-        "resume=True (--resume)."
+        "continue with resume=True (--resume)."
     )
 
 
 _MAX_VALUES = 1000  # in a report
 _MAX_REASON = 300  # characters
-_MAX_SHARE, _MIN_DOCUMENTS = 0.9, 20
+_MAX_SHARE = 0.9
+_MIN_DOCUMENTS = 20
 
 
 def removed_by_input(outcome: Totals) -> list[int]:
     """Return the number of removed documents of each input."""
-    removed, _, documents, _ = outcome.counts.by_inputs.T
+    cells = outcome.counts.by_inputs  # removed input, kept input, documents, bytes
+    removed = cells[:, 0]
+    documents = cells[:, 2]
     ends = outcome.corpus.part_ends
     with_keeper = np.bincount(removed, documents, len(ends)).astype(np.int64)
     without_keeper = np.bincount(
@@ -86,8 +88,7 @@ def removed_by_input(outcome: Totals) -> list[int]:
 
 
 def removed_by_value(outcome: Outcome, hashes: Words, column: str) -> JsonObject:
-    """Return the documents and removals of each value of a column, the most removals first, as
-    values for JSON.
+    """Return the documents and removals of each value of a column, the most removals first.
 
     Parameters
     ----------
@@ -120,38 +121,55 @@ def describe_values(
 def warn_of_losses(
     tasks: Sequence[Task], outcome: Totals, by_value: ReportValues | None
 ) -> list[str]:
-    """Return a warning for the inputs, or values of the column, of which more than 90 % of the
-    documents were removed.
+    """Return a warning if more than 90 % of the documents of an input, or of a value, were removed.
 
-    Files of one document each count by their folder.
+    by_value : the counts by the values of a column, if the run has one. Without one, files of one
+        document each count by their folder.
     """
-    sizes = np.diff([0, *outcome.corpus.part_ends.tolist()]).tolist()
-    counts: dict[str, tuple[int, int]] = {}
-    for task, size, removed in zip(tasks, sizes, removed_by_input(outcome), strict=True):
-        if not task.against:
-            part = task.part
-            name = posixpath.dirname(part.name) or "." if part.unit == "file" else part.name
-            before = counts.get(name, (0, 0))
-            counts[name] = before[0] + size, before[1] + removed
-    if by_value is not None:
-        column = by_value["column"]
-        counts = {
-            f"{column}={row['value']}": (row["documents"], row["removed"])
-            for row in by_value["values"]
-        }
+    counts = _source_counts(tasks, outcome) if by_value is None else _value_counts(by_value)
     lost = [
-        f"{removed:,} of the {size:,} documents of {name}"
-        for name, (size, removed) in counts.items()
-        if size >= _MIN_DOCUMENTS and removed > _MAX_SHARE * size
+        f"{count.removed:,} of the {count.documents:,} documents of {name}"
+        for name, count in counts.items()
+        if count.documents >= _MIN_DOCUMENTS and count.removed > _MAX_SHARE * count.documents
     ]
     if not lost:
         return []
-    shown = "; ".join(lost[:3]) + (f"; and {len(lost) - 3:,} more" if len(lost) > 3 else "")
+    more = f"; and {len(lost) - 3:,} more" if len(lost) > 3 else ""
     return [
-        f"Nearly all documents of a source were removed: {shown}. Read some of them in "
-        "report.html. If texts of "
-        "different sources are not to be compared, set within (--within COLUMN)."
+        f"Nearly all documents of a source were removed: {'; '.join(lost[:3])}{more}. Read some of "
+        "them in report.html. If texts of different sources are not to be compared, set within "
+        "(--within COLUMN)."
     ]
+
+
+class _Removed(NamedTuple):
+    """The documents of a source, and how many of them were removed."""
+
+    documents: int
+    removed: int
+
+
+def _source_counts(tasks: Sequence[Task], outcome: Totals) -> dict[str, _Removed]:
+    """Return the counts of each new input; files of one document each count by their folder."""
+    counts: dict[str, _Removed] = {}
+    sizes = np.diff([0, *outcome.corpus.part_ends.tolist()]).tolist()
+    for task, size, removed in zip(tasks, sizes, removed_by_input(outcome), strict=True):
+        if task.against:
+            continue
+        part = task.part
+        name = posixpath.dirname(part.name) or "." if part.unit == "file" else part.name
+        before = counts.get(name, _Removed(0, 0))
+        counts[name] = _Removed(before.documents + size, before.removed + removed)
+    return counts
+
+
+def _value_counts(by_value: ReportValues) -> dict[str, _Removed]:
+    """Return the counts of each value of a column."""
+    column = by_value["column"]
+    return {
+        f"{column}={row['value']}": _Removed(row["documents"], row["removed"])
+        for row in by_value["values"]
+    }
 
 
 MAX_INPUTS = 1000  # that the report lists
@@ -179,7 +197,8 @@ class Findings(NamedTuple):
     @property
     def bound(self) -> dict[str, int]:
         """The limit of a bucket, and the number of documents for which it hid others."""
-        own, chosen = self.method.max_bucket_size, self.selection.max_bucket_size
+        own = self.method.max_bucket_size
+        chosen = self.selection.max_bucket_size
         return {
             "max_bucket_size": own if chosen is None else chosen,
             "documents": self.outcome.num_bucket_overflows,
@@ -220,7 +239,8 @@ def cluster_report(
 
     Known documents, which come first, are counted in no cluster but as its first document.
     """
-    counts, num_known = _counts(found), found.outcome.corpus.num_against
+    counts = _counts(found)
+    num_known = found.outcome.corpus.num_against
     new = clusters.cluster_of[num_known:]
     num_clustered = int(np.count_nonzero(new < clusters.num_clusters))
     is_known = clusters.members[clusters.offsets[new]] < num_known
@@ -246,11 +266,12 @@ def cluster_report(
 
 
 def search_fields(found: Findings, counts: SearchCounts | None = None) -> JsonObject:
-    """Return the fields of a `SearchReport`; counts : instead of those of kept and removed
-    documents.
-    """
-    tasks, method, outcome = found.tasks, found.method, found.outcome
-    num_documents, tally = outcome.corpus.num_documents, outcome.corpus.tally
+    """Return the fields of a `SearchReport`; counts : in place of kept and removed documents."""
+    tasks = found.tasks
+    method = found.method
+    outcome = found.outcome
+    num_documents = outcome.corpus.num_documents
+    tally = outcome.corpus.tally
     return {
         "options": found.options,
         "scheme": method.scheme(),
@@ -275,10 +296,9 @@ def search_fields(found: Findings, counts: SearchCounts | None = None) -> JsonOb
 
 
 def describe_losses(losses: Losses, num_documents: int) -> Part:
-    """Return the parts of a report about files and rows that could not be read; None for each if
-    there are none.
+    """Return the parts of a report about unreadable files and rows; a part without any is None.
 
-    num_documents : of the run, read.
+    num_documents : the documents that the run has read.
     """
     return Part(
         incomplete=_incomplete(losses),
@@ -296,10 +316,8 @@ def _incomplete(losses: Losses) -> JsonObject | None:
     more = f"; and {losses.unread_files - 3:,} more" if losses.unread_files > 3 else ""
     message = (
         f"{plural(losses.unread_files, 'file')} could not be read completely: "
-        f"{'; '.join(lost)}{more}. What could be "
-        "read is in the result. Make the files readable and run again, or accept this with "
-        "on_error='skip' "
-        "(--on-error skip)."
+        f"{'; '.join(lost)}{more}. What could be read is in the result. Make the files readable "
+        "and run again, or accept this with on_error='skip' (--on-error skip)."
     )
     return {"files": losses.unread_files, "names": list(losses.unread), "message": message}
 
@@ -308,11 +326,9 @@ def _unreadable(losses: Losses, num_documents: int) -> JsonObject | None:
     if not losses.unreadable:
         return None
     message = (
-        f"{losses.unreadable:,} of {plural(num_documents + losses.unreadable, 'row')} could "
-        "not be read, such as "
-        f"{_shortened(losses.first)}. Convert the file, name its format with in_format "
-        "(--in-format), or accept this "
-        "with on_error='skip' (--on-error skip)."
+        f"{losses.unreadable:,} of {plural(num_documents + losses.unreadable, 'row')} could not be "
+        f"read, such as {_shortened(losses.first)}. Convert the file, name its format with "
+        "in_format (--in-format), or accept this with on_error='skip' (--on-error skip)."
     )
     return {"rows": losses.unreadable, "message": message}
 
@@ -322,9 +338,7 @@ def _shortened(reason: str) -> str:
 
 
 def peak_memory() -> int | None:
-    """Return the peak memory of this process so far, in bytes; None if the system does not report
-    it.
-    """
+    """Return the peak memory of this process in bytes; None if the system does not report it."""
     try:  # on Linux, ru_maxrss also counts the memory of the parent at the fork
         with open("/proc/self/status", "rb") as file:
             return next(int(line.split()[1]) * 1024 for line in file if line.startswith(b"VmHWM:"))
@@ -354,9 +368,10 @@ def describe_inputs(tasks: Sequence[Task], corpus: Corpus, **columns: Sequence[A
 
 
 def _searched_inputs(found: Findings) -> Part:
-    tasks, corpus = found.tasks, found.outcome.corpus
+    tasks = found.tasks
+    corpus = found.outcome.corpus
     documents = np.diff([0, *corpus.part_ends]).tolist()
-    if found.engine.against is not None:  # in the index, of which the run has read few
+    if found.engine.against is not None:  # the run has read few of the documents in the index
         documents[0] = found.engine.against
     return describe_inputs(
         tasks,
@@ -370,31 +385,26 @@ def _searched_inputs(found: Findings) -> Part:
 
 
 def roles_of(tasks: Sequence[Task]) -> list[str]:
-    """Return the role of each input: against for the earlier collection, else source."""
+    """Return the role of each input: against for the earlier collection, otherwise source."""
     return ["against" if task.against else "source" for task in tasks]
 
 
 def _removed_by_inputs(tasks: list[Task], outcome: Totals) -> list[JsonObject]:
-    """Return the number of documents of each input that documents of each input removed, the
-    largest first.
-    """
-    cells = outcome.counts.by_inputs
+    """Return the number of documents that each input removed from each input, the largest first."""
+    cells = outcome.counts.by_inputs  # removed input, kept input, documents, bytes
+    largest = cells[np.argsort(-cells[:, 2], kind="stable")[:_MAX_CELLS]]
     return [
         {
             "removed_from": tasks[removed].part.name,
             "kept_in": tasks[kept].part.name,
             "documents": count,
         }
-        for removed, kept, count, _ in cells[
-            np.argsort(-cells[:, 2], kind="stable")[:_MAX_CELLS]
-        ].tolist()
+        for removed, kept, count, _ in largest.tolist()
     ]
 
 
 def _columns(tasks: list[Task]) -> JsonObject:
-    """Return the columns that were read of the documents that may be removed; a list of several
-    that are joined.
-    """
+    """Return the columns of documents that may be removed; joined columns are a list."""
     columns = next((task.columns for task in tasks if not task.against), None)
     if columns is None:
         return {"text": None, "id": None}
@@ -405,8 +415,10 @@ def _columns(tasks: list[Task]) -> JsonObject:
 
 
 def _counts(found: Findings) -> SearchCounts:
-    outcome, engine = found.outcome, found.engine
-    corpus, counts = outcome.corpus, outcome.counts
+    outcome = found.outcome
+    engine = found.engine
+    corpus = outcome.corpus
+    counts = outcome.counts
     new = corpus.num_documents - corpus.num_against
     has_fingerprints = found.method.describe_search(outcome)["fingerprints"] is not None
     return SearchCounts(
@@ -436,23 +448,16 @@ def _recall(recall: Recall | None) -> dict[str, float] | None:
 def _audit(recall: Recall | None, documents: int) -> JsonObject | None:
     if not documents:
         return None
-    if recall is None:
-        return {
-            "documents": documents,
-            "pairs": 0,
-            "found": 0,
-            "recall": None,
-            "low": None,
-            "high": None,
+    found: JsonObject = {"pairs": 0, "found": 0, "recall": None, "low": None, "high": None}
+    if recall is not None:
+        found = {
+            "pairs": recall.num_pairs,
+            "found": round(recall.estimated * recall.num_pairs),
+            "recall": recall.estimated,
+            "low": recall.low,
+            "high": recall.high,
         }
-    counts = {"pairs": recall.num_pairs, "found": round(recall.estimated * recall.num_pairs)}
-    return {
-        "documents": documents,
-        **counts,
-        "recall": recall.estimated,
-        "low": recall.low,
-        "high": recall.high,
-    }
+    return {"documents": documents, **found}
 
 
 def warn_of_bound(*, documents: int, max_bucket_size: int) -> list[str]:
@@ -462,9 +467,8 @@ def warn_of_bound(*, documents: int, max_bucket_size: int) -> list[str]:
     shares, were = ("shares", "was") if documents == 1 else ("share", "were")
     return [
         f"{plural(documents, 'document')} {shares} a bucket with more than "
-        f"{plural(max_bucket_size, 'earlier document')}, and {were} compared only with the "
-        f"first {max_bucket_size:,}. "
-        "Raise max_bucket_size (--max-bucket-size) to compare with all."
+        f"{plural(max_bucket_size, 'earlier document')}, and {were} compared only with the first "
+        f"{max_bucket_size:,}. Raise max_bucket_size (--max-bucket-size) to compare with all."
     ]
 
 

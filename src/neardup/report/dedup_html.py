@@ -28,8 +28,9 @@ from neardup.report.wording import (
 
 
 class Errors(NamedTuple):
-    """Examples of both kinds of errors, most similar first. num_wrong, num_missed : all errors,
-    shown or not.
+    """Examples of both kinds of errors, most similar first.
+
+    num_wrong, num_missed : all errors, shown or not.
     """
 
     wrong: list[Example]
@@ -46,7 +47,9 @@ def render_errors(report: ReportValues, errors: Errors, language: str = "en") ->
     report : of the evaluation.
     language : of the page; en or zh.
     """
-    score, best, truth = report["at_threshold"], report["best"], report["truth"]
+    score = report["at_threshold"]
+    best = report["best"]
+    truth = report["truth"]
     limit = next(iter(score))
     precision, recall, f1 = scores(score)
     with speaking(language):
@@ -92,65 +95,74 @@ Passages = Sequence[tuple[int, int, bool]]
 
 
 def cards(examples: Sequence[Example]) -> str:
-    """Return up to three cards, in HTML: the largest family, the most near-duplicates of one text,
-    the closest call.
+    """Return up to three cards in HTML: the largest family, the most near-duplicates, a close call.
 
     Parameters
     ----------
     examples : the removals in the list of the page, numbered from 1.
     """
-    return "".join(
-        _html(say(title), sentence, number, examples[number - 1])
-        for title, sentence, number in _picked(examples)
-    )
+    return "".join(_html(card, examples[card.number - 1]) for card in _picked(examples))
 
 
-def _picked(examples: Sequence[Example]) -> Iterator[tuple[str, str, int]]:
-    """Yield the name of a title, a sentence in HTML, and the number of its removal in the list."""
+class _Card(NamedTuple):
+    """A card: the name of its title, a sentence in HTML, the number of its removal in the list."""
+
+    title: str
+    sentence: str
+    number: int
+
+
+def _picked(examples: Sequence[Example]) -> Iterator[_Card]:
+    """Yield the cards of the largest family, the most near-duplicates and the closest call."""
     numbered = list(enumerate(examples, 1))
-    near = [(number, example) for number, example in numbered if not example.exact]
     if not numbered:
         return
     number, family = max(numbered, key=lambda item: (item[1].family, not item[1].exact))
-    kept = document_id(family.kept[0], _MAX_ID)
     if family.family > 1:
-        copies = family.family - family.family_near
-        among = say("cards.copies", copies=copies) if copies else ""
-        sentence = say("cards.family", family=family.family, among=among, kept=kept)
-        yield "cards.largest_family", sentence, number
+        yield _Card("cards.largest_family", _family_sentence(family), number)
+    near = [item for item in numbered if not item[1].exact]
     others = [item for item in near if item[1].kept != family.kept and item[1].family_near > 1]
     if others:
-        number, most = max(others, key=lambda item: item[1].family_near)
-        sentence = say("cards.near", near=most.family_near, kept=document_id(most.kept[0], _MAX_ID))
-        yield "cards.most_near", sentence, number
+        number, largest = max(others, key=lambda item: item[1].family_near)
+        kept = document_id(largest.kept[0], _MAX_ID)
+        sentence = say("cards.near", near=largest.family_near, kept=kept)
+        yield _Card("cards.most_near", sentence, number)
     if near:
         number, closest = min(near, key=lambda item: (item[1].similarity, -(item[1].distance or 0)))
-        removed, kept = (
-            document_id(closest.removed[0], _MAX_ID),
-            document_id(closest.kept[0], _MAX_ID),
-        )
-        sentence = say(
-            "cards.closest", measure=similarity_shown(closest), removed=removed, kept=kept
-        )
-        yield "cards.closest_call", sentence, number
+        yield _Card("cards.closest_call", _closest_sentence(closest), number)
 
 
-def _html(title: str, sentence: str, number: int, example: Example) -> str:
+def _family_sentence(example: Example) -> str:
+    """Return the sentence about the documents that one kept document removed."""
+    copies = example.family - example.family_near
+    among = say("cards.copies", copies=copies) if copies else ""
+    kept = document_id(example.kept[0], _MAX_ID)
+    return say("cards.family", family=example.family, among=among, kept=kept)
+
+
+def _closest_sentence(example: Example) -> str:
+    """Return the sentence about the removal nearest to the threshold."""
+    removed = document_id(example.removed[0], _MAX_ID)
+    kept = document_id(example.kept[0], _MAX_ID)
+    measure = similarity_shown(example)
+    return say("cards.closest", measure=measure, removed=removed, kept=kept)
+
+
+def _html(card: _Card, example: Example) -> str:
     pair = example.pair
     first = _first_difference(pair.left, pair.left_passages)
     second = _first_difference(pair.right, pair.right_passages)
-    if (
-        first is None or second is None
-    ):  # one text has all of the other: both are shown at the same place
+    # One text contains the other: both are shown from the same position.
+    if first is None or second is None:
         first = second = first or second or 0
     removed = _excerpt(pair.left, pair.left_passages, first, "del")
     kept = _excerpt(pair.right, pair.right_passages, second, "ins")
     if pair.left == pair.right:
         kept = hint("pair.same")
     return (
-        f'<article><h3>{title}</h3><p>{sentence}</p><div class="removed">{removed}</div>'
-        f'<div class="kept">{kept}</div><p><a '
-        f'href="#removed-{number}">{say("cards.read_both")}</a></p></article>'
+        f"<article><h3>{say(card.title)}</h3><p>{card.sentence}</p>"
+        f'<div class="removed">{removed}</div><div class="kept">{kept}</div>'
+        f'<p><a href="#removed-{card.number}">{say("cards.read_both")}</a></p></article>'
     )
 
 
@@ -160,18 +172,19 @@ def _first_difference(text: str, passages: Passages) -> int | None:
     )
 
 
-def _excerpt(text: str, passages: Passages, place: int, mark: str) -> str:
-    """Return the part of a text around a place, with its differences marked."""
-    first = max(0, min(place - _BEFORE, len(text) - _CHARACTERS))
+def _excerpt(text: str, passages: Passages, position: int, mark: str) -> str:
+    """Return the part of a text around a position, with its differences marked."""
+    first = max(0, min(position - _BEFORE, len(text) - _CHARACTERS))
     last = first + _CHARACTERS
-    before, behind = "…" if first else "", "…" if last < len(text) else ""
+    before = "…" if first else ""
+    after = "…" if last < len(text) else ""
     offset = len(before) - first
     inside = [
         (max(start, first) + offset, min(end, last) + offset, shared)
         for start, end, shared in passages
         if end > first and start < last
     ]
-    return marked_text(f"{before}{text[first:last]}{behind}", inside, mark)
+    return marked_text(f"{before}{text[first:last]}{after}", inside, mark)
 
 
 _SHARES = (("kept", "kept"), ("near", "removed_near"), ("exact", "removed_exact"))
@@ -199,7 +212,8 @@ def render_report(report: ReportValues, examples: Sequence[Example]) -> str:
 
 def _terms(report: ReportValues) -> dict[str, str]:
     """Return further terms of the page with their meaning under the settings."""
-    scheme, groups = part_of(report, "scheme"), part_of(report, "groups")
+    scheme = part_of(report, "scheme")
+    groups = part_of(report, "groups")
     copies = what_copies_share({**scheme, **part_of(report, "settings")}, scheme.get("tokens"))
     terms = {say("removed.copy_term"): say("removed.copy_means", copies=copies)}
     if groups:

@@ -40,7 +40,7 @@ class Marker:
         self._spans: dict[int, list[TokenSpan]] = {}
 
     def mark(self, left: int, right: int) -> MarkedPair:
-        """Return two documents with what they share."""
+        """Return two documents with the passages that they share."""
         if self._settings.tokens in PAGE_TOKENS:
             return _outlines(self._texts[left], self._texts[right])
         texts = [self._texts[document][:_CHARACTERS] for document in (left, right)]
@@ -65,10 +65,9 @@ def _outlines(left: str, right: str) -> MarkedPair:
 
 
 def _lines(lines: Iterable[tuple[Line | None, bool]]) -> tuple[str, list[Passage]]:
-    """Return the lines of one page as a text, and the part of each behind its indentation as a
-    passage.
-    """
-    text, passages = "", []
+    """Return the lines of one page as a text, and each line after its indentation as a passage."""
+    text = ""
+    passages = []
     for line, shared in lines:
         if line is not None:
             start = len(text) + 2 * line.depth
@@ -88,9 +87,9 @@ class Example(NamedTuple):
     """A removed document, and the kept document that removed it.
 
     removed, kept : id, file and row. pair : their texts. distance : of the fingerprints, shown
-    instead of the similarity if it decided alone; else None. family, family_near : the documents
-    that the same kept document removed, and those of them that are no copies; of a hit, family is
-    the number of documents that have its words.
+    instead of the similarity if it decided alone, otherwise None. family, family_near : the
+    documents that the same kept document removed, with and without copies; of a hit, family is the
+    number of documents that have its words.
     """
 
     removed: Place
@@ -110,7 +109,8 @@ def removed_list(examples: Sequence[Example], removed: int) -> str:
     if not examples:
         none = say("removed.no_examples")
         return f"<p>{none if removed else say('removed.none')}</p>"
-    items, sides = "", (say("counts.removed"), say("counts.kept"))
+    items = ""
+    sides = (say("counts.removed"), say("counts.kept"))
     for number, example in enumerate(examples, 1):
         items += _item(
             f"removed-{number}", example, say("pair.near"), _opening(example.pair.left), sides
@@ -124,7 +124,8 @@ def pair_list(examples: Sequence[Example], kind: str) -> str:
     """Return pairs of texts as items of a list, in HTML; kind : of errors, wrong or missed, which
     begins their ids.
     """
-    items, sides = "", (say("errors.first"), say("errors.second"))
+    items = ""
+    sides = (say("errors.first"), say("errors.second"))
     for number, example in enumerate(examples, 1):
         items += _item(
             f"{kind}-{number}", example, say(f"errors.{kind}"), _beside(example.kept[0]), sides
@@ -134,7 +135,8 @@ def pair_list(examples: Sequence[Example], kind: str) -> str:
 
 def hit_list(examples: Sequence[Example]) -> str:
     """Return items, each with a document that contains it, as items of a list, in HTML."""
-    items, sides = "", (say("contamination.item"), say("contamination.document"))
+    items = ""
+    sides = (say("contamination.item"), say("contamination.document"))
     for number, example in enumerate(examples, 1):
         where = say("contamination.part", documents=example.family)
         items += _item(f"hit-{number}", example, where, _opening(example.pair.left), sides)
@@ -145,7 +147,8 @@ def passage_list(examples: Sequence[tuple[Example, int]]) -> str:
     """Return passages, each with its length and the copy that stays, as items of a list, in
     HTML.
     """
-    items, sides = "", (say("passages.cut"), say("passages.kept"))
+    items = ""
+    sides = (say("passages.cut"), say("passages.kept"))
     for number, (example, length) in enumerate(examples, 1):
         start, end, _ = example.pair.left_passages[0]
         opening = _opening(example.pair.left[start:end])
@@ -174,8 +177,8 @@ def _item(
 ) -> str:
     """Return an item.
 
-    near : the word for a pair that is no copy. beside : what the summary shows beside the first id,
-    in HTML. sides : the titles of the two texts. figure : what is shown instead of the similarity.
+    near : the word for a pair that is no copy. beside : the HTML beside the first id in the
+    summary. sides : the titles of the two texts. figure : a text instead of the similarity.
     """
     css_class, word = ("exact", say("pair.copy")) if example.exact else ("near", near)
     pair = example.pair
@@ -230,7 +233,8 @@ def location(document: str, file: str, row: int) -> str:
 
 def marked_text(text: str, passages: Sequence[tuple[int, int, bool]], mark: str) -> str:
     """Return the whole text, with every passage that is not shared in a `mark` element."""
-    body, position = "", 0
+    body = ""
+    position = 0
     for start, end, shared in passages:
         start = max(start, position)
         passage = escape_text(text[start:end])

@@ -35,14 +35,14 @@ def render_page(
     report : the contents of report.json.
     headline : the result in one sentence.
     share : a chart of the result, as wide as the page.
-    sections : the sections; those without a body are left out.
+    sections : the sections; a section without a body is left out.
     script : the name of a script in this folder, or an empty string.
     """
     assets = files("neardup.report")
     style, page = (read_text(assets.joinpath(name)) for name in ("report.css", "page.html"))
     code = read_text(assets.joinpath(script)) if script else ""
     shown = [(anchor, say(f"titles.{anchor}"), body) for anchor, body in sections if body]
-    numbers = re.sub(r"\d[\d,]*", r"<b>\g<0></b>", escape_text(headline))
+    program = f"neardup {report.get('version', '')} · {report.get('command', 'report')}"
     return Template(page).substitute(
         language=say("page.language"),
         style=style,
@@ -51,10 +51,8 @@ def render_page(
         description=escape_text(headline),
         title=escape_text(re.split(r" ?[(（]", headline)[0]),
         skip=say("page.skip"),
-        program=escape_text(
-            f"neardup {report.get('version', '')} · {report.get('command', 'report')}"
-        ),
-        headline=re.sub(r"[(（].*[)）]$", r'<span class="detail">\g<0></span>', numbers),
+        program=escape_text(program),
+        headline=_marked_headline(headline),
         share=share,
         warnings=_warnings(report),
         contents=say("page.sections"),
@@ -62,6 +60,12 @@ def render_page(
         sections="".join(_section(*section) for section in shown),
         script=f"<script>{code}</script>" if script else "",
     )
+
+
+def _marked_headline(headline: str) -> str:
+    """Return the headline with its numbers in bold, and the parenthesis at its end as a detail."""
+    numbers = re.sub(r"\d[\d,]*", r"<b>\g<0></b>", escape_text(headline))
+    return re.sub(r"[(（].*[)）]$", r'<span class="detail">\g<0></span>', numbers)
 
 
 def render_fragment(
@@ -121,9 +125,7 @@ def _warnings(report: ReportValues) -> str:
 
 
 def figure(title: str, chart: str, numbers: str = "") -> str:
-    """Return a chart with its title, and its numbers as a table; an empty string without a
-    chart.
-    """
+    """Return a chart with its title, and its numbers as a table; or an empty string."""
     details = folded(say("page.as_table"), numbers)
     return f"<figure><figcaption>{title}</figcaption>{chart}{details}</figure>" if chart else ""
 
@@ -144,8 +146,9 @@ def table(
     *,
     numbers: Sequence[int] = (),
 ) -> str:
-    """Return a table of HTML cells; the first column has the row headers. An empty string for no
-    rows.
+    """Return a table of HTML cells, or an empty string for no rows.
+
+    The first column has the row headers.
     """
     attributes = [' class="n"' if column in numbers else "" for column in range(len(titles))]
     columns = list(zip(titles, attributes, strict=True))
@@ -164,13 +167,13 @@ def table(
     return f"<table>{head}<tbody>{body}</tbody></table>" if body else ""
 
 
-def first_rows(caption: str, rows: pa.Table, most: int = 10) -> str:
+def first_rows(caption: str, rows: pa.Table, limit: int = 10) -> str:
     """Return the first rows of an Arrow table for a notebook, with a sentence about the others."""
     cells = [
         [escape_text(value, lines=False) for value in row.values()]
-        for row in rows.slice(0, most).to_pylist()
+        for row in rows.slice(0, limit).to_pylist()
     ]
-    others = f"<p>… {rows.num_rows - most:,} more</p>" if rows.num_rows > most else ""
+    others = f"<p>… {rows.num_rows - limit:,} more</p>" if rows.num_rows > limit else ""
     return (
         table(escape_text(caption), [escape_text(name) for name in rows.column_names], cells)
         + others
@@ -178,12 +181,11 @@ def first_rows(caption: str, rows: pa.Table, most: int = 10) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return the source expression with which a Content-Security-Policy allows only this inline
-    text.
-    """
+    """Return the source expression by which a Content-Security-Policy allows only this text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def definitions(terms: Mapping[str, str]) -> str:
     """Return terms and their meanings, in HTML."""
-    return f"<dl>{''.join(f'<div><dt>{term}</dt><dd>{text}</dd></div>' for term, text in terms.items())}</dl>"  # noqa: E501
+    items = [f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in terms.items()]
+    return f"<dl>{''.join(items)}</dl>"

@@ -24,7 +24,8 @@ class _Counts(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         """Return the figures of a stage; nothing for one that does not count."""
-        documents, num_bytes = task.fields["documents"], task.fields["num_bytes"]
+        documents = task.fields["documents"]
+        num_bytes = task.fields["num_bytes"]
         if not documents:
             return Text("")
         compiling = compile_seconds() - task.fields["compiled"]
@@ -36,14 +37,15 @@ class _Counts(ProgressColumn):
 
 
 class _Time(ProgressColumn):
-    """How long a stage took, or how long it will still take."""
+    """The time that a stage took, or the time left."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._compiling, self._left = say("progress.compiling"), say("progress.left", time="{time}")
+        self._compiling = say("progress.compiling")
+        self._left = say("progress.left", time="{time}")
 
     def render(self, task: Task) -> Text:
-        """Return the time left when it is known, else the time that has passed."""
+        """Return the time left if it is known, otherwise the time passed."""
         if task.fields["seconds"] is not None:
             return Text(duration(float(f"{task.fields['seconds']:.2f}")), style="dim")
         if is_compiling():

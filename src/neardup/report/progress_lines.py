@@ -1,4 +1,4 @@
-"""Show the stages of a run as plain lines, where there is no terminal."""
+"""Show the stages of a run as plain lines, outside a terminal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class StageLines:
 
     def begin(self, stage: str, total_documents: int | None) -> None:
         """Start counting."""
-        self._label, self._total = stage_label(stage), total_documents
+        self._label = stage_label(stage)
+        self._total = total_documents
         self._documents = self._num_bytes = 0
         self._begun = self._printed = time.monotonic()
         self._compiled = compile_seconds()
@@ -45,7 +46,7 @@ class StageLines:
         self._print_at_times(say("progress.tasks", done=done, total=total))
 
     def end(self, stage: str, seconds: float) -> None:
-        """Print the line of the stage, after that of the time it compiled if it did."""
+        """Print the line of the stage; if it compiled, after a line with that time."""
         if time.monotonic() >= self._first:
             compiling = compile_seconds() - self._compiled
             if compiling >= _LEAST_COMPILING:

@@ -59,12 +59,8 @@ def _rows_table(caption: str, rows: Sequence[Row]) -> str:
     for row in rows:
         css_class = f"{row.kind} sub" if row.depth else row.kind
         label = f'<span class="{css_class}">{row.label}</span>'
-        lines.append(
-            (
-                label,
-                *(escape_text(text, lines=False) for text in (row.value, row.share, row.remark)),
-            )
-        )
+        texts = [escape_text(text, lines=False) for text in (row.value, row.share, row.remark)]
+        lines.append((label, *texts))
     share = "share" if any(row.share for row in rows) else ""
     return table(caption, words("", "value", share, ""), lines, numbers=(1, 2))
 
@@ -77,13 +73,10 @@ def notebook(report: ReportValues) -> str:
         ("Hamming distance of the near-duplicates", charts.distance_chart(report)),
         ("Clusters by size (logarithmic)", charts.cluster_chart(report)),
     )
-    largest = "".join(
-        (
-            f"<li>{row['size']:,}: "
-            f"<bdi>{escape_text(row['name'] or row['first_id'], lines=False)}</bdi></li>"
-        )
-        for row in report.get("largest_clusters") or ()
-    )
+    largest = ""
+    for row in report.get("largest_clusters") or ():
+        name = escape_text(row["name"] or row["first_id"], lines=False)
+        largest += f"<li>{row['size']:,}: <bdi>{name}</bdi></li>"
     fragment = render_fragment(
         report, headline(report), [row for row in rows if not row.is_detail], drawings
     )
@@ -91,9 +84,7 @@ def notebook(report: ReportValues) -> str:
 
 
 def _terms(report: ReportValues, page: str) -> dict[str, str]:
-    """Return the rule of a page and its measure, each as a term with its meaning under the
-    settings.
-    """
+    """Return the rule of a page and its measure, each with its meaning under the settings."""
     settings = part_of(report, "settings")
     connected = settings.get("linkage") == "connected"
     limits = limits_of(report)
@@ -106,37 +97,46 @@ def _terms(report: ReportValues, page: str) -> dict[str, str]:
 
 
 def _figures(report: ReportValues, other: str) -> str:
-    """Return the charts of similarities, distances and cluster sizes, each with its numbers as a
-    table.
+    """Return the charts of similarities, distances and cluster sizes, with their numbers as tables.
+
+    other : the document to which each document is compared.
     """
-    similarities = report.get("similarities") or {}
-    edges, counts = similarities.get("edges") or [], similarities.get("counts") or []
-    limits = zip(edges, edges[1:], counts, strict=False)
-    bins = [
-        (f"{low:.4g} {say('words.to')} {high:.4g}", f"{count:,}") for low, high, count in limits
-    ]
-    classes = charts.size_classes(report.get("cluster_sizes") or ())
-    sizes = [(size, f"{clusters:,}", f"{documents:,}") for size, clusters, documents in classes]
-    by_similarity = table(
-        say("found.by_similarity"), words("similarity", "documents"), bins, numbers=(1,)
-    )
-    titles = words("documents_each", "clusters", "documents_in_all")
-    by_size = table(say("found.by_size"), titles, sizes, numbers=(1, 2))
     figures = figure(
-        say("found.similarities", other=other), charts.similarity_chart(report), by_similarity
+        say("found.similarities", other=other),
+        charts.similarity_chart(report),
+        _similarity_table(report),
     )
     figures += figure(say("found.distances", other=other), charts.distance_chart(report))
-    figures += figure(say("found.clusters"), charts.cluster_chart(report), by_size)
+    figures += figure(say("found.clusters"), charts.cluster_chart(report), _size_table(report))
     if not figures:
         return f"<p>{say('found.none')}</p>"
-    return (
-        f'<div class="pair">{figures}{figure(say("found.pairs"), charts.pairs_chart(report))}</div>'
-    )
+    figures += figure(say("found.pairs"), charts.pairs_chart(report))
+    return f'<div class="pair">{figures}</div>'
+
+
+def _similarity_table(report: ReportValues) -> str:
+    """Return the histogram of similarities as a table."""
+    similarities = report.get("similarities") or {}
+    edges = similarities.get("edges") or []
+    limits = zip(edges, edges[1:], similarities.get("counts") or [], strict=False)
+    to = say("words.to")
+    rows = [(f"{low:.4g} {to} {high:.4g}", f"{count:,}") for low, high, count in limits]
+    titles = words("similarity", "documents")
+    return table(say("found.by_similarity"), titles, rows, numbers=(1,))
+
+
+def _size_table(report: ReportValues) -> str:
+    """Return the sizes of clusters as a table."""
+    classes = charts.size_classes(report.get("cluster_sizes") or ())
+    rows = [(size, f"{clusters:,}", f"{documents:,}") for size, clusters, documents in classes]
+    titles = words("documents_each", "clusters", "documents_in_all")
+    return table(say("found.by_size"), titles, rows, numbers=(1, 2))
 
 
 def recall(report: ReportValues) -> str:
     """Return the explanation of the recall: its guarantee, or its estimate and audit."""
-    near, bands = part_of(report, "fingerprints"), part_of(report, "bands")
+    near = part_of(report, "fingerprints")
+    bands = part_of(report, "bands")
     if near:
         guarantee = say(
             "recall.guarantee", distance=near["max_distance"], short=near.get("short", 0)
@@ -146,7 +146,8 @@ def recall(report: ReportValues) -> str:
     text += say("recall.audit") if report.get("audit") else ""
     if not bands:
         return text
-    b, r = bands["num_bands"], bands["rows_per_band"]
+    b = bands["num_bands"]
+    r = bands["rows_per_band"]
     settings = part_of(report, "settings")
     kind = "vectors" if are_vectors(report) else settings.get("similarity")
     is_other = kind in _AGREEMENTS
@@ -168,7 +169,8 @@ number.
 
 def _measure(report: ReportValues) -> str:
     """Describe the measure of two documents, and the features that it compares."""
-    settings, scheme = report.get("settings") or {}, report.get("scheme") or {}
+    settings = report.get("settings") or {}
+    scheme = report.get("scheme") or {}
     if are_vectors(report):
         return say("measure.exact", measure=say("measure.vectors"))
     if settings.get("similarity") == "jaccard" or is_confirmed(report):
@@ -183,7 +185,8 @@ def _measure(report: ReportValues) -> str:
         measure += say("measure.rare")
     if settings.get("above_chance"):
         measure += say("measure.chance")
-    exact, grams = say("measure.exact", measure=measure), _grams(scheme)
+    exact = say("measure.exact", measure=measure)
+    grams = _grams(scheme)
     if not report.get("fingerprints"):
         return say("measure.features", grams=grams, exact=exact)
     weighed = say(f"weights.{scheme.get('weights', 'tf')}", "")
@@ -227,7 +230,7 @@ def inputs_table(report: ReportValues) -> str:
 
 
 def _more(key: str, left: int) -> str:
-    """Return a sentence about what a table leaves out; an empty string for nothing."""
+    """Return a sentence about the rows that a table leaves out; an empty string for none."""
     return f"<p>{say(key, left=left)}</p>" if left > 0 else ""
 
 
@@ -251,8 +254,9 @@ def _values_table(by_value: ReportValues | None) -> str:
 
 
 def across_table(report: ReportValues) -> str:
-    """Return a table of how many documents of each input were removed by documents of each; empty
-    for one input.
+    """Return a table of the documents of each input that were removed by documents of each input.
+
+    Returns an empty string for one input.
     """
     cells = report.get("removed_by_inputs") or []
     across = {(cell["removed_from"], cell["kept_in"]): cell["documents"] for cell in cells}
@@ -260,15 +264,12 @@ def across_table(report: ReportValues) -> str:
     kept = list(dict.fromkeys(cell["kept_in"] for cell in cells))[:_MAX_ACROSS]
     if len({*removed, *kept}) < 2:
         return ""
-    names = {name: document_id(name, _MAX_INPUT_NAME) for name in (*removed, *kept)}
-    rows = [
-        (
-            names[name],
-            *(f"{across[name, other]:,}" if (name, other) in across else "" for other in kept),
-        )
-        for name in removed
-    ]
-    titles = "", *(names[name] for name in kept)
+    rows = []
+    for name in removed:
+        counts = [across.get((name, other)) for other in kept]
+        cells = ["" if count is None else f"{count:,}" for count in counts]
+        rows.append((document_id(name, _MAX_INPUT_NAME), *cells))
+    titles = ["", *(document_id(name, _MAX_INPUT_NAME) for name in kept)]
     shown = table(say("inputs.across"), titles, rows, numbers=range(1, len(titles)))
     return f'<div class="across">{shown}</div>{_more("inputs.largest", len(cells) - len(across))}'
 
@@ -276,14 +277,15 @@ def across_table(report: ReportValues) -> str:
 def settings_tables(report: ReportValues) -> str:
     """Return the tables of the settings and of the scheme."""
     scheme = {**(report.get("scheme") or {}), **(report.get("bands") or {})}
-    tables = ""
-    for key, values in (
-        ("settings.run", report.get("settings") or {}),
-        ("settings.scheme", scheme),
-    ):
-        rows = [
-            (f"<code>{escape_text(name)}</code>", f"<code>{setting(value)}</code>")
-            for name, value in values.items()
-        ]
-        tables += table(say(key), words("name", "value"), rows)
+    tables = _settings_table("settings.run", report.get("settings") or {})
+    tables += _settings_table("settings.scheme", scheme)
     return f'<div class="pair">{tables}</div>' if tables else ""
+
+
+def _settings_table(key: str, values: Mapping[str, Any]) -> str:
+    """Return the table of named values; key : of the caption."""
+    rows = [
+        (f"<code>{escape_text(name)}</code>", f"<code>{setting(value)}</code>")
+        for name, value in values.items()
+    ]
+    return table(say(key), words("name", "value"), rows)

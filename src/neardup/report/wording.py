@@ -25,8 +25,8 @@ _LANGUAGE = ContextVar("language", default="en")
 # surrogates, and the bidirectional overrides that would reorder the text around them. Joiners and
 # directional marks stay: scripts need them.
 _CONTROLS = (  # noqa: SIM905 - as a list, one name a line
-    "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI "
-    "DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
+    "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN "
+    "EM SUB ESC FS GS RS US"
 ).split()
 _HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"  # noqa: E501
 
@@ -134,7 +134,8 @@ def _patterns() -> list[tuple[re.Pattern[str], str]]:
     """
     patterns = []
     for english, chinese in chain(*_table("errors.toml").values(), *_table("tables.toml").values()):
-        parts, known = re.split(r"{(\w+)}", english), set[str]()
+        parts = re.split(r"{(\w+)}", english)
+        known = set[str]()
         for place, part in enumerate(parts):
             kind = next((text for name, text in _KINDS.items() if part.startswith(name)), ".+?")
             group = f"(?P={part})" if part in known else f"(?P<{part}>{kind})"
@@ -279,7 +280,9 @@ def escape_text(text: object, *, lines: bool = True) -> str:
     """Return text for HTML with hidden characters shown; and tabs and line ends too, unless `lines`
     is set.
     """
-    plain, escaped, position = str(text), "", 0
+    plain = str(text)
+    escaped = ""
+    position = 0
     for run in re.finditer(_HIDDEN if lines else rf"{_HIDDEN}|[\t\n]", plain):
         escaped += (
             f'{escape(plain[position : run.start()])}<span class="hidden">{_name(run[0])}</span>'

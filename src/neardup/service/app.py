@@ -59,7 +59,7 @@ class Histogram:
 
 
 class Metrics:
-    """What the service has done since its start."""
+    """The counts and times of the service since its start."""
 
     def __init__(self) -> None:
         self.requests: dict[tuple[str, int], int] = defaultdict(int)
@@ -164,7 +164,7 @@ class Assets:
 
 
 class Log:
-    """Writes events; those of one turn of the event loop together. format : json, text or none."""
+    """Writes events, all of one turn of the event loop together. format : json, text or none."""
 
     def __init__(self, format: str) -> None:
         self._format = format
@@ -196,14 +196,15 @@ class Log:
 
     def flush(self) -> None:
         """Write the lines that wait."""
-        lines, self._lines = self._lines, []
+        lines = self._lines
+        self._lines = []
         if lines:
             sys.stderr.buffer.write(b"\n".join(lines) + b"\n")
             sys.stderr.buffer.flush()
 
 
 class LibraryHandler(logging.Handler):
-    """Writes what libraries log, warnings and worse, as events."""
+    """Writes the log messages of libraries, warnings and worse, as events."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
@@ -224,7 +225,8 @@ def deadline(seconds: float, problem: Problem) -> Iterator[None]:
     `asyncio.timeout` needs Python 3.11; `asyncio.wait_for` makes a task each time, too slow for
     every request.
     """
-    task, expired = asyncio.current_task(), False
+    task = asyncio.current_task()
+    expired = False
     assert task is not None
 
     def expire() -> None:
@@ -295,8 +297,8 @@ class Call:
             raise Problem(
                 415,
                 (
-                    "The body must be JSON, not compressed: send it with the header "
-                    "`Content-Type: application/json`."
+                    "The body must be JSON, not compressed: send it with the header `Content-Type: "
+                    "application/json`."
                 ),
             )
         content = await self._read()
@@ -327,9 +329,8 @@ class Call:
             self._check_size(int(length))
         late = Problem(
             408,
-            f"The request did not arrive within read_timeout_s={settings.read_timeout_s:g}. "
-            "Send it faster, or raise "
-            "--read-timeout-s.",
+            f"The request did not arrive within read_timeout_s={settings.read_timeout_s:g}. Send "
+            "it faster, or raise --read-timeout-s.",
             setting="read_timeout_s",
         )
         parts: list[bytes] = []
@@ -343,7 +344,8 @@ class Call:
 
     def _check_size(self, size: int) -> None:
         for setting in ("max_body_bytes", "max_pending_bytes"):
-            what, advice = "The bytes of the body are", "Send fewer documents at a time"
+            what = "The bytes of the body are"
+            advice = "Send fewer documents at a time"
             check_size(self.service.settings, setting, size, what, advice, status=413)
 
     def _reserve(self, size: int) -> None:
@@ -354,9 +356,8 @@ class Call:
         ):
             raise busy(
                 f"Requests of {service.pending_bytes:,} bytes are in progress, and "
-                f"max_pending_bytes={service.settings.max_pending_bytes:,}. Repeat the "
-                "request later, with fewer "
-                "clients at a time.",
+                f"max_pending_bytes={service.settings.max_pending_bytes:,}. Repeat the request "
+                "later, with fewer clients at a time.",
                 "max_pending_bytes",
             )
         service.pending_bytes += size
@@ -421,7 +422,8 @@ class Service:
         self.writes, self.reads, self.analyses = self.lanes
 
     def _lane(self, name: str) -> Lane:
-        settings, count = self.settings, partial(self.metrics.batches.add, name)
+        settings = self.settings
+        count = partial(self.metrics.batches.add, name)
         return Lane(
             name,
             settings.max_queued_documents,
@@ -431,7 +433,7 @@ class Service:
         )
 
     async def close(self) -> None:
-        """Finish what waits in the queues, and close the index."""
+        """Finish the jobs in the queues, and close the index."""
         self.is_stopping = True
         for lane in self.lanes:
             await lane.close()
@@ -449,9 +451,8 @@ class Service:
             operation = self._find(call)
             name = operation.name
             self._gate.check(call.method, call.headers, operation.role)
-            with deadline(
-                self.settings.answer_timeout_s + self.settings.read_timeout_s, self._late()
-            ):
+            limit_s = self.settings.answer_timeout_s + self.settings.read_timeout_s
+            with deadline(limit_s, self._late()):
                 reply = await operation.answer(self, call)
         except Disconnected:
             reply = Reply(b"", "", 400)
@@ -460,19 +461,26 @@ class Service:
             reply = self._refuse(raised, request_id)
         finally:
             call.release()
-        try:
-            with suppress(Disconnected):
-                await self._send(call, reply, request_id, send)
-        except RuntimeError as broken:
-            if "closed" not in str(broken):
-                raise
-            while (await receive())[
-                "type"
-            ] != "http.disconnect":  # uvloop closes before uvicorn knows of it
-                pass
+        await self._send_or_wait(call, reply, request_id, receive, send)
         seconds = time.perf_counter() - begun
         self.metrics.answered(name, reply.status, seconds)
         self._write_log(call, reply, request_id, seconds, error)
+
+    async def _send_or_wait(
+        self, call: Call, reply: Reply, request_id: str, receive: Receive, send: Send
+    ) -> None:
+        """Send a reply; if the connection is closed, wait until the server reports it."""
+        try:
+            with suppress(Disconnected):
+                await self._send(call, reply, request_id, send)
+        except RuntimeError as error:
+            # uvloop closes a transport before uvicorn knows of it. Only the message tells this
+            # error from others.
+            if "closed" not in str(error):
+                raise
+            message = await receive()
+            while message["type"] != "http.disconnect":
+                message = await receive()
 
     def _new_id(self) -> str:
         return f"{self._boot}-{next(self._numbers):x}"
@@ -520,9 +528,9 @@ class Service:
     def _late(self) -> Problem:
         limit = self.settings.answer_timeout_s
         return busy(
-            f"The request was not answered within answer_timeout_s={limit:g}; its work may "
-            "still complete. Repeat it: "
-            "documents with the same ids and texts change nothing. Or raise --answer-timeout-s.",
+            f"The request was not answered within answer_timeout_s={limit:g}; its work may still "
+            "complete. Repeat it: documents with the same ids and texts change nothing. Or raise "
+            "--answer-timeout-s.",
             "answer_timeout_s",
             status=503,
         )

@@ -98,7 +98,7 @@ class Guarded(_Base):  # type: ignore[misc]
             super().timeout_keep_alive_handler()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP."""
+        """Refuse bytes that are no HTTP."""
         self._refuse(
             Problem(400, "The request is not valid HTTP/1.1. Send it with an HTTP client.")
         )
@@ -145,18 +145,15 @@ class Guarded(_Base):  # type: ignore[misc]
         self.transport.close()
 
 
-# What `Guarded` uses of a protocol of uvicorn, and of the request that it answers; none of it is
+# The parts of uvicorn's protocol, and of its request, that `Guarded` uses; none of it is
 # public.
 _METHODS = [name for name in vars(Guarded) if not name.startswith("_")]
-_ATTRIBUTES, _OF_CYCLE = (
-    ("connections", "cycle", "loop", "transport"),
-    ("more_body", "response_complete"),
-)
+_ATTRIBUTES = ("connections", "cycle", "loop", "transport")
+_OF_CYCLE = ("more_body", "response_complete")
 
 
 def guarded(settings: ServiceSettings, refuse: Refuse) -> type[asyncio.Protocol]:
-    """Return a protocol of uvicorn with limits: that of httptools if it is installed, else that of
-    h11.
+    """Return a protocol of uvicorn with limits: httptools if it is installed, otherwise h11.
 
     refuse : returns the body and the request id of a problem of a client.
 
@@ -182,16 +179,13 @@ def guarded(settings: ServiceSettings, refuse: Refuse) -> type[asyncio.Protocol]
             f"uvicorn's {name} lacks {lacking}, so it is not used.", RuntimeWarning, stacklevel=2
         )
     raise MissingExtraError(
-        f"The service cannot limit the connections of uvicorn {uvicorn.__version__}, which "
-        f"lacks {lacking}. Install "
-        "an earlier uvicorn, or a later neardup."
+        f"The service cannot limit the connections of uvicorn {uvicorn.__version__}, which lacks "
+        f"{lacking}. Install an earlier uvicorn, or a later neardup."
     )
 
 
 def _lacking(protocol: Any) -> str:
-    """Return the names that a protocol lacks, as its classes and what their constructors set
-    show.
-    """
+    """Return the names that a protocol lacks, by its classes and the attributes that they set."""
     cycle = sys.modules[protocol.__module__].RequestResponseCycle
     missing = [name for name in _METHODS if not hasattr(protocol, name)]
     for kind, names in ((protocol, _ATTRIBUTES), (cycle, _OF_CYCLE)):

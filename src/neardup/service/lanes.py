@@ -75,8 +75,8 @@ class Lane:
         if self._jobs and self.num_queued + len(items) > self._max_items:
             raise busy(
                 f"{self.num_queued:,} documents are waiting for the index, and "
-                f"max_queued_documents={self._max_items:,}. Repeat the request later, with "
-                "fewer clients at a time.",
+                f"max_queued_documents={self._max_items:,}. Repeat the request later, with fewer "
+                "clients at a time.",
                 "max_queued_documents",
             )
         if self._stopping:
@@ -99,7 +99,7 @@ class Lane:
         return cast(T, result)
 
     async def close(self) -> None:
-        """Refuse new requests, finish those that wait, and end the thread."""
+        """Refuse new requests, finish the waiting ones, and end the thread."""
         self._stopping = True
         self._arrived.set()
         await self._worker
@@ -128,7 +128,7 @@ class Lane:
                     job.results.set_result(outcome)
 
     def _take(self) -> list[_Job]:
-        """Return the next job, with those behind it that have its function."""
+        """Return the next job, with the following jobs of the same function."""
         batch = [self._jobs.popleft()]
         size = len(batch[0].items)
         while (

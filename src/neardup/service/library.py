@@ -28,10 +28,9 @@ from neardup.verify.alignment import Outlines
 
 _ANSWER, _HIT = ([field.name for field in fields(kind)] for kind in (Answer, Hit))
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_GROWTH_S, _GROWTH_SHARE = (
-    5.0,
-    50.0,
-)  # the growth is computed again after so many seconds, or times its own time
+# the growth is computed again after this many seconds, or times its own time
+_GROWTH_S = 5.0
+_GROWTH_SHARE = 50.0
 
 
 class Query(NamedTuple):
@@ -68,7 +67,8 @@ class Library:
 
     def query(self, queries: list[Query]) -> list[list[Hit]]:
         """Return the hits of each text, the most similar first."""
-        index, none = self.index.opened, pa.nulls(len(queries), "large_string")
+        index = self.index.opened
+        none = pa.nulls(len(queries), "large_string")
         texts = array_of_documents([query.text for query in queries], index.method.vector_length)
         table = index.query(
             index.describe(Batch(texts, none, none)), max(query.limit for query in queries)
@@ -118,7 +118,8 @@ class Library:
     def commit_import(self, name: str) -> Committed:
         """Commit an import; return the number of decisions of each kind."""
         table = self.index.commit_import(name)
-        kept, repeated = table["kept"].to_numpy(), table["repeated"].to_numpy()
+        kept = table["kept"].to_numpy()
+        repeated = table["repeated"].to_numpy()
         return Committed(
             int((kept & ~repeated).sum()), int((~kept & ~repeated).sum()), int(repeated.sum())
         )
@@ -151,9 +152,11 @@ class Library:
         return dict(self.index.info()["documents"])
 
     def warm(self) -> None:
-        """Load what the first request would wait for: the compiled code."""
-        index, method = self.index, self.index.opened.rules.method
-        texts, storage = method.examples, index.settings.storage
+        """Load the compiled code, for which the first request would wait."""
+        index = self.index
+        method = self.index.opened.rules.method
+        texts = method.examples
+        storage = index.settings.storage
         with neardup.Index.create(
             "memory:", method=index.method, storage=storage, idf=method.idf
         ) as other:
@@ -201,7 +204,7 @@ def _stored(payload: Any) -> str | None:
 
 
 def _payload(text: str | None) -> Any:
-    """Return a stored payload: the value of JSON if it is such, else a string."""
+    """Return a stored payload: the value of its JSON, or a string if it is none."""
     if text is None:
         return None
     try:

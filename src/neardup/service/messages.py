@@ -104,7 +104,7 @@ class Passage(Struct):
 
 
 class Compared(Struct):
-    """How similar two texts are, and where they differ."""
+    """The similarity of two texts, and their differences."""
 
     duplicate: Annotated[bool, Meta(description="Whether the method counts the two as duplicates.")]
     similarity: float
@@ -188,7 +188,7 @@ class Stats(Struct):
 
 
 class State(Struct):
-    """Whether the service is ready."""
+    """The readiness of the service."""
 
     status: Literal["ok", "starting", "stopping"]
 

@@ -28,11 +28,10 @@ if TYPE_CHECKING:
     from neardup.service.app import Call, Labels, Service
 
 _REF = "#/components/schemas/{name}"
-_ARGUMENTS = {
-    "id": msgspec.json.schema(Id),
-    "name": msgspec.json.schema(Name),
-    False: {"type": "string"},
-}  # a file
+_ARGUMENTS = {"id": msgspec.json.schema(Id), "name": msgspec.json.schema(Name)}
+"""Schemas of the names in a path."""
+_FILE = {"type": "string"}
+"""The schema of a name in the path of a file, which is open to everybody."""
 _COMMON_ERRORS: dict[str, set[int]] = {"open": set(), "read": {401, 503}, "write": {401, 403, 503}}
 _BODY_ERRORS = {400, 413, 415, 422, 429}
 
@@ -42,31 +41,29 @@ def document(
 ) -> JsonObject:
     """Return the document, OpenAPI 3.1.
 
-    operations : those of the service. version : of the package. settings : the limits of the
+    operations : all of the service. version : of the package. settings : the limits of the
     service.
     """
     kinds: list[type] = [ProblemDetails]
     for operation in operations:
-        kinds += [
-            kind for kind in (operation.request, operation.response) if isinstance(kind, type)
-        ]
+        messages = (operation.request, operation.response)
+        kinds += [kind for kind in messages if isinstance(kind, type)]
     kinds = list(dict.fromkeys(kinds))
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
-    for message, name, limit, value in (
-        ("QueryRequest", "limit", "maximum", settings.max_hits),
-        ("QueryRequest", "texts", "maxItems", settings.max_documents),
-        ("AddRequest", "documents", "maxItems", settings.max_documents),
-        ("StageRequest", "documents", "maxItems", settings.max_documents),
+    components["QueryRequest"]["properties"]["limit"]["maximum"] = settings.max_hits
+    for message, name in (
+        ("QueryRequest", "texts"),
+        ("AddRequest", "documents"),
+        ("StageRequest", "documents"),
     ):
-        components[message]["properties"][name][limit] = value
+        components[message]["properties"][name]["maxItems"] = settings.max_documents
     for kind in (Answer, Committed, Document, Hit):
         _describe(components[kind.__name__], kind.__doc__ or "")
     references = dict(zip(kinds, schemas, strict=True))
     paths: dict[str, JsonObject] = {}
     for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(
-            operation, references
-        )
+        methods = paths.setdefault(operation.path, {})
+        methods[operation.method.lower()] = _operation(operation, references)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -85,13 +82,10 @@ def document(
 
 
 def _describe(component: JsonObject, docstring: str) -> None:
-    """Describe the fields of a record as its docstring does, `name, name : meaning.`; times have
-    their format.
-    """
+    """Describe the fields of a record as its docstring does, `name, name : meaning.`"""
     component["description"], _, fields = inspect.cleandoc(docstring).partition("\n\n")
-    for names, meaning in re.findall(
-        r"([\w, ]+) : (.+?\.)(?= [\w, ]+ : |$)", " ".join(fields.split())
-    ):
+    field = r"([\w, ]+) : (.+?\.)(?= [\w, ]+ : |$)"
+    for names, meaning in re.findall(field, " ".join(fields.split())):
         for name in names.strip().split(", "):
             component["properties"][name]["description"] = meaning[0].upper() + meaning[1:]
     for name in {"first_seen", "last_seen"} & component["properties"].keys():
@@ -101,42 +95,49 @@ def _describe(component: JsonObject, docstring: str) -> None:
 def _operation(operation: Operation, references: dict[type, Any]) -> JsonObject:
     """Return the object of an operation."""
     names = re.findall(r"{(\w+)}", operation.path)
+    is_open = operation.role == "open"
+    parameters = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": _FILE if is_open else _ARGUMENTS[name],
+        }
+        for name in names
+    ]
     record: JsonObject = {
         "operationId": operation.name,
         "summary": operation.summary,
-        "parameters": [
-            {
-                "name": name,
-                "in": "path",
-                "required": True,
-                "schema": _ARGUMENTS[operation.role != "open" and name],
-            }
-            for name in names
-        ],
+        "parameters": parameters,
     }
-    if operation.role != "open":
+    if not is_open:
         record["security"] = [{"token": []}, {}]
         record["x-role"] = operation.role
-    statuses = _COMMON_ERRORS[operation.role] | ({404} if names else set())
     if operation.request is not None:
         content = {"application/json": {"schema": references[operation.request]}}
         record["requestBody"] = {"required": True, "content": content}
-        statuses |= _BODY_ERRORS
+    record["responses"] = _responses(operation, references, takes_names=bool(names))
+    return record
+
+
+def _responses(
+    operation: Operation, references: dict[type, Any], *, takes_names: bool
+) -> JsonObject:
+    """Return the responses of an operation: its answer, and the problems that it may report."""
     if isinstance(operation.response, type):
         answer: JsonObject = {"application/json": {"schema": references[operation.response]}}
     else:
-        answer = {
-            operation.response: {
-                "schema": {"type": "object"} if "json" in operation.response else {}
-            }
-        }
+        schema = {"type": "object"} if "json" in operation.response else {}
+        answer = {operation.response: {"schema": schema}}
     responses: JsonObject = {str(operation.status): {"description": "Done.", "content": answer}}
     problem = {"application/problem+json": {"schema": references[ProblemDetails]}}
+    statuses = _COMMON_ERRORS[operation.role] | ({404} if takes_names else set())
+    if operation.request is not None:
+        statuses = statuses | _BODY_ERRORS
     for status in sorted(statuses):
         responses[str(status)] = {"description": phrase(status) + ".", "content": problem}
     responses["default"] = {"description": "A problem.", "content": problem}
-    record["responses"] = responses
-    return record
+    return responses
 
 
 _JSON = "application/json"
@@ -153,7 +154,7 @@ class Reply(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """What the service does at a path.
+    """An operation of the service: a method on a path.
 
     role : open to everybody, or read or write. run : returns the message of the answer, or a reply.
     response : the message of the answer, or its media type. request : the message of the body, or
@@ -172,11 +173,9 @@ class Operation(NamedTuple):
         """Run the function on a request and its message; return the reply."""
         messages = () if self.request is None else (await call.body(self.request),)
         answer = await self.run(service, call, *messages)
-        return (
-            answer
-            if isinstance(answer, Reply)
-            else Reply(_ENCODER.encode(answer), status=self.status)
-        )
+        if isinstance(answer, Reply):
+            return answer
+        return Reply(_ENCODER.encode(answer), status=self.status)
 
     @property
     def name(self) -> str:
@@ -196,9 +195,7 @@ _Run = Callable[..., Awaitable[Any]]
 def _at(
     method: str, path: str, role: str, media_type: str = _JSON, status: int = 200
 ) -> Callable[[_Run], _Run]:
-    """Add a function to the operations; the types of its `request` and of what it returns are the
-    messages.
-    """
+    """Add a function to the operations; its annotations are the types of the messages."""
 
     def add(run: _Run) -> _Run:
         types = get_type_hints(
@@ -321,7 +318,7 @@ async def query(service: Service, call: Call, request: messages.QueryRequest) ->
 async def compare(
     service: Service, call: Call, request: messages.CompareRequest
 ) -> messages.Compared:
-    """Compare two texts by the method of the index: how similar they are, and where they differ."""
+    """Compare two texts by the method of the index: their similarity, and their differences."""
     _check_text(service, "text left", request.left)
     _check_text(service, "text right", request.right)
     return await service.analyses.call(service.library.compare, request.left, request.right)

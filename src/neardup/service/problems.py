@@ -1,6 +1,4 @@
-"""What goes wrong with a request: a status, a sentence, and the setting whose limit was
-exceeded.
-"""
+"""Problems of a request: a status, a sentence, and the setting whose limit was exceeded."""
 
 from __future__ import annotations
 

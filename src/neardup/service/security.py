@@ -1,6 +1,4 @@
-"""Who may call: bearer tokens, the checks of a request's headers, and the headers of every
-response.
-"""
+"""Access: bearer tokens, the checks of a request's headers, and the headers of every response."""
 
 from __future__ import annotations
 
@@ -63,36 +61,43 @@ def read_tokens(paths: Sequence[str | Path]) -> Tokens:
     """
     roles: dict[bytes, str] = {}
     for path in paths:
-        try:
-            lines = lines_of(Path(path).read_bytes().decode("ascii"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"{path} cannot be read as a token file: {error}. Name a file of ASCII lines."
-            ) from error
-        if hasattr(os, "getuid") and os.stat(path).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise InputError(
-                f"{path} can be changed by other users, who could add a token. Run `chmod 600 "
-                f"{path}`."
-            )
-        texts = {number: _COMMENT.sub("", line) for number, line in enumerate(lines, 1)}
-        words = {number: text.split() for number, text in texts.items() if text.strip()}
-        for number, parts in words.items():
-            if len(parts) != 2 or parts[0] not in ROLES or len(parts[1]) < _SHORTEST:
-                raise InputError(
-                    f"Line {number} of {path} is no token. Write `read TOKEN` or `write "
-                    "TOKEN`, with a token of "
-                    f"{_SHORTEST} characters or more, for example of `openssl rand -hex 32`."
-                )
-            roles[hashlib.sha256(parts[1].encode("ascii")).digest()] = parts[0]
-        if not words:
+        found = _read_token_file(path)
+        if not found:
             raise InputError(f"{path} has no token. Write a line `write TOKEN` in it.")
+        roles |= found
     return Tokens(roles)
 
 
+def _read_token_file(path: str | Path) -> dict[bytes, str]:
+    """Return the roles of the tokens in a file, by the digests of the tokens."""
+    try:
+        lines = lines_of(Path(path).read_bytes().decode("ascii"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path} cannot be read as a token file: {error}. Name a file of ASCII lines."
+        ) from error
+    if hasattr(os, "getuid") and os.stat(path).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise InputError(
+            f"{path} can be changed by other users, who could add a token. Run `chmod 600 {path}`."
+        )
+    roles: dict[bytes, str] = {}
+    for number, line in enumerate(lines, 1):
+        words = _COMMENT.sub("", line).split()
+        if not words:
+            continue
+        if len(words) != 2 or words[0] not in ROLES or len(words[1]) < _SHORTEST:
+            raise InputError(
+                f"Line {number} of {path} is no token. Write `read TOKEN` or `write TOKEN`, with a "
+                f"token of {_SHORTEST} characters or more, for example of `openssl rand -hex 32`."
+            )
+        role, token = words
+        roles[hashlib.sha256(token.encode("ascii")).digest()] = role
+    return roles
+
+
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src "
-    "'self' data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' "
+    "data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = [
     ("content-security-policy", POLICY),
@@ -101,7 +106,7 @@ HEADERS = [
     ("referrer-policy", "no-referrer"),
     ("x-content-type-options", "nosniff"),
 ]
-"""Of every response, refusals included."""
+"""The headers of every response, refusals included."""
 
 Headers = Mapping[bytes, bytes]
 
@@ -118,16 +123,13 @@ def check_exposure(host: str, tokens: Tokens) -> None:
     """Raise SettingError if other hosts reach the service and no token protects it."""
     if not tokens and not is_loopback(host):
         raise SettingError(
-            f"host={host!r} is reached from other hosts, and no token protects the index. "
-            "Pass --token-file FILE, or "
-            "--host 127.0.0.1."
+            f"host={host!r} is reached from other hosts, and no token protects the index. Pass "
+            "--token-file FILE, or --host 127.0.0.1."
         )
 
 
 class Gate:
-    """The checks of a service: its tokens if it has any, else the names under which a loopback
-    address is called.
-    """
+    """The checks of a service: its tokens, or without any the names of a loopback address."""
 
     def __init__(self, host: str, tokens: Tokens) -> None:
         check_exposure(host, tokens)
@@ -155,8 +157,8 @@ class Gate:
             raise Problem(
                 421,
                 f"The Host header is {host!r:.100}, and this service without tokens answers to "
-                f"{', '.join(sorted(self._names))} only. Use one of these names, or start it "
-                "with --token-file.",
+                f"{', '.join(sorted(self._names))} only. Use one of these names, or start it with "
+                "--token-file.",
             )
         if method not in ("GET", "HEAD"):
             origin = headers.get(b"origin", b"").decode("latin-1").lower()
@@ -168,8 +170,8 @@ class Gate:
                 raise Problem(
                     403,
                     "Pages of other sites may not use this service: the origin is "
-                    f"{origin!r:.100}, the Host header "
-                    f"{host!r:.100}. A proxy must pass the Host header on.",
+                    f"{origin!r:.100}, the Host header {host!r:.100}. A proxy must pass the Host "
+                    "header on.",
                 )
         if self._tokens and role != "open":
             self._check_role(headers, role)

@@ -1,4 +1,4 @@
-"""The server: it opens the index and the socket, runs until a signal, finishes what is queued, and
+"""The server: it opens the index and the socket, runs until a signal, finishes queued requests, and
 closes both.
 """
 
@@ -101,7 +101,10 @@ class _Server(uvicorn.Server):
                 h11_max_incomplete_event_size=_H11_BYTES,
             )
         )
-        self._library, self._settings, self._tokens, self._log = library, settings, tokens, log
+        self._library = library
+        self._settings = settings
+        self._tokens = tokens
+        self._log = log
         self._service: Service
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -123,7 +126,7 @@ class _Server(uvicorn.Server):
         )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept no more, answer what is under way, close the index."""
+        """Accept no more, answer the requests under way, close the index."""
         self._service.is_stopping = True
         self._log.event(
             "stopping", queued={lane.name: lane.num_queued for lane in self._service.lanes}

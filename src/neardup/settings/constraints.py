@@ -1,6 +1,4 @@
-"""Constraints of parameters: declared with the parameter, checked on construction, quoted in
-errors.
-"""
+"""Constraints of parameters: declared with them, checked on construction, quoted in errors."""
 
 from __future__ import annotations
 
@@ -65,20 +63,7 @@ class Constraint:
         others = [f"a {self.also_accepts.__name__}"] if self.also_accepts is not None else []
         others += ["a callable"] * self.or_callable
         if self.choices:
-            words = [
-                *map(repr, (*self.choices, *self.python_only)),
-                *(f"'{prefix}COLUMN'" for prefix in self.prefixes),
-            ]
-            several = ", or several, separated by commas" * self.is_list
-            if self.counted:
-                plain = [
-                    word for word in (*self.choices, *self.prefixes) if word not in self.counted
-                ]
-                several += (
-                    f"; the last one may have a number, as in '{self.counted[0]}:3' (not "
-                    f"{', '.join(plain)})"
-                )
-            return "one of " + " or ".join([", ".join(words), *others]) + several
+            return self._describe_choices(others)
         if self.value_type is bool:
             return "True or False"
         if self.value_type in _STRINGS:
@@ -86,35 +71,53 @@ class Constraint:
             return " or ".join(kinds)
         if self.numbers:
             return "one of " + ", ".join(map(str, self.numbers))
-        noun = "a whole number" if self.value_type is int else "a number"
-        above = self.exclusive_min is not None
-        low = (
-            f" above {_number(self.exclusive_min)}" if above else f" of {_number(self.low)} or more"
-        )
-        high = f" and at most {_number(self.high)}" if self.high is not None else ""
-        return noun + low + high + (" or None" if self.optional else "")
+        return self._describe_range()
+
+    def _describe_choices(self, others: list[str]) -> str:
+        choices = [repr(choice) for choice in (*self.choices, *self.python_only)]
+        choices += [f"'{prefix}COLUMN'" for prefix in self.prefixes]
+        text = "one of " + " or ".join([", ".join(choices), *others])
+        if self.is_list:
+            text += ", or several, separated by commas"
+        if self.counted:
+            plain = [word for word in (*self.choices, *self.prefixes) if word not in self.counted]
+            text += (
+                f"; the last one may have a number, as in '{self.counted[0]}:3' (not "
+                f"{', '.join(plain)})"
+            )
+        return text
+
+    def _describe_range(self) -> str:
+        text = "a whole number" if self.value_type is int else "a number"
+        if self.exclusive_min is not None:
+            text += f" above {_number(self.exclusive_min)}"
+        else:
+            text += f" of {_number(self.low)} or more"
+        if self.high is not None:
+            text += f" and at most {_number(self.high)}"
+        return text + " or None" if self.optional else text
 
     def without_count(self, value: str) -> tuple[str, int | None]:
         """Return a value without the number at its end, and the number; None if there is none."""
-        counted = re.fullmatch(
-            rf"((?:.*,)?(?:{'|'.join(self.counted)})):([1-9][0-9]{{0,8}})", value
-        )
+        words = "|".join(self.counted)
+        counted = re.fullmatch(rf"((?:.*,)?(?:{words})):([1-9][0-9]{{0,8}})", value)
         return (counted[1], int(counted[2])) if counted and self.counted else (value, None)
 
     def check(self, name: str, value: object, given: object = None) -> Any:
-        """Return the value of a parameter, a scalar of NumPy as that of Python.
+        """Return the value of a parameter, a scalar of NumPy as one of Python.
 
-        given : what the value was made from. Raises SettingError if the value does not satisfy the
-        constraint.
+        given : the value as the caller wrote it. Raises SettingError if the value does not satisfy
+        the constraint.
         """
         value = plain(value)
         if not self.accepts(value):
-            option, choices = "--" + name.replace("_", "-"), (*self.choices, *self.python_only)
+            option = "--" + name.replace("_", "-")
+            choices = (*self.choices, *self.python_only)
             shown_value = value if given is None else given
             raise SettingError(
                 f"{name} must be {self.describe()}: got "
-                f"{shown_value!r}.{suggestion(value, choices)} "
-                f"{self.help} Change {name} ({option})."
+                f"{shown_value!r}.{suggestion(value, choices)} {self.help} Change {name} "
+                f"({option})."
             )
         return value
 
@@ -125,28 +128,42 @@ class Constraint:
         if isinstance(value, self.also_accepts or ()) or (self.or_callable and callable(value)):
             return True
         if self.choices:
-            return isinstance(value, str) and all(
-                word in (*self.choices, *self.python_only)
-                or any(word.startswith(p) and len(word) > len(p) for p in self.prefixes)
-                for word in (self.without_count(value)[0].split(",") if self.is_list else [value])
-            )
-        if self.value_type in (list, str) and isinstance(value, str):
-            return value != ""
-        if self.value_type in (list, tuple):
-            return isinstance(value, self.value_type) and all(
-                isinstance(word, str) and word for word in value
-            )
-        if self.value_type is str:
-            return False
+            return isinstance(value, str) and self._accepts_choices(value)
+        if self.value_type in _STRINGS:
+            return self._accepts_strings(value)
         if self.value_type is bool or isinstance(value, bool):
             return self.value_type is bool and isinstance(value, bool)
+        return self._accepts_number(value)
+
+    def _accepts_choices(self, value: str) -> bool:
+        if not self.is_list:
+            return self._accepts_choice(value)
+        words = self.without_count(value)[0].split(",")
+        return all(self._accepts_choice(word) for word in words)
+
+    def _accepts_choice(self, word: str) -> bool:
+        if word in self.choices or word in self.python_only:
+            return True
+        # The prefix alone names no column.
+        return any(word.startswith(prefix) and word != prefix for prefix in self.prefixes)
+
+    def _accepts_strings(self, value: object) -> bool:
+        if isinstance(value, str):
+            return value != "" and self.value_type is not tuple
+        if self.value_type is str or not isinstance(value, self.value_type):
+            return False
+        assert isinstance(value, (list, tuple))
+        return all(isinstance(word, str) and word for word in value)
+
+    def _accepts_number(self, value: object) -> bool:
         if not isinstance(value, int if self.value_type is int else (int, float)):
             return False
         if self.numbers:
             return value in self.numbers
+        if value != value:  # NaN
+            return False
         return (
-            value == value
-            and (self.low is None or value >= self.low)
+            (self.low is None or value >= self.low)
             and (self.exclusive_min is None or value > self.exclusive_min)
             and (self.high is None or value <= self.high)
         )
@@ -160,11 +177,10 @@ def _number(value: float | None) -> str:
 def parameter(
     default: Any, constraint: Constraint | str, value_type: type = float, **limits: Any
 ) -> Any:
-    """Declare a field with its default and its constraint, or with the help text of one and its
-    other values.
+    """Declare a field with its default and its constraint.
 
-    value_type : of the values besides None, where that is the default; else they are of the type of
-    the default.
+    constraint : the constraint, or its help text. value_type : the type of values if the default is
+    None; otherwise values have the type of the default. limits : further fields of the constraint.
     """
     if isinstance(constraint, str):
         kind = value_type if default is None else type(default)
@@ -186,28 +202,21 @@ class Validated:
 
 
 def plain(value: Any) -> Any:
-    """Return a scalar of NumPy, such as one of a sweep over an array, as that of Python; anything
-    else unchanged.
-    """
-    return (
-        value.item()
-        if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
-        else value
-    )
+    """Return a scalar of NumPy, such as an item of an array, as a Python one; others unchanged."""
+    is_scalar = type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
+    return value.item() if is_scalar else value
 
 
 def suggestion(value: object, choices: Iterable[str]) -> str:
     """Return a sentence with the choice that is closest to a misspelt value, if one is."""
-    near = (
-        difflib.get_close_matches(value.lower(), list(choices), 1) if isinstance(value, str) else []
-    )
+    if not isinstance(value, str):
+        return ""
+    near = difflib.get_close_matches(value.lower(), list(choices), 1)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def check_text(name: str, value: object, advice: str = "") -> str:
-    """Return the value of a parameter. Raises InputError, with an advice, if it is not a string of
-    Unicode text.
-    """
+    """Return the value of a parameter. Raises InputError, with an advice, if it is no text."""
     if not isinstance(value, str):
         raise InputError(
             f"{name} must be a string: got {type(value).__name__} {value!r:.80}.{advice}"
@@ -222,14 +231,11 @@ def check_text(name: str, value: object, advice: str = "") -> str:
 
 
 def check_path(name: str, path: object, error: type[NeardupError] = InputError) -> str:
-    """Return a path or an address as a string. Raises the error if it is none that a file can
-    have.
-    """
+    """Return a path or an address as a string. Raises the error if no file can have it."""
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     try:
-        if (
-            isinstance(text, str) and "\0" not in text and os.fsencode(text)
-        ):  # raises if no file can have the name
+        # fsencode raises for a name that the file system cannot have.
+        if isinstance(text, str) and "\0" not in text and os.fsencode(text):
             return text
     except UnicodeEncodeError:
         pass
@@ -249,9 +255,7 @@ def check_flag(name: str, value: object, advice: str = "") -> bool:
 
 
 def check_columns(names: Any) -> list[str]:
-    """Return the name of a column, or several, as a list. Raises ColumnError if one is no string,
-    or there is none.
-    """
+    """Return the name of a column, or several, as a list. Raises ColumnError for other values."""
     several = list(names) if isinstance(names, (list, tuple)) and names else [names]
     for name in several:
         if not isinstance(name, str):
@@ -263,9 +267,7 @@ def check_columns(names: Any) -> list[str]:
 
 
 def check_kind(name: str, value: object, kind: Any, accepted: str) -> None:
-    """Raise InputError if the value of a parameter is no instance of a type; accepted : the type in
-    words.
-    """
+    """Raise InputError if a value is no instance of a type; accepted : the type in words."""
     if not isinstance(value, kind):
         raise InputError(
             f"{name} must be {accepted}: got {type(value).__name__} {shown(value)}. Change {name}."
@@ -273,9 +275,7 @@ def check_kind(name: str, value: object, kind: Any, accepted: str) -> None:
 
 
 def shown(value: object) -> str:
-    """Return an object for a message: in a line, and even if its own repr fails, as that of a
-    closed query does.
-    """
+    """Return an object for a message, on one line, even if its own repr raises."""
     return " ".join(_REPR.repr(value).split())
 
 
@@ -291,25 +291,21 @@ def check_import_name(name: object) -> None:
 
 
 def check_age(age: timedelta | float) -> int:
-    """Return an age, a timedelta or seconds, in microseconds. Raise SettingError if it is neither,
-    or below 0.
-    """
+    """Return an age, a timedelta or seconds, in microseconds. Raises SettingError for others."""
     seconds = age.total_seconds() if isinstance(age, timedelta) else plain(age)
-    if (
-        isinstance(seconds, bool)
-        or not isinstance(seconds, (int, float))
-        or not 0 <= seconds < 1e12
-    ):
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not is_number or not 0 <= seconds < 1e12:
         raise SettingError(
-            f"An age is a timedelta, or a number of seconds of 0 or more: got {age!r}. Change "
-            "the age."
+            f"An age is a timedelta, or a number of seconds of 0 or more: got {age!r}. Change the "
+            "age."
         )
     return int(seconds * 1_000_000)
 
 
 def check_limit(limit: Any, name: str = "limit", least: int = 1, option: str = "") -> int:
-    """Return the number of things that are wanted. Raises SettingError if it is none. name : of the
-    parameter.
+    """Return a whole number of `least` or more. Raises SettingError if it is none.
+
+    name : the name of the parameter. option : its option on the command line.
     """
     if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < least:
         change = f"{name} ({option})" if option else name

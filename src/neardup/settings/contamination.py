@@ -10,7 +10,7 @@ from neardup.settings.constraints import ColumnNames, Validated, parameter
 
 @dataclass(frozen=True, kw_only=True)
 class ContaminationSettings(Validated):
-    """When an item counts as found in a document; docs/contamination.md explains the rule."""
+    """The rule by which a document contains an item; docs/contamination.md explains it."""
 
     threshold: float = parameter(
         0.4,
@@ -35,36 +35,35 @@ class ContaminationSettings(Validated):
     )
     common: int = parameter(
         10,
-        "The most documents that may have a sequence of eight words of an item, and the most "
-        "items that may have a "
-        "shingle of it. What more have is boilerplate, which is listed and does not count.",
+        "The most documents that may have a sequence of eight words of an item, and the most items "
+        "that may have a shingle of it. What more have is boilerplate, which is listed and does "
+        "not count.",
         low=1,
         high=1_000_000,
     )
     max_documents: int = parameter(
         100,
-        "The most documents that are listed for one item, the best first; of those that have "
-        "at least 0.95 of a long "
-        "item, the first. All are counted.",
+        "The most documents that are listed for one item, the best first; of those that have at "
+        "least 0.95 of a long item, the first. All are counted.",
         low=1,
         high=100_000,
     )
 
     @property
     def min_rare(self) -> int:
-        """The fewest rare shingles among those that show an item."""
+        """The fewest rare shingles among the shingles that show an item."""
         return (self.min_shingles + 1) // 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class ItemSettings(Validated):
-    """How items are read."""
+    """The reading of items."""
 
     item_columns: ColumnNames = parameter(
         None,
         "The columns of an item, by commas or repeated; with weights: question,answer:0.5. "
-        "Default: question, problem, "
-        "prompt, query, instruction, input or text, and the columns of choices and answers.",
+        "Default: question, problem, prompt, query, instruction, input or text, and the columns of "
+        "choices and answers.",
         list,
         sentinels=("NAME",),
     )
@@ -81,13 +80,12 @@ class ItemSettings(Validated):
 
 @dataclass(frozen=True, kw_only=True)
 class ContaminationOutput(Validated):
-    """What a search for items writes besides its tables."""
+    """The output of a search for items besides its tables."""
 
     write: Literal["none", "items", "corpus"] = parameter(
         "none",
-        "The clean copies to write: of the items without those that were found (items), of "
-        "the corpus without the "
-        "documents that contain items (corpus), or none.",
+        "The clean copies to write: of the items without those that were found (items), of the "
+        "corpus without the documents that contain items (corpus), or none.",
         choices=("none", "items", "corpus"),
     )
     lang: Literal["en", "zh"] = parameter(

@@ -26,9 +26,8 @@ class Jieba(Validated):
 
     mode: str = parameter(
         "exact",
-        "Split each sentence into words (exact), list every dictionary word in it (full), or "
-        "split it and then "
-        "split long words again (search).",
+        "Split each sentence into words (exact), list every dictionary word in it (full), or split "
+        "it and then split long words again (search).",
         choices=("exact", "full", "search"),
     )
     hmm: bool = parameter(
@@ -45,14 +44,13 @@ class Jieba(Validated):
         spaced = next((word for word in self.words if word.split() != [word]), None)
         if spaced is not None:
             raise SettingError(
-                f"words are whole, without white space: got {spaced!r}. Give the words one by "
-                "one (--add-word)."
+                f"words are whole, without white space: got {spaced!r}. Give the words one by one "
+                "(--add-word)."
             )
         if self.mode != "exact" and self.parts_of_speech:
             raise SettingError(
                 "parts_of_speech requires mode='exact', which cuts a sentence once: got "
-                f"mode={self.mode!r}. "
-                "Leave one of the two out."
+                f"mode={self.mode!r}. Leave one of the two out."
             )
 
 

@@ -28,11 +28,11 @@ CODE_TOKENS = ("code", "uncommented")
 
 
 class DocumentSettings(Validated):
-    """What the documents of a method are: texts, pages or vectors."""
+    """The documents of a method: texts, pages or vectors."""
 
     @property
     def shingling(self) -> Shingling:
-        """How documents, as texts, are cut to show what two of them share."""
+        """The cuts of documents, as texts, that show the parts shared by two of them."""
         return Shingling()
 
     @property
@@ -59,17 +59,13 @@ class Shingling(DocumentSettings):
 
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
-        "The tokens of a text: Unicode words (each Chinese, Japanese or Thai character is a "
-        "word), code points "
-        "(each run of white space counts as one space), words between white space, Chinese "
-        "words by jieba "
-        "(extra zh), letters and digits by themselves, of which those alike (0 and o, 1 and "
-        "l) are one (letters), or "
-        "the words, numbers, strings and operators of source code, without its comments "
-        "(uncommented) or with "
-        "them (code). Of an HTML page: its start tags with their attributes; with SimHash "
-        "also its elements, or "
-        "their tag paths. In Python also the strings that a callable returns.",
+        "The tokens of a text: Unicode words (each Chinese, Japanese or Thai character is a word), "
+        "code points (each run of white space counts as one space), words between white space, "
+        "Chinese words by jieba (extra zh), letters and digits by themselves, of which those alike "
+        "(0 and o, 1 and l) are one (letters), or the words, numbers, strings and operators of "
+        "source code, without its comments (uncommented) or with them (code). Of an HTML page: its "
+        "start tags with their attributes; with SimHash also its elements, or their tag paths. In "
+        "Python also the strings that a callable returns.",
         choices=("words", "chars", "whitespace", "jieba", "letters", "code", "uncommented", "tags"),
         or_callable=True,
         also_accepts=Jieba,
@@ -103,9 +99,8 @@ class Shingling(DocumentSettings):
             value = getattr(self, name)
             if self.tokens in PAGE_TOKENS and value != plain:
                 raise SettingError(
-                    f"tokens={self.tokens!r} reads the tags of a page, and {name} is for "
-                    f"texts: got {name}={value!r}. "
-                    f"Leave {name} unset, or take tokens of texts."
+                    f"tokens={self.tokens!r} reads the tags of a page, and {name} is for texts: "
+                    f"got {name}={value!r}. Leave {name} unset, or take tokens of texts."
                 )
 
     @property
@@ -113,8 +108,8 @@ class Shingling(DocumentSettings):
         return self
 
     def of_pages(self: T) -> T:
-        """Return the settings for web pages: they compare the main text, unless they set something
-        else.
+        """Return the settings for web pages: they compare the main text unless they set another
+        part.
         """
         return (
             self
@@ -124,7 +119,8 @@ class Shingling(DocumentSettings):
 
 
 FeatureHash = Callable[[bytes], int]
-MAX_HAMMING_DISTANCE, MAX_HASHES = 16, 65_536
+MAX_HAMMING_DISTANCE = 16
+MAX_HASHES = 65_536
 _DEFAULT_HASHES = 128
 
 
@@ -136,7 +132,7 @@ class IdfSource:
 
 @dataclass(frozen=True, kw_only=True)
 class MethodSettings(DocumentSettings):
-    """Base of the settings of every method: what a document is, and the limit of a duplicate."""
+    """Base of the settings of every method: the kind of document, and the limit of a duplicate."""
 
     sketch_options: ClassVar[tuple[str, ...]] = ()
     """The settings, besides those of the text, that change the sketches of `sign`."""
@@ -149,7 +145,7 @@ class MethodSettings(DocumentSettings):
 
     @property
     def has_sketch(self) -> bool:
-        """Whether `sign` can summarise a document by these settings."""
+        """True if `sign` can summarise a document by these settings."""
         return True
 
 
@@ -201,24 +197,22 @@ class MinHash(TextSettings):
     )
     similarity: str = parameter(
         "jaccard",
-        "The similarity of two sets of shingles: the number of shared shingles divided by "
-        "that of all (jaccard), "
-        "of those in the document that may be removed, in pairs the smaller one (containment; "
-        "removes excerpts "
-        "with keep=longest), or by the geometric mean of both sizes (cosine).",
+        "The similarity of two sets of shingles: the number of shared shingles divided by that of "
+        "all (jaccard), of those in the document that may be removed, in pairs the smaller one "
+        "(containment; removes excerpts with keep=longest), or by the geometric mean of both sizes "
+        "(cosine).",
         choices=("jaccard", "containment", "cosine"),
     )
     boost_rare: bool = parameter(
         False,
-        "Count rare shingles of several documents more: twice if at most the square root of "
-        "the number of "
-        "documents contain them, three times if at most the fourth root. Takes one more pass.",
+        "Count rare shingles of several documents more: twice if at most the square root of the "
+        "number of documents contain them, three times if at most the fourth root. Takes one more "
+        "pass.",
     )
     above_chance: bool = parameter(
         False,
-        "Remove no document for shingles that unrelated texts of its length share by chance: "
-        "a pair must share more, "
-        "by the number of shingles that each text repeats.",
+        "Remove no document for shingles that unrelated texts of its length share by chance: a "
+        "pair must share more, by the number of shingles that each text repeats.",
     )
     num_bands: int | None = parameter(
         None,
@@ -258,22 +252,22 @@ class MinHash(TextSettings):
         if self.num_bands is not None and self.rows_per_band is None:
             raise SettingError(
                 f"num_bands requires rows_per_band: got num_bands={self.num_bands}, "
-                "rows_per_band=None. Give both, "
-                "rows_per_band alone, or neither, to have the others chosen."
+                "rows_per_band=None. Give both, rows_per_band alone, or neither, to have the "
+                "others chosen."
             )
         if self.num_hashes is not None and self.num_hashes < (self.num_bands or 1) * (
             self.rows_per_band or 1
         ):
             raise SettingError(
                 f"Bands need num_bands x rows_per_band hashes: got {self.num_bands or 1} x "
-                f"{self.rows_per_band} with "
-                f"num_hashes={self.num_hashes}. Use fewer bands or rows, or longer signatures."
+                f"{self.rows_per_band} with num_hashes={self.num_hashes}. Use fewer bands or rows, "
+                "or longer signatures."
             )
         if self.rows_per_band is not None and self.similarity == "containment":
             raise SettingError(
                 "Containment finds pairs by samples and has no bands: got "
-                f"rows_per_band={self.rows_per_band} with "
-                "similarity='containment'. Leave num_bands and rows_per_band unset."
+                f"rows_per_band={self.rows_per_band} with similarity='containment'. Leave "
+                "num_bands and rows_per_band unset."
             )
 
         if self.min_structure is not None and (
@@ -281,10 +275,10 @@ class MinHash(TextSettings):
         ):
             raise SettingError(
                 "min_structure requires web pages that are compared by their text, without "
-                "boost_rare and "
-                f"above_chance: got min_structure={self.min_structure!r} with html={self.html!r}, "
-                f"boost_rare={self.boost_rare}, above_chance={self.above_chance}. Use "
-                "html='main', or method='structure' (--method structure) for the structure alone."
+                f"boost_rare and above_chance: got min_structure={self.min_structure!r} with "
+                f"html={self.html!r}, boost_rare={self.boost_rare}, "
+                f"above_chance={self.above_chance}. Use html='main', or method='structure' "
+                "(--method structure) for the structure alone."
             )
 
     @property
@@ -319,6 +313,10 @@ class MinHash(TextSettings):
             if self.similarity == "cosine"
             else self.threshold
         )
+
+
+_HASH_BITS = {"fnv1": 64, "fnv1a": 64, "md5": 128}
+"""The bits of hashes that have fewer than a fingerprint may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -363,11 +361,9 @@ class SimHash(TextSettings):
     )
     weights: str = parameter(
         "tf",
-        "The weight of a feature: 1 (one), its frequency in the document (tf), or that times "
-        "its inverse document "
-        "frequency (tfidf). For the elements and paths of a page: by their depth (depth). In "
-        "Python also the "
-        "weight that a callable returns.",
+        "The weight of a feature: 1 (one), its frequency in the document (tf), or that times its "
+        "inverse document frequency (tfidf). For the elements and paths of a page: by their depth "
+        "(depth). In Python also the weight that a callable returns.",
         choices=("one", "tf", "tfidf", "depth"),
         python_only=("given",),
     )
@@ -379,9 +375,8 @@ class SimHash(TextSettings):
     )
     idf: str | IdfSource = parameter(
         "corpus",
-        "The source of document frequencies: a pass over the corpus, the lines of each "
-        "document, or a table saved "
-        "by `neardup document-frequencies`.",
+        "The source of document frequencies: a pass over the corpus, the lines of each document, "
+        "or a table saved by `neardup document-frequencies`.",
         sentinels=("corpus", "lines"),
         also_accepts=IdfSource,
     )
@@ -404,9 +399,8 @@ class SimHash(TextSettings):
     )
     hash: str | FeatureHash = parameter(
         "native",
-        "The hash of a feature: neardup's own, or FNV-1, FNV-1a (64 bits) or MD5 (128 bits) "
-        "of its UTF-8 bytes; "
-        "in Python also a callable from bytes to an integer.",
+        "The hash of a feature: neardup's own, or FNV-1, FNV-1a (64 bits) or MD5 (128 bits) of its "
+        "UTF-8 bytes; in Python also a callable from bytes to an integer.",
         choices=("native", "fnv1", "fnv1a", "md5"),
         or_callable=True,
     )
@@ -420,11 +414,9 @@ class SimHash(TextSettings):
     )
     confirm: str | None = parameter(
         None,
-        "What makes two documents duplicates: the distance of their fingerprints alone "
-        "(hamming), or also the "
-        "exact Jaccard similarity of their features, because fingerprints of unrelated texts "
-        "can collide "
-        "(jaccard). Default: jaccard; hamming without texts.",
+        "What makes two documents duplicates: the distance of their fingerprints alone (hamming), "
+        "or also the exact Jaccard similarity of their features, because fingerprints of unrelated "
+        "texts can collide (jaccard). Default: jaccard; hamming without texts.",
         str,
         choices=("jaccard", "hamming"),
     )
@@ -436,9 +428,8 @@ class SimHash(TextSettings):
     )
     num_blocks: int | None = parameter(
         None,
-        "Blocks per fingerprint in the search. Default: chosen from the number of "
-        "fingerprints. Does not change "
-        "the result.",
+        "Blocks per fingerprint in the search. Default: chosen from the number of fingerprints. "
+        "Does not change the result.",
         int,
         low=1,
         high=64,
@@ -451,53 +442,54 @@ class SimHash(TextSettings):
         if self.num_blocks is not None and not self.max_distance < self.num_blocks <= self.bits:
             raise SettingError(
                 "num_blocks must be above max_distance and at most bits: got "
-                f"num_blocks={self.num_blocks} with "
-                f"max_distance={self.max_distance} and bits={self.bits}. Leave num_blocks "
-                "unset to have it chosen."
+                f"num_blocks={self.num_blocks} with max_distance={self.max_distance} and "
+                f"bits={self.bits}. Leave num_blocks unset to have it chosen."
             )
-        most = {"fnv1": 64, "fnv1a": 64, "md5": 128}.get(
-            self.hash if isinstance(self.hash, str) else "", 256
-        )
-        if self.bits > most:
+        hash_bits = _HASH_BITS.get(self.hash if isinstance(self.hash, str) else "", 256)
+        if self.bits > hash_bits:
             raise SettingError(
-                f"hash={self.hash!r} has {most} bits: got bits={self.bits}. Use hash='native' "
-                f"or bits={most} or fewer."
+                f"hash={self.hash!r} has {hash_bits} bits: got bits={self.bits}. Use "
+                f"hash='native' or bits={hash_bits} or fewer."
             )
         if self.confirm == "hamming" and self.threshold != 0.5:
             raise SettingError(
                 f"threshold requires confirm='jaccard': got threshold={self.threshold!r} with "
-                "confirm='hamming'. "
-                "Leave one of the two out."
+                "confirm='hamming'. Leave one of the two out."
             )
-        if self.weights == "given" and not callable(self.tokens):
+        self._refuse_given_weights()
+        self._refuse_weights_by_depth()
+
+    def _refuse_given_weights(self) -> None:
+        if self.weights != "given":
+            return
+        if not callable(self.tokens):
             raise SettingError(
                 "weights='given' takes (feature, weight) pairs from a callable: got "
-                f"tokens={self.tokens!r}. Give a "
-                "callable as tokens, or other weights."
+                f"tokens={self.tokens!r}. Give a callable as tokens, or other weights."
             )
-        if self.weights == "given" and self.ngram != 1:
+        if self.ngram != 1:
             raise SettingError(
-                f"weights='given' weighs single features: got ngram={self.ngram}. Use "
-                "ngram=1, and let the callable "
-                "return n-grams with their weights."
+                f"weights='given' weighs single features: got ngram={self.ngram}. Use ngram=1, and "
+                "let the callable return n-grams with their weights."
             )
-        if (self.weights == "depth") != (self.tokens in ("elements", "paths")):
+
+    def _refuse_weights_by_depth(self) -> None:
+        by_depth = self.weights == "depth"
+        if by_depth != (self.tokens in ("elements", "paths")):
             raise SettingError(
                 "weights='depth' requires tokens='elements' or 'paths', which have no other "
-                "weights: got "
-                f"weights={self.weights!r} with tokens={self.tokens!r}. Change one of the two."
+                f"weights: got weights={self.weights!r} with tokens={self.tokens!r}. Change one of "
+                "the two."
             )
-        if self.weights == "depth" and (self.ngram != 1 or self.hash != "native"):
+        if by_depth and (self.ngram != 1 or self.hash != "native"):
             raise SettingError(
                 "weights='depth' weighs single elements by neardup's own hash: got "
-                f"ngram={self.ngram}, "
-                f"hash={self.hash!r}. Leave both unset."
+                f"ngram={self.ngram}, hash={self.hash!r}. Leave both unset."
             )
-        if self.weights != "depth" and self.decay != 0.45:
+        if not by_depth and self.decay != 0.45:
             raise SettingError(
                 f"decay requires weights='depth': got decay={self.decay!r} with "
-                f"weights={self.weights!r}. Leave it "
-                "unset."
+                f"weights={self.weights!r}. Leave it unset."
             )
 
     def _refuse_settings_of_the_scheme(self) -> None:
@@ -506,21 +498,16 @@ class SimHash(TextSettings):
             value = getattr(self, field.name)
             if field.name not in free and value != field.default:
                 raise SettingError(
-                    f"scheme={self.scheme!r} sets {field.name} itself: got "
-                    f"{field.name}={value!r}. Leave {field.name} "
-                    "unset, or use scheme='native'."
+                    f"scheme={self.scheme!r} sets {field.name} itself: got {field.name}={value!r}. "
+                    f"Leave {field.name} unset, or use scheme='native'."
                 )
 
     @property
     def num_features(self) -> int:
         """Return the maximum number of features used per document; 0 for all."""
-        return (
-            self.max_features
-            if self.max_features is not None
-            else 20
-            if self.weights == "tfidf"
-            else 0
-        )
+        if self.max_features is not None:
+            return self.max_features
+        return 20 if self.weights == "tfidf" else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -605,7 +592,7 @@ def method(
     Parameters
     ----------
     name : minhash and simhash, of texts. Of web pages: structure, the set of runs of 3 start tags
-        with their attributes, of which those that few pages share count up to three times; content,
+        with their attributes, where a run that few pages share counts up to three times; content,
         the main text; page, both, the similarity of the structure from `min_structure`; tags,
         fingerprints of the runs of tags; and two methods of the literature, decay and paths,
         fingerprints of elements or tag paths weighted by depth, to compare with other programs:
@@ -615,8 +602,8 @@ def method(
     noise : the share of wrong characters in each text from OCR, typing or speech, 0.05 or "5%", and
         half of it where the other text is clean: runs of 5 letters without spaces and signs are
         compared, and the threshold follows.
-    settings : those of `MinHash`, `SimHash` or `Vectors`, by their names; they take the place of
-        those of a preset.
+    settings : the settings of `MinHash`, `SimHash` or `Vectors`, by their names; they replace the
+        settings of a preset.
 
     Raises
     ------
@@ -636,16 +623,14 @@ def method(
     if not isinstance(name, str) or name not in METHODS:
         raise SettingError(
             f"method must be one of {', '.join(METHODS)}, or settings such as "
-            f"MinHash(threshold=0.7): got {name!r}."
-            f"{suggestion(name, METHODS)} Change method."
+            f"MinHash(threshold=0.7): got {name!r}.{suggestion(name, METHODS)} Change method."
         )
     known = constraints_of(type(METHODS[name]))
     for setting, value in settings.items():
         if setting not in known:
             raise SettingError(
                 f"{setting} does not go with method={name!r}: got {setting}={value!r}. Its "
-                "settings are "
-                f"{', '.join(known)}."
+                f"settings are {', '.join(known)}."
             )
     chosen = replace(METHODS[name], **settings)
     if preset is None and noise is None:
@@ -656,10 +641,10 @@ def method(
 def _preset(
     name: str, preset: str | None, noise: float | str | None, given: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the settings of a preset with those given in their place. Raises SettingError if it is
-    not for a method.
+    """Return the settings of a preset, replaced by the given ones. Raises SettingError if the
+    preset is not for a method.
 
-    The threshold of a preset is that of sets: with SimHash it is the caller's.
+    The threshold of a preset is for sets: with SimHash the caller sets it.
     """
     settings = preset_settings(preset, noise, given)
     if name == "simhash" and noise is None:
@@ -676,7 +661,7 @@ def _preset(
 def method_named(
     chosen: MethodSettings | str, threshold: float | None = None, max_distance: int | None = None
 ) -> MethodSettings:
-    """Return settings unchanged, or those of a name, with another limit if one is given.
+    """Return settings unchanged, or by name, with another limit if one is given.
 
     Raises
     ------
@@ -691,8 +676,8 @@ def method_named(
             name, value = next(iter(given.items()))
             raise SettingError(
                 f"{name} goes with the name of a method: got {name}={value!r} beside "
-                f"{type(chosen).__name__}(...). "
-                f"Set it there: {type(chosen).__name__}({name}={value!r})."
+                f"{type(chosen).__name__}(...). Set it there: "
+                f"{type(chosen).__name__}({name}={value!r})."
             )
         return chosen
     return method(chosen, **given)
@@ -701,8 +686,7 @@ def method_named(
 def named_as(
     kind: type[AnyMethod], chosen: MethodSettings | str, threshold: float | None = None
 ) -> AnyMethod:
-    """Return settings of one type unchanged, or those of a name, with another threshold if one is
-    given.
+    """Return settings of one type unchanged, or by name, with another threshold if one is given.
 
     Raises
     ------
@@ -716,6 +700,5 @@ def named_as(
     given = chosen if isinstance(chosen, str) else type(chosen).__name__
     raise SettingError(
         f"method must be one of {', '.join(names)}, or {kind.__name__}(...): got {given}. Use "
-        f"method={names[0]!r} "
-        f"(--method {names[0]}), for example."
+        f"method={names[0]!r} (--method {names[0]}), for example."
     )

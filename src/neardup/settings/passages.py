@@ -11,27 +11,27 @@ from neardup.settings.constraints import Validated, parameter
 CutAt = Literal["character", "word", "sentence", "line"]
 Unit = Literal["paragraph", "line", "sentence"]
 MIN_LENGTH = 40
-_LENGTH, _UNIT_LENGTH = 200, 20  # by default
+# by default
+_LENGTH = 200
+_UNIT_LENGTH = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class PassageSettings(Validated):
-    """Which passages are cut; docs/passages.md explains the rule."""
+    """The rule by which passages are cut; docs/passages.md explains it."""
 
     min_length: int = parameter(
         None,
-        "The fewest characters of a passage that is cut, counted before its ends move to "
-        "whole words; or of a unit. "
-        "Default: 200, with unit 20.",
+        "The fewest characters of a passage that is cut, counted before its ends move to whole "
+        "words; or of a unit. Default: 200, with unit 20.",
         int,
         low=1,
         high=100_000,
     )
     unit: Unit | None = parameter(
         None,
-        "Cut whole paragraphs, which are separated by blank lines, lines or sentences, "
-        "instead of passages that may "
-        "begin anywhere.",
+        "Cut whole paragraphs, which are separated by blank lines, lines or sentences, instead of "
+        "passages that may begin anywhere.",
         str,
         choices=("paragraph", "line", "sentence"),
     )
@@ -58,16 +58,14 @@ class PassageSettings(Validated):
     )
     keep: Literal["first", "none"] = parameter(
         "first",
-        "The copy of a passage that stays: the first one; or none, which cuts the passages "
-        "that at least min_share of "
-        "the documents have from all of them.",
+        "The copy of a passage that stays: the first one; or none, which cuts the passages that at "
+        "least min_share of the documents have from all of them.",
         choices=("first", "none"),
     )
     min_share: float = parameter(
         0.0,
-        "With keep=none, the least share of the documents (with within, of those of equal "
-        "value) that have a passage, "
-        "and two at least.",
+        "With keep=none, the least share of the documents (with within, of those of equal value) "
+        "that have a passage, and two at least.",
         low=0.0,
         high=1.0,
     )
@@ -89,48 +87,46 @@ class PassageSettings(Validated):
         if self.bridge >= self.min_length:
             raise SettingError(
                 f"bridge must be less than min_length: got bridge={self.bridge} with "
-                f"min_length={self.min_length}. "
-                "Change bridge (--bridge) or min_length (--min-length)."
+                f"min_length={self.min_length}. Change bridge (--bridge) or min_length "
+                "(--min-length)."
             )
         if self.min_share > 0 and self.keep != "none":
             raise SettingError(
                 f"min_share needs keep='none': got min_share={self.min_share:g} with "
-                f"keep={self.keep!r}. Add "
-                "keep='none' (--keep none), or leave min_share (--min-share) out."
+                f"keep={self.keep!r}. Add keep='none' (--keep none), or leave min_share "
+                "(--min-share) out."
             )
 
     def _check_unit(self) -> None:
         if self.unit is None and self.min_length < MIN_LENGTH:
             raise SettingError(
                 f"min_length must be {MIN_LENGTH} or more, or come with unit: got "
-                f"min_length={self.min_length}. Change "
-                "min_length (--min-length), or add unit (--unit), whose units may be shorter."
+                f"min_length={self.min_length}. Change min_length (--min-length), or add unit "
+                "(--unit), whose units may be shorter."
             )
         if self.unit is None and self.normalise:
             raise SettingError(
-                "normalise needs unit: got normalise=True alone. Add unit (--unit paragraph, "
-                "line or sentence), or "
-                "leave normalise (--normalise) out."
+                "normalise needs unit: got normalise=True alone. Add unit (--unit paragraph, line "
+                "or sentence), or leave normalise (--normalise) out."
             )
         if self.unit is not None and (self.bridge or self.cut_at != "word"):
             name = "bridge" if self.bridge else "cut_at"
             raise SettingError(
                 f"{name} has no meaning with unit, which cuts whole units only: got "
-                f"{name}={getattr(self, name)!r} "
-                f"with unit={self.unit!r}. Leave {name} (--{name.replace('_', '-')}) or unit "
-                "(--unit) out."
+                f"{name}={getattr(self, name)!r} with unit={self.unit!r}. Leave {name} "
+                f"(--{name.replace('_', '-')}) or unit (--unit) out."
             )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PassageOutput(Validated):
-    """What is written besides passages.parquet."""
+    """The output besides passages.parquet."""
 
     write: Literal["kept", "marked", "removed"] = parameter(
         "kept",
-        "The output besides passages.parquet: the documents without the passages, in the "
-        "format of the input (kept), "
-        "all documents with each passage between \u27e6 and \u27e7 (marked), or nothing (removed).",
+        "The output besides passages.parquet: the documents without the passages, in the format of "
+        "the input (kept), all documents with each passage between \u27e6 and \u27e7 (marked), or "
+        "nothing (removed).",
         choices=("kept", "marked", "removed"),
     )
     lang: Literal["en", "zh"] = parameter(

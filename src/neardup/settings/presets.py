@@ -1,6 +1,4 @@
-"""Named bundles of settings, for kinds of texts: those that a caller sets besides take the place of
-theirs.
-"""
+"""Named bundles of settings for kinds of texts; the caller's own settings replace theirs."""
 
 from __future__ import annotations
 
@@ -19,32 +17,36 @@ PRESET = Constraint(
     "Settings for a kind of texts: source code (code).", str, choices=tuple(PRESETS), optional=True
 )
 NOISE = Constraint(
-    "The share of wrong characters, such as 0.05 or 5%, in each text from OCR, typing or "
-    "speech; half of it where the "
-    "other text of a pair is clean. Compares letters without spaces and signs, and sets the "
-    "threshold that such errors "
-    "leave; a pair must also share more than unrelated texts do. Above 0.1 rare shingles "
-    "count more. Use 0.15 for "
-    "texts with more errors, too: a lower threshold removes unrelated texts.",
+    "The share of wrong characters, such as 0.05 or 5%, in each text from OCR, typing or speech; "
+    "half of it where the other text of a pair is clean. Compares letters without spaces and "
+    "signs, and sets the threshold that such errors leave; a pair must also share more than "
+    "unrelated texts do. Above 0.1 rare shingles count more. Use 0.15 for texts with more errors, "
+    "too: a lower threshold removes unrelated texts.",
     float,
     exclusive_min=0.0,
     high=0.15,
     optional=True,
 )
 _NGRAM = 5
-_LENGTH, _DEVIATIONS = 200, 2.326  # characters; the quantile of the normal distribution at 0.99
+_LENGTH = 200  # characters
+_DEVIATIONS = 2.326  # the quantile of the normal distribution at 0.99
 # Unrelated English texts of 10,000 characters share up to 0.16 of their runs of 5 characters, and
-# 0.10 of those of 6.
-_UNRELATED, _LEAST = 0.8, 0.1
-# Up to _FEW_ROWS the rows of a band are set: the costs of choose_bands are those of words, and of
+# 0.10 of their runs of 6.
+_UNRELATED = 0.8
+_LEAST = 0.1
+# Up to _FEW_ROWS the rows of a band are set here: choose_bands knows the costs of words, and for
 # letters its bands of one row took 1.7 times the processor time. Few pairs are at the threshold, so
-# that 0.9 of those are enough. Bands of three rows then take half the time; below _THREE_ROWS they
-# are too many.
-_FEW_ROWS, _THREE_ROWS, _FEW_AT_THRESHOLD = 0.45, 0.25, 0.9
+# it is enough to find 0.9 of them. Bands of three rows then take half the time; below _THREE_ROWS
+# there would be too many of them.
+_FEW_ROWS = 0.45
+_THREE_ROWS = 0.25
+_FEW_AT_THRESHOLD = 0.9
 # Texts with more errors share so little by chance that their threshold may fall: along a line
 # through measured ones.
-_HEAVY, _LEAST_NGRAM, _AT_NONE = 0.1, 4, 0.155
-_REACHED = 0.048  # what the most bands find, of two rows
+_HEAVY = 0.1
+_LEAST_NGRAM = 4
+_AT_NONE = 0.155
+_REACHED = 0.048  # the lowest threshold that the largest number of bands of two rows reaches
 
 
 def preset_settings(
@@ -63,8 +65,8 @@ def preset_settings(
     share = NOISE.check("noise", share, noise)
     if preset is not None and share is not None:
         raise SettingError(
-            f"preset and noise each choose the tokens: got preset={preset!r}, "
-            f"noise={noise!r}. Set one."
+            f"preset and noise each choose the tokens: got preset={preset!r}, noise={noise!r}. Set "
+            "one."
         )
     if share is None:
         return PRESETS.get(preset or "", {}) | given
@@ -79,10 +81,10 @@ def _noise_settings(share: float, given: dict[str, Any]) -> dict[str, Any]:
     if tokens not in ("letters", "chars"):
         raise SettingError(
             "noise counts wrong characters, so its tokens must be letters or chars: got "
-            f"noise={share} with "
-            f"tokens={tokens!r}. Leave tokens (--tokens) or noise (--noise) out."
+            f"noise={share} with tokens={tokens!r}. Leave tokens (--tokens) or noise (--noise) out."
         )
-    ngram, similarity = given.get("ngram", _NGRAM), given.get("similarity", "jaccard")
+    ngram = given.get("ngram", _NGRAM)
+    similarity = given.get("similarity", "jaccard")
     threshold = noise_threshold(share, ngram=ngram, similarity=similarity)
     settings = {"tokens": tokens, "ngram": ngram, "threshold": threshold, "above_chance": True}
     least = min(given.get("threshold", threshold), threshold)
@@ -144,14 +146,14 @@ def noise_threshold(noise: float, *, ngram: int = _NGRAM, similarity: str = "jac
 
 
 def _is_heavy(noise: float, ngram: int, similarity: str) -> bool:
-    """Return whether the threshold is below what clean texts share. Shingles of 3 are too short for
-    it.
+    """Return whether the threshold is below the similarity of unrelated clean texts. Shingles of 3
+    are too short for it.
     """
     return noise > _HEAVY and ngram >= _LEAST_NGRAM and similarity == "jaccard"
 
 
 def _share_of(noise: Any) -> Any:
-    """Return a share in per cent, such as "5%", as a number; anything else unchanged."""
+    """Return a share in per cent, such as "5%", as a number; other values unchanged."""
     if not isinstance(noise, str):
         return noise
     try:

@@ -1,5 +1,5 @@
-"""The settings of a run and of an index: which document of a cluster stays, how the machine is
-used, what is stored.
+"""The settings of a run and of an index: the document that stays, the use of the machine, the
+storage.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from neardup.settings.passages import MIN_LENGTH
 
 Storage = Literal["fingerprints", "features", "text"]
 MIN_PRECISION = Constraint(
-    "The least estimated precision of settings that answers suggest; the lower end of its "
-    "interval is at least half of "
-    "it. Else the given settings stay.",
+    "The least estimated precision of settings that answers suggest; the lower end of its interval "
+    "is at least half of it. Else the given settings stay.",
     low=0.0,
     high=0.95,
 )
@@ -23,17 +22,14 @@ MIN_PRECISION = Constraint(
 
 @dataclass(frozen=True, kw_only=True)
 class IndexSettings(Validated):
-    """What an index stores of each document, and for how many documents it is laid out."""
+    """The storage of an index: the parts of a document that it keeps, and its expected size."""
 
     storage: Storage = parameter(
         "features",
         "The data stored for a kept document besides its fingerprint: nothing (fingerprints; "
-        "SimHash with "
-        "confirm=hamming), the hashes of its features, which confirm duplicates exactly "
-        "(features), or its "
-        "compressed text, which takes a third of the space of the features and twice the time "
-        "to confirm a pair "
-        "(text).",
+        "SimHash with confirm=hamming), the hashes of its features, which confirm duplicates "
+        "exactly (features), or its compressed text, which takes a third of the space of the "
+        "features and twice the time to confirm a pair (text).",
         choices=get_args(Storage),
     )
     max_bucket_size: int | None = parameter(
@@ -67,16 +63,14 @@ Engine = Literal["local", "spark"]
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionSettings(Validated):
-    """Which document of a cluster is kept, and how far the search goes."""
+    """The kept document of a cluster, and the limits of the search."""
 
     keep: Keep = parameter(
         "first",
         "Which document of a cluster to keep: by position, length in UTF-8 bytes, a column of "
-        "numbers or dates, or "
-        "the order of the inputs (source). Separate several by commas: each decides the ties "
-        "of those before it. "
-        "longest:3 keeps three of a cluster, and so on; none keeps no document that has a "
-        "near-duplicate.",
+        "numbers or dates, or the order of the inputs (source). Separate several by commas: each "
+        "decides the ties of those before it. longest:3 keeps three of a cluster, and so on; none "
+        "keeps no document that has a near-duplicate.",
         choices=get_args(get_args(Keep)[0]),
         prefixes=("max:", "min:"),
         counted=get_args(get_args(Keep)[0])[:-1],
@@ -90,18 +84,16 @@ class SelectionSettings(Validated):
     )
     linkage: Linkage = parameter(
         "sieve",
-        "Remove each document that is similar to a kept one (sieve), or all but one of each "
-        "chain of similar "
-        "documents (connected).",
+        "Remove each document that is similar to a kept one (sieve), or all but one of each chain "
+        "of similar documents (connected).",
         choices=LINKAGES,
     )
     max_bucket_size: int | None = parameter(
         None,
-        "The maximum number of documents in a bucket; later ones are left out, and counted in "
-        "the report. It "
-        "keeps the work linear on boilerplate. Default: 64 in a band (1,000 in a search for "
-        "all pairs), 1,000 with "
-        "one fingerprint, 10,000 with one sampled shingle (containment).",
+        "The maximum number of documents in a bucket; later ones are left out, and counted in the "
+        "report. It keeps the work linear on boilerplate. Default: 64 in a band (1,000 in a search "
+        "for all pairs), 1,000 with one fingerprint, 10,000 with one sampled shingle "
+        "(containment).",
         int,
         low=1,
         high=100_000,
@@ -122,8 +114,7 @@ class SelectionSettings(Validated):
             if self.keep != "none":
                 raise SettingError(
                     "keep='none' keeps no copy, and there is nothing to choose: got "
-                    f"{self.keep!r}. Use keep='none' "
-                    "(--keep none) alone."
+                    f"{self.keep!r}. Use keep='none' (--keep none) alone."
                 )
             if self.linkage == "sieve":
                 object.__setattr__(self, "linkage", "connected")
@@ -138,8 +129,7 @@ class SelectionSettings(Validated):
         if self.copies != 1:
             raise SettingError(
                 f"{command} keeps one document of each cluster: got keep={self.keep!r}. Set "
-                "another order, such as "
-                "keep='first' (--keep first), or use dedup."
+                "another order, such as keep='first' (--keep first), or use dedup."
             )
 
 
@@ -159,13 +149,12 @@ def split_copies(keep: str) -> tuple[str, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupSettings(Validated):
-    """Which documents are kept or removed together."""
+    """The documents that are kept or removed together."""
 
     group_by: str | None = parameter(
         None,
-        "Keep or remove all documents with the same value in this column together, such as "
-        "the files of a repository. "
-        "Writes groups.parquet.",
+        "Keep or remove all documents with the same value in this column together, such as the "
+        "files of a repository. Writes groups.parquet.",
         str,
         sentinels=("COLUMN",),
     )
@@ -185,8 +174,8 @@ class GroupSettings(Validated):
             if self.group_share != 0.5:
                 raise SettingError(
                     "group_share is of the documents of a group: got "
-                    f"group_share={self.group_share} without group_by. "
-                    "Name the column (--group-by), or leave group_share (--group-share) out."
+                    f"group_share={self.group_share} without group_by. Name the column "
+                    "(--group-by), or leave group_share (--group-share) out."
                 )
             return
         others = {
@@ -203,24 +192,22 @@ class GroupSettings(Validated):
         for option, (value, fits) in others.items():
             if not fits:
                 raise SettingError(
-                    f"group_by keeps or removes whole groups, which {option} does not allow "
-                    "for: got "
-                    f"{option}={value!r} with group_by={self.group_by!r}. Leave {option} "
+                    f"group_by keeps or removes whole groups, which {option} does not allow for: "
+                    f"got {option}={value!r} with group_by={self.group_by!r}. Leave {option} "
                     f"(--{option.replace('_', '-')}) or group_by (--group-by) out."
                 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputSettings(Validated):
-    """What a run writes, and counts."""
+    """The output and the counts of a run."""
 
     write: OutputKind = parameter(
         "kept",
-        "The output besides removed.parquet: the kept documents in the format of the input "
-        "(kept), a true or "
-        "false for each input row (mask), the ids of the kept documents (ids), all documents "
-        "with the columns "
-        "duplicate_of, similarity, cluster and duplicates (annotated), or nothing (removed).",
+        "The output besides removed.parquet: the kept documents in the format of the input (kept), "
+        "a true or false for each input row (mask), the ids of the kept documents (ids), all "
+        "documents with the columns duplicate_of, similarity, cluster and duplicates (annotated), "
+        "or nothing (removed).",
         choices=get_args(OutputKind),
     )
     passages: int | None = parameter(
@@ -254,7 +241,7 @@ class OutputSettings(Validated):
 
 @dataclass(frozen=True, kw_only=True)
 class EngineSettings(Validated):
-    """Where a run is performed."""
+    """The engine of a run."""
 
     engine: Engine = parameter(
         "local",
@@ -275,9 +262,8 @@ class EngineSettings(Validated):
         super().__post_init__()
         if self.engine == "local" and self.master is not None:
             raise SettingError(
-                f"master (--master) is the address of a cluster: got master={self.master!r} "
-                "with engine='local'. Add "
-                "engine='spark' (--engine spark), or leave it out."
+                f"master (--master) is the address of a cluster: got master={self.master!r} with "
+                "engine='local'. Add engine='spark' (--engine spark), or leave it out."
             )
 
 
@@ -289,7 +275,7 @@ MAX_UNREADABLE = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings(Validated):
-    """How a run uses the machine. Nothing here changes the result."""
+    """The use of the machine by a run. Nothing here changes the result."""
 
     threads: int | None = parameter(
         None,
@@ -303,27 +289,23 @@ class RunSettings(Validated):
     )
     cache_bytes: int | None = parameter(
         None,
-        "Memory for caching the input documents, in bytes; inputs that do not fit are read "
-        "and decoded again when "
-        "needed. Default: a quarter of the memory.",
+        "Memory for caching the input documents, in bytes; inputs that do not fit are read and "
+        "decoded again when needed. Default: a quarter of the memory.",
         int,
         low=0,
         high=1 << 50,
     )
     on_error: OnError = parameter(
         "reject",
-        "How to handle documents that cannot be read: reject lists them in rejected.jsonl, "
-        "and a file that cannot "
-        "be read to its end makes the result incomplete (exit code 1); skip lists them and "
-        "exits with 0; stop "
-        "ends the run at the first one.",
+        "How to handle documents that cannot be read: reject lists them in rejected.jsonl, and a "
+        "file that cannot be read to its end makes the result incomplete (exit code 1); skip lists "
+        "them and exits with 0; stop ends the run at the first one.",
         choices=get_args(OnError),
     )
     max_unreadable: float = parameter(
         MAX_UNREADABLE,
-        "The share of unreadable rows of a file, such as 0.01, above which the file counts as "
-        "not read to its end, so "
-        "that the result is incomplete (exit code 1).",
+        "The share of unreadable rows of a file, such as 0.01, above which the file counts as not "
+        "read to its end, so that the result is incomplete (exit code 1).",
         low=0.0,
         high=1.0,
     )

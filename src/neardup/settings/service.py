@@ -1,4 +1,4 @@
-"""The settings of the HTTP service: its address, and the limits of what it accepts."""
+"""The settings of the HTTP service: its address, and its limits."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from functools import partial
 
 from neardup.settings.constraints import Validated, parameter
 
-_bytes, _count = partial(parameter, high=64 << 30), partial(parameter, low=1)
+_bytes = partial(parameter, high=64 << 30)
+_count = partial(parameter, low=1)
 _seconds = partial(parameter, exclusive_min=0, high=86_400)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceSettings(Validated):
-    """Where the service listens, and the limits of requests, connections and waiting; each is named
-    in its error.
+    """The address of the service, and its limits of requests, connections and waiting; each is
+    named in its error.
     """
 
     host: str = parameter(

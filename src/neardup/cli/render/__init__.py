@@ -1,7 +1,8 @@
-"""Print the results of the commands: their reports, and a module for each command with other results.
+"""Print the results of the commands: their reports, and a module for each command with other
+results.
 
 They load Rich, so each is imported when it is first used.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 

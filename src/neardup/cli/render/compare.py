@@ -43,7 +43,7 @@ class Gap(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """How passages are marked: by brackets instead of colours, with Unicode, nothing folded."""
+    """The marks of passages: brackets instead of colours, Unicode, nothing folded."""
 
     plain: bool
     unicode: bool
@@ -66,22 +66,27 @@ def fold_stretches(stretches: Sequence[Stretch], marks: Marks) -> list[Sides | G
     hunks: list[Sides | Gap] = []
     sides: Sides = (Text(), Text())
     for index, stretch in enumerate(stretches):
-        texts = stretch.left, stretch.right
         if not stretch.shared:
-            for i in (0, 1):
-                _append_differing(sides[i], texts[i], i, marks)
+            _append_differing(sides[0], stretch.left, 0, marks)
+            _append_differing(sides[1], stretch.right, 1, marks)
             continue
-        ends = index > 0, index < len(stretches) - 1
-        left, right = (_fold(text, *ends, marks) for text in texts)
-        if left is None or right is None:
-            for side, text in zip(sides, texts, strict=True):
-                side.append(_clean(text))
+        has_before = index > 0
+        has_after = index < len(stretches) - 1
+        left = _fold(stretch.left, has_before, has_after, marks)
+        right = _fold(stretch.right, has_before, has_after, marks)
+        if left is None or right is None:  # a shared stretch that is too short to fold
+            sides[0].append(_clean(stretch.left))
+            sides[1].append(_clean(stretch.right))
             continue
-        sides = sides[0].append(left.head), sides[1].append(right.head)
-        hunks += [_trimmed(sides)] if any(side.plain.strip() for side in sides) else []
+        hunks += _as_hunk((sides[0].append(left.head), sides[1].append(right.head)))
         hunks.append(Gap(left.note))
-        sides = Text(left.tail), Text(right.tail)
-    return [*hunks, _trimmed(sides)] if any(side.plain.strip() for side in sides) else hunks
+        sides = (Text(left.tail), Text(right.tail))
+    return hunks + _as_hunk(sides)
+
+
+def _as_hunk(sides: Sides) -> list[Sides | Gap]:
+    """Return a hunk of both sides; none if both are blank."""
+    return [_trimmed(sides)] if any(side.plain.strip() for side in sides) else []
 
 
 def fold_whole(sides: Sequence[tuple[str, Sequence[Passage]]], marks: Marks) -> list[Sides | Gap]:
@@ -132,7 +137,8 @@ def _append_differing(side: Text, text: str, index: int, marks: Marks) -> None:
     if not inner:
         side.append(text)
         return
-    before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+    before = text[: len(text) - len(text.lstrip())]
+    after = text[len(text.rstrip()) :]
     if len(inner) > _LONGEST_DIFFERENCE and not marks.full:
         head = _cut(inner, _LONGEST_DIFFERENCE // 2)
         tail = len(inner) - _cut(inner[::-1], _LONGEST_DIFFERENCE // 2)
@@ -190,7 +196,7 @@ def print_differences(
     same_text: bool = False,
     brief: bool = False,
 ) -> None:
-    """Print the passages of two texts that differ, and what is around them.
+    """Print the passages of two texts that differ, with their surroundings.
 
     same_text : whether the texts are equal after normalisation. brief : print the first of them
     only.
@@ -222,7 +228,7 @@ def print_differences(
 
 
 def _first_hunks(hunks: list[Sides | Gap], marks: Marks) -> list[Sides | Gap]:
-    """Return the first hunks, the last of these cut, and a gap that counts what is left out."""
+    """Return the first hunks, the last one cut, and a gap that counts the omitted lines."""
     left = _BRIEF
     for index, hunk in enumerate(hunks):
         if not isinstance(hunk, Gap):
@@ -259,62 +265,68 @@ def print_similarity(
 
 
 def _measures(result: Comparison, method: MethodSettings) -> Rows:
-    found, rows = result.measures, Rows()
-    union = found.num_left + found.num_right - found.num_shared
+    """Return the rows of all measures of two texts; the deciding one is bold."""
+    found = result.measures
+    rows = Rows()
     answers = method_of(method)
-    unit, bits, decisive = answers.feature_name, _bits(answers), _decisive(answers)
     if answers.ordered:  # numbers are not shared
         rows.figure(say("measure.similarity_term"), f"{result.similarity:.4f}", "", "bold")
         return rows
+    bits = _bits(answers)
     if bits:
         distance = "-" if found.distance is None else str(found.distance)
         rows.figure(say("compare.distance"), distance, say("compare.bits", bits=bits), "bold")
-    bold = {decisive: "bold"}
-    shared = say("compare.shared", num_shared=found.num_shared, union=union, unit=unit)
-    rows.figure("Jaccard", f"{found.jaccard:.4f}", shared, bold.get("jaccard", ""))
-    if decisive == "cosine":
-        rows.figure(say("compare.cosine"), f"{found.cosine:.4f}", say("compare.mean"), "bold")
-    for key, name, size, share, style in (
-        ("compare.a_in_b", "A", found.num_left, found.left_in_right, bold.get("containment", "")),
-        ("compare.b_in_a", "B", found.num_right, found.right_in_left, ""),
-    ):
-        remark = say(
-            "compare.containment", shared=found.num_shared, size=size, unit=unit, name=name
-        )
-        rows.figure(say(key), f"{share:.4f}", remark, style)
+    _add_set_measures(rows, result, answers)
     if found.structure is not None:
-        rows.figure(
-            say("compare.structure"), f"{found.structure:.4f}", say("compare.start_tags"), "bold"
-        )
-    if (
-        result.bands is not None
-        and found.estimated_jaccard is not None
-        and found.candidate_probability is not None
-    ):
-        b, r, hashes = result.bands.num_bands, result.bands.rows_per_band, result.bands.num_hashes
-        rows.figure(
-            "MinHash", f"{found.estimated_jaccard:.4f}", say("compare.hashes", hashes=hashes)
-        )
-        rows.figure(
-            say("compare.chance"),
-            percent(found.candidate_probability),
-            say("compare.compared", b=b, r=r),
-        )
+        name = say("compare.structure")
+        rows.figure(name, f"{found.structure:.4f}", say("compare.start_tags"), "bold")
+    _add_minhash_measures(rows, result)
     if found.fingerprints is not None:
         for name, fingerprint in zip("AB", found.fingerprints, strict=True):
             rows.line(say("compare.simhash", name=name), f"{fingerprint:0{bits // 4}x}")
     return rows
 
 
+def _add_set_measures(rows: Rows, result: Comparison, answers: Answers) -> None:
+    """Add the measures of two sets of features: Jaccard, cosine, and the share of each in both."""
+    found = result.measures
+    unit = answers.feature_name
+    union = found.num_left + found.num_right - found.num_shared
+    style = {_decisive(answers): "bold"}
+    shared = say("compare.shared", num_shared=found.num_shared, union=union, unit=unit)
+    rows.figure("Jaccard", f"{found.jaccard:.4f}", shared, style.get("jaccard", ""))
+    if "cosine" in style:
+        rows.figure(say("compare.cosine"), f"{found.cosine:.4f}", say("compare.mean"), "bold")
+
+    def add_share(key: str, name: str, size: int, share: float, style: str) -> None:
+        counts = {"shared": found.num_shared, "size": size, "unit": unit, "name": name}
+        rows.figure(say(key), f"{share:.4f}", say("compare.containment", **counts), style)
+
+    # The method named containment measures A in B.
+    bold = style.get("containment", "")
+    add_share("compare.a_in_b", "A", found.num_left, found.left_in_right, bold)
+    add_share("compare.b_in_a", "B", found.num_right, found.right_in_left, "")
+
+
+def _add_minhash_measures(rows: Rows, result: Comparison) -> None:
+    """Add the estimate of MinHash, and the chance that the two texts are compared."""
+    found = result.measures
+    bands = result.bands
+    if bands is None or found.estimated_jaccard is None or found.candidate_probability is None:
+        return
+    hashes = say("compare.hashes", hashes=bands.num_hashes)
+    rows.figure("MinHash", f"{found.estimated_jaccard:.4f}", hashes)
+    compared = say("compare.compared", b=bands.num_bands, r=bands.rows_per_band)
+    rows.figure(say("compare.chance"), percent(found.candidate_probability), compared)
+
+
 def _bits(method: Answers) -> int:
-    """Return the bits of a fingerprint; 0 where there is none."""
+    """Return the bits of a fingerprint; 0 for a method without fingerprints."""
     return 0 if method.rule is None else method.rule.bits
 
 
 def _decisive(method: Answers) -> str:
-    """Return the measure that decides: distance, jaccard, containment, cosine, or one of a method
-    of its own.
-    """
+    """Return the deciding measure: distance, jaccard, containment, cosine, or another one."""
     if method.rule is None or method.limit.measure == DISTANCE.name:
         return method.limit.measure
     return method.rule.similarity
@@ -339,19 +351,19 @@ def _verdict(result: Comparison, method: MethodSettings) -> Text:
 
 def _reason(result: Comparison, method: MethodSettings) -> str:
     """Return which measure decided, and how."""
-    distance, answers = result.measures.distance, method_of(method)
-    decisive, limit = _decisive(answers), answers.limit
+    distance = result.measures.distance
+    answers = method_of(method)
+    decisive = _decisive(answers)
+    limit = answers.limit
     if decisive == DISTANCE.name:
         near = distance is not None and distance <= limit.value
         if not near or not answers.confirms_sets:
             within = say("compare.within" if near else "compare.beyond")
             return say("compare.by_distance", distance=distance, within=within, value=limit.value)
         decisive = "jaccard"
-    measure, similarity, threshold = (
-        say(f"measures.{decisive}", decisive),
-        result.similarity,
-        result.threshold,
-    )
+    measure = say(f"measures.{decisive}", decisive)
+    similarity = result.similarity
+    threshold = result.threshold
     reaches = _reaches(similarity, threshold)
     reason = say(
         "compare.by_measure",

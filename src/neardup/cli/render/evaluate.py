@@ -1,6 +1,4 @@
-"""Print how methods scored: their figures side by side, by length, over the curve and over
-thresholds.
-"""
+"""Print the scores of methods: side by side, by length, over the curve and over thresholds."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from neardup.cli.render.table import Rows, is_unicode, print_table
 from neardup.files import JsonObject
 from neardup.report.rows import ReportValues, loss_rows, scores
 from neardup.report.wording import noun, percent, plural, say, translated, visible
-from neardup.results import Sweep
+from neardup.results import Sweep, SweepExample
 
 
 def print_sweep(result: Sweep) -> None:
@@ -21,19 +19,26 @@ def print_sweep(result: Sweep) -> None:
     console = Console(highlight=False)
     rows = []
     for row in result.counts.to_pylist():
-        total, near = row["kept"] + row["removed"], row["removed"] - row["removed_exact"]
+        total = row["kept"] + row["removed"]
+        near = row["removed"] - row["removed_exact"]
         share = percent(row["removed"] / total) if total else "-"
         counts = (f"{count:,}" for count in (row["removed_exact"], near))
         rows.append((f"{row['threshold']:g}", f"{row['removed']:,}", share, *counts))
     print_table(console, ("Threshold", "Removed", "of all", "copies", "near-duplicates"), rows)
     for example in result.examples:
-        at, kept = example.removed_at, example.kept_at
-        sides = [] if at is None else [say("sweep.removed_at", limit=at)]
-        sides += [] if kept is None else [say("sweep.kept_at", limit=kept)]
-        title = say("sweep.similarity", similarity=example.similarity)
-        title += say("words.colon") + say("words.comma").join(sides)
         names = visible(example.id), say("sweep.kept", id=visible(example.kept_id))
-        print_example(title, example.pair, names, console, brief=True)
+        print_example(_title(example), example.pair, names, console, brief=True)
+
+
+def _title(example: SweepExample) -> str:
+    """Return the similarity of a pair, and the thresholds on either side of it."""
+    limits = []
+    if example.removed_at is not None:
+        limits.append(say("sweep.removed_at", limit=example.removed_at))
+    if example.kept_at is not None:
+        limits.append(say("sweep.kept_at", limit=example.kept_at))
+    title = say("sweep.similarity", similarity=example.similarity)
+    return title + say("words.colon") + say("words.comma").join(limits)
 
 
 _BAR = 24
@@ -63,7 +68,8 @@ def print_evaluations(found: dict[str, JsonObject], files: dict[str, str | None]
 
 def _print_truth(report: ReportValues, console: Console) -> None:
     """Print the labels or judged pairs that the methods are scored on."""
-    truth, rows = report["truth"], Rows()
+    truth = report["truth"]
+    rows = Rows()
     rows.count("Read", report["counts"]["read"], noun(report["counts"]["read"], "document"))
     if "label" in truth:
         rows.count(
@@ -89,7 +95,9 @@ def _print_figures(found: dict[str, JsonObject], console: Console) -> None:
 
 def _figures(report: ReportValues) -> dict[str, str]:
     """Return the figures of a method by their names."""
-    at, best, rand = report["at_threshold"], report["best"], {}
+    at = report["at_threshold"]
+    best = report["best"]
+    rand = {}
     if report["adjusted_rand"] is not None:
         rand = {
             "Adjusted Rand": report["adjusted_rand"],
@@ -108,9 +116,11 @@ def _figures(report: ReportValues) -> dict[str, str]:
 
 def _print_lengths(found: dict[str, JsonObject], console: Console) -> None:
     """Print precision and recall by the length of the shorter text."""
-    several, rows = len(found) > 1, []
+    several = len(found) > 1
+    rows = []
     for scores_of_length in zip(*(report["by_length"] for report in found.values()), strict=True):
-        least, most = scores_of_length[0]["characters_from"], scores_of_length[0]["characters_to"]
+        least = scores_of_length[0]["characters_from"]
+        most = scores_of_length[0]["characters_to"]
         span = f"{least:,}" if least == most else f"{least:,} {say('words.to')} {most:,}"
         shares = [scores(score) for score in scores_of_length]
         shown = (
@@ -136,7 +146,8 @@ def _print_curve(name: str, report: ReportValues, console: Console) -> None:
     is marked.
     """
     limit = _limit_of(report)
-    chosen, best = report["at_threshold"][limit], report["best"][limit]
+    chosen = report["at_threshold"][limit]
+    best = report["best"][limit]
     unicode = is_unicode(console)
     rows = [
         (

@@ -1,6 +1,4 @@
-"""Print how two texts become fingerprints, step by step, and how an index finds one by the
-other.
-"""
+"""Print how two texts become fingerprints, and how an index finds one text by the other."""
 
 from __future__ import annotations
 
@@ -19,7 +17,8 @@ from neardup.methods.registry import method_of
 from neardup.report.wording import percent, say, shortened, visible
 from neardup.settings.methods import MethodSettings
 
-_MAX_FEATURES, _MAX_NAME = 20, 24
+_MAX_FEATURES = 20
+_MAX_NAME = 24
 _PER_LINE = 8  # sums of votes
 _WIDEST_IN_BITS = 64  # a longer hash is written in hexadecimal digits
 
@@ -31,14 +30,13 @@ def print_explanations(
     *,
     full: bool,
 ) -> None:
-    """Print how the fingerprints of two texts are computed, and how an index finds one by the
-    other.
+    """Print the steps from two texts to their fingerprints, and how an index finds the pair.
 
     Parameters
     ----------
-    names : of the texts.
-    found : their explanations.
-    method : the settings that made them.
+    names : the names of the texts.
+    found : the explanations of the texts.
+    method : the settings of the fingerprints.
     full : print every feature, however many there are.
     """
     console = Console(highlight=False)
@@ -51,9 +49,8 @@ def print_explanations(
         assert isinstance(left, Explanation)
         assert isinstance(right, Explanation)
         assert lookup.radius is not None
-        lines = chain(
-            *map(_lines, names, (left, right), [full] * 2), _block_lines(left, right, lookup.radius)
-        )
+        of_each = [_lines(name, one, full) for name, one in zip(names, (left, right), strict=True)]
+        lines = chain(*of_each, _block_lines(left, right, lookup.radius))
     for line in lines:
         console.print(line, soft_wrap=True)
 
@@ -64,10 +61,9 @@ def _lines(name: str, found: Explanation, full: bool) -> Iterator[Text]:
     yield from _titled(say("explain.votes"))
     yield from _sums(found)
     digits = f"{found.fingerprint:0{found.bits}b}"
+    # Schemes differ in the bit of a sum of 0.
     of_zero = {digit for digit, value in zip(digits, found.sums, strict=True) if value == 0}
-    zero = (
-        say("explain.zero", digit=of_zero.pop()) if of_zero else ""
-    )  # schemes differ in the bit of a sum of 0
+    zero = say("explain.zero", digit=of_zero.pop()) if of_zero else ""
     yield from _titled(f"{say('explain.fingerprint')}{zero}")
     if found.bits <= _WIDEST_IN_BITS:
         yield Text(f"  {digits}")
@@ -76,54 +72,55 @@ def _lines(name: str, found: Explanation, full: bool) -> Iterator[Text]:
 
 def _features(found: Explanation, full: bool) -> Iterator[Text]:
     """Yield a line for each feature: the weightiest, in the order of the text."""
-    order = range(len(found.features))
-    shown = (
-        list(order)
-        if full
-        else sorted(sorted(order, key=lambda i: -found.weights[i])[:_MAX_FEATURES])
-    )
+    shown = list(range(len(found.features)))
+    if not full:
+        weightiest = sorted(shown, key=lambda i: -found.weights[i])
+        shown = sorted(weightiest[:_MAX_FEATURES])
     columns = {
-        say("explain.feature"): [_shown(found.features[i]) for i in shown],
+        say("explain.feature"): [_cell(found.features[i]) for i in shown],
         say("explain.count"): [str(found.counts[i]) for i in shown],
-        "idf": [] if found.idf is None else [f"{found.idf[i]:.2f}" for i in shown],
-        say("explain.weight"): [_number(found.weights[i]) for i in shown],
-        say("explain.hash"): [_hash(found.hashes[i], found.bits) for i in shown],
     }
-    columns = {
-        head: cells for head, cells in columns.items() if head != "idf" or found.idf is not None
-    }
-    yield from table_lines(
-        list(columns), list(zip(*columns.values(), strict=True)), left=(0, len(columns) - 1)
-    )
+    if found.idf is not None:
+        columns["idf"] = [f"{found.idf[i]:.2f}" for i in shown]
+    columns[say("explain.weight")] = [_number(found.weights[i]) for i in shown]
+    columns[say("explain.hash")] = [_hash(found.hashes[i], found.bits) for i in shown]
+    rows = list(zip(*columns.values(), strict=True))
+    yield from table_lines(list(columns), rows, left=(0, len(columns) - 1))
     if len(shown) < len(found.features):
         left = len(found.features) - len(shown)
         yield Text(f"  {say('explain.more', left=left)}", "dim")
 
 
 def _block_lines(left: Explanation, right: Explanation, radius: Radius) -> Iterator[Text]:
-    """Yield the blocks of two fingerprints: at least `num_blocks` - `max_distance` of them have no
-    differing bit.
+    """Yield the blocks of two fingerprints.
+
+    At least `num_blocks` - `max_distance` blocks of near-duplicates have no differing bit.
     """
-    k, num_blocks, same = (
-        radius.max_distance,
-        radius.num_blocks or radius.max_distance + 1,
-        say("explain.same"),
-    )
-    differing, rows = left.fingerprint ^ right.fingerprint, []
-    for number, mask in enumerate(cut_blocks(0, left.bits, num_blocks)[::-1], 1):
-        low, high = (mask & -mask).bit_length() - 1, mask.bit_length() - 1
-        cells = (_hash((one.fingerprint & mask) >> low, high - low + 1) for one in (left, right))
-        count = (differing & mask).bit_count()
-        rows.append([str(number), f"{high}-{low}", *cells, str(count) if count else same])
+    k = radius.max_distance
+    num_blocks = radius.num_blocks or radius.max_distance + 1
+    same = say("explain.same")
+    distance = (left.fingerprint ^ right.fingerprint).bit_count()
+    masks = cut_blocks(0, left.bits, num_blocks)[::-1]
+    rows = [_block_row(left, right, number, mask) for number, mask in enumerate(masks, 1)]
     yield from _titled(say("explain.blocks", k=k, blocks=num_blocks, least=num_blocks - k))
     heads = [say("explain.block"), say("explain.bits"), "A", "B", say("explain.differing")]
     yield from table_lines(heads, rows, left=(2, 3), is_bold=lambda row: row[-1] == same)
     yield Text()
-    found = "explain.must" if differing.bit_count() <= k else "explain.may"
+    found = "explain.must" if distance <= k else "explain.may"
     equal = sum(row[-1] == same for row in rows)
-    yield Text(
-        f"  {say(found, distance=differing.bit_count(), k=k, equal=equal, least=num_blocks - k)}"
-    )
+    sentence = say(found, distance=distance, k=k, equal=equal, least=num_blocks - k)
+    yield Text(f"  {sentence}")
+
+
+def _block_row(left: Explanation, right: Explanation, number: int, mask: int) -> list[str]:
+    """Return the cells of one block: its number, its bits, both values, the differing bits."""
+    low = (mask & -mask).bit_length() - 1
+    high = mask.bit_length() - 1
+    width = high - low + 1
+    values = [_hash((side.fingerprint & mask) >> low, width) for side in (left, right)]
+    count = ((left.fingerprint ^ right.fingerprint) & mask).bit_count()
+    differing = str(count) if count else say("explain.same")
+    return [str(number), f"{high}-{low}", *values, differing]
 
 
 def _signature_lines(
@@ -132,50 +129,55 @@ def _signature_lines(
     bands: Bands,
     full: bool,
 ) -> Iterator[Text]:
-    """Yield the shingles of two texts, with the number of hashes of which each is the minimum; then
-    the bands.
-    """
-    rows: dict[int, list[str]] = {}
-    for side, one in enumerate(found):
-        minima = Counter(one.minima)
-        for index, (feature, value) in enumerate(zip(one.features, one.hashes, strict=True)):
-            row = rows.setdefault(value, [_shown(feature), f"{value:016x}", "-", "-"])
-            row[2 + side] = str(minima[index])
-    shared, union = sum("-" not in row[2:] for row in rows.values()), len(rows)
+    """Yield the shingles of two texts with the number of minima of each, then the bands."""
+    rows = _shingle_rows(found)
+    union = len(rows)
+    shared = sum("-" not in row[2:] for row in rows)
     a, b = map(visible, names)
     yield from _titled(say("explain.shingles", a=a, b=b, shared=shared, union=union))
-    heads = [
-        say("explain.shingle"),
-        say("explain.hash"),
-        *(say("explain.minima", name=name) for name in "AB"),
-    ]
-    shown = list(rows.values())[: union if full else _MAX_FEATURES]
+    minima = [say("explain.minima", name=name) for name in "AB"]
+    heads = [say("explain.shingle"), say("explain.hash"), *minima]
+    shown = rows[: union if full else _MAX_FEATURES]
     yield from table_lines(heads, shown, left=(0, 1), is_bold=lambda row: "-" not in row[2:])
     if len(shown) < union:
         yield Text(f"  {say('explain.more_shingles', left=union - len(shown))}", "dim")
     yield from _band_lines(*found, bands)
     chance = percent(float(candidate_probability(shared / union, bands)))
-    yield Text(
-        f"  {say('explain.curve', s=shared / union, r=bands.rows_per_band, b=bands.num_bands, chance=chance)}"  # noqa: E501
-    )
+    r = bands.rows_per_band
+    b_count = bands.num_bands
+    curve = say("explain.curve", s=shared / union, r=r, b=b_count, chance=chance)
+    yield Text(f"  {curve}")
+
+
+def _shingle_rows(found: tuple[SignatureExplanation, SignatureExplanation]) -> list[list[str]]:
+    """Return a row for each distinct shingle: its text, its hash, and the minima in either text.
+
+    A text without the shingle has "-".
+    """
+    rows: dict[int, list[str]] = {}
+    for side, explanation in enumerate(found):
+        minima = Counter(explanation.minima)
+        shingles = zip(explanation.features, explanation.hashes, strict=True)
+        for index, (feature, value) in enumerate(shingles):
+            row = rows.setdefault(value, [_cell(feature), f"{value:016x}", "-", "-"])
+            row[2 + side] = str(minima[index])
+    return list(rows.values())
 
 
 def _band_lines(
     left: SignatureExplanation, right: SignatureExplanation, bands: Bands
 ) -> Iterator[Text]:
     """Yield a line for each band of two signatures: which hashes are equal, and the keys."""
-    equal = "".join(".="[x == y] for x, y in zip(left.signature, right.signature, strict=True))
-    same, rows = say("explain.same"), []
+    hashes_of_both = zip(left.signature, right.signature, strict=True)
+    equal = "".join("=" if x == y else "." for x, y in hashes_of_both)
+    same = say("explain.same")
+    rows = []
     for band, (x, y) in enumerate(zip(left.keys, right.keys, strict=True)):
         hashes = equal[band * bands.rows_per_band : (band + 1) * bands.rows_per_band]
         rows.append([str(band + 1), hashes, f"{x:016x}", f"{y:016x}", same if x == y else ""])
     yield from _titled(say("explain.signature", hashes=len(equal), equal=equal.count("=")))
-    heads = [
-        say("explain.band"),
-        say("explain.hashes"),
-        *(say("explain.key", name=name) for name in "AB"),
-        "",
-    ]
+    keys = [say("explain.key", name=name) for name in "AB"]
+    heads = [say("explain.band"), say("explain.hashes"), *keys, ""]
     yield from table_lines(heads, rows, left=(1, 2, 3, 4), is_bold=lambda row: row[-1] == same)
     yield Text()
     met = sum(row[-1] == same for row in rows)
@@ -194,12 +196,10 @@ def _sums(found: Explanation) -> Iterator[Text]:
         top = found.bits - 1 - start
         last = top - _PER_LINE + 1
         line = Text(say("explain.sums", top=top, last=last), "dim")
-        for value, text in zip(
-            found.sums[start : start + _PER_LINE], written[start:], strict=False
-        ):
-            line.append(
-                f" {text:>{width}}", "green" if value > 0 else "red" if value < 0 else "yellow"
-            )
+        sums = found.sums[start : start + _PER_LINE]
+        for value, text in zip(sums, written[start:], strict=False):
+            color = "green" if value > 0 else "red" if value < 0 else "yellow"
+            line.append(f" {text:>{width}}", color)
         digits = f"{found.fingerprint:0{found.bits}b}"[start : start + _PER_LINE]
         yield line.append(f"   {digits}", "bold not dim")
 
@@ -213,8 +213,6 @@ def _number(value: float, *, signed: bool = False) -> str:
     return f"{value:{sign}d}" if isinstance(value, int) else f"{value:{sign}.2f}"
 
 
-def _shown(feature: str) -> str:
-    """Return a feature for a line of a table, with the ends of lines and the tabs of code by their
-    names.
-    """
+def _cell(feature: str) -> str:
+    """Return a feature as a cell of a table; line ends and tabs have names."""
     return shortened(visible(feature).replace("\n", "[LF]").replace("\t", "[TAB]"), _MAX_NAME)

@@ -35,40 +35,39 @@ _LAYOUT = ("num_bands", "rows_per_band", "num_blocks", "bits", "planes")
 
 
 def print_info(info: JsonObject) -> None:
-    """Print what `Index.info` returns."""
-    rows, documents = Rows(), info["documents"]
-    rows.count("Kept", documents["kept"], noun(documents["kept"], "document"), "bold green")
-    rows.count(
-        "Removed",
-        documents["removed"],
-        f"{noun(documents['removed'], 'document')}, similar to a kept one",
-    )
-    if info["bytes"]:
-        each = info["bytes_per_document"]
-        rows.figure(
-            "Size", memory(info["bytes"]), "" if each is None else f"{each:,.1f} bytes a document"
-        )
-    for staged in info["imports"]:
-        remark = f"{noun(staged['num_documents'], 'document')} staged in {visible(staged['name'])}"
-        rows.count("Open import", staged["num_documents"], remark)
+    """Print the result of `Index.info`."""
+    rows = Rows()
+    _add_counts(rows, info)
     rows.line()
     rows.line("Index", visible(info["address"]), "bold cyan")
     rows.line("Method", _settings(info["method"], ("method", *_LIMITS)))
     if layout := _settings(info["method"], _LAYOUT):
         rows.line("Tables", layout)
-    rows.line(
-        "Stored", _settings(info["index"], ("storage", "max_bucket_size", "expected_documents"))
-    )
+    stored = ("storage", "max_bucket_size", "expected_documents")
+    rows.line("Stored", _settings(info["index"], stored))
     if info["idf"]:
-        counted, features = (
-            info["idf"]["documents"],
-            _settings(info["idf"]["scheme"], ("tokens", "ngram", "html")),
-        )
-        frequencies = f"{plural(counted, 'document')}, {features}, version {info['idf']['version']}"
+        documents = plural(info["idf"]["documents"], "document")
+        features = _settings(info["idf"]["scheme"], ("tokens", "ngram", "html"))
+        frequencies = f"{documents}, {features}, version {info['idf']['version']}"
         rows.line("Frequencies", translated(frequencies))
     rows.line("Created", translated(f"{_moment(info['created'])}, by neardup {info['neardup']}"))
     rows.line("Durability", translated(info["promise"]))
     rows.print(Console(highlight=False))
+
+
+def _add_counts(rows: Rows, info: JsonObject) -> None:
+    """Add the documents of an index, its size and its open imports."""
+    kept = info["documents"]["kept"]
+    removed = info["documents"]["removed"]
+    rows.count("Kept", kept, noun(kept, "document"), "bold green")
+    rows.count("Removed", removed, f"{noun(removed, 'document')}, similar to a kept one")
+    if info["bytes"]:
+        each = info["bytes_per_document"]
+        remark = "" if each is None else f"{each:,.1f} bytes a document"
+        rows.figure("Size", memory(info["bytes"]), remark)
+    for staged in info["imports"]:
+        remark = f"{noun(staged['num_documents'], 'document')} staged in {visible(staged['name'])}"
+        rows.count("Open import", staged["num_documents"], remark)
 
 
 def _settings(values: Options, names: Sequence[str]) -> str:
@@ -87,7 +86,8 @@ def print_added(report: JsonObject) -> None:
 
 def count_answers(answers: pa.Table) -> dict[str, int]:
     """Return the number of documents by answer."""
-    kept, repeated = answers["kept"].to_numpy(), answers["repeated"].to_numpy()
+    kept = answers["kept"].to_numpy()
+    repeated = answers["repeated"].to_numpy()
     found = {"kept": kept & ~repeated, "removed": ~kept & ~repeated, "repeated": repeated}
     return {
         "read": len(answers),
@@ -112,7 +112,8 @@ def print_hits(
         rows = {} if output is not None else {"hits": hits.to_pylist()}
         print_json({**report, **rows})
         return
-    counts, console = report["counts"], Console(highlight=False)
+    counts = report["counts"]
+    console = Console(highlight=False)
     if output is None:
         for row in hits.to_pylist():
             console.print(_hit(row), soft_wrap=True)

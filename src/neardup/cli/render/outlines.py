@@ -43,8 +43,8 @@ def print_outlines(
     console = console or Console(highlight=False)
     if all(pair.shared for pair in outlines.pairs):
         console.print(
-            "  The outlines are the same; the pages may differ in heads, scripts, attributes "
-            "and marked text."
+            "  The outlines are the same; the pages may differ in heads, scripts, attributes and "
+            "marked text."
         )
     else:
         rows: list[Pair | _Fold] = [*outlines.pairs] if full else [*_folded(outlines.pairs)]
@@ -93,16 +93,14 @@ def _print_columns(rows: list[Pair | _Fold], names: tuple[str, str], console: Co
 
 
 def _beside(rows: list[Pair | _Fold]) -> Iterator[Pair | _Fold]:
-    """Yield the rows, with lines of A alone next to those of B alone at the same position."""
+    """Yield the rows; lines of A alone stand next to lines of B alone at the same position."""
     for whole, stretch in groupby(rows, lambda row: isinstance(row, _Fold) or row.shared):
         if whole:
             yield from stretch
             continue
         alone = [row for row in stretch if isinstance(row, Pair)]
-        left, right = (
-            [row.left for row in alone if row.left],
-            [row.right for row in alone if row.right],
-        )
+        left = [row.left for row in alone if row.left]
+        right = [row.right for row in alone if row.right]
         yield from starmap(Pair, zip_longest(left, right))
 
 
@@ -125,7 +123,7 @@ def _print_stacked(rows: list[Pair | _Fold], names: tuple[str, str], console: Co
 
 
 def _written(line: Line, unicode: bool) -> str:
-    """Return a line behind its indentation, its hidden characters shown: an ESC must not reach a
+    """Return a line after its indentation, hidden characters shown: an ESC must not reach a
     terminal.
     """
     return "  " * line.depth + visible(line.label) + _times(line, unicode)

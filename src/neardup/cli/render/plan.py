@@ -10,7 +10,9 @@ from neardup.cli.render.table import Rows, is_unicode
 from neardup.report.wording import memory, percent, plural, translated
 
 _WIDTH = 40
-_FALSE, _FOUND, _MARK = "yellow", "green", "bold"
+_FALSE = "yellow"
+_FOUND = "green"
+_MARK = "bold"
 _DISK = {
     "local": ("Disk", "of scratch files at most, deleted at the end: "),
     "spark": ("Shuffle", "compressed: "),
@@ -23,15 +25,32 @@ def print_plan(plan: Plan, console: Console | None = None) -> None:
     console = console or Console(highlight=False)
     rows = Rows()
     rows.figure("Documents", f"{plan.documents:,}", f"{memory(plan.text_bytes)} of text")
+    _add_tables(rows, plan)
+    _add_sizes(rows, plan)
+    _add_work(rows, plan)
+    rows.print(console)
+    if not plan.curve or plan.threshold is None:
+        return
+    title = translated("Chance that a pair is compared, by its similarity")
+    console.print(Text(f"\n  {title}\n", "bold"))
+    console.print(draw_curve(plan.curve, plan.threshold, unicode=is_unicode(console)))
+
+
+def _add_tables(rows: Rows, plan: Plan) -> None:
+    """Add the bands and their recall, or the tables of blocks."""
     bands = plan.bands
-    if bands is not None:
-        hashes = f"bands x rows: {bands.num_hashes} hashes a document"
-        rows.figure("Bands", f"{bands.num_bands} x {bands.rows_per_band}", hashes)
-        at_threshold = f"of the pairs just at the threshold {plan.threshold:g}"
-        rows.figure("Recall", percent(plan.recall or 0.0), at_threshold, "bold")
-    else:
+    if bands is None:
         blocks = "" if plan.num_blocks is None else f", of {plural(plan.num_blocks, 'block')}"
         rows.figure("Tables", f"{plan.num_tables:,}", f"of keys{blocks}")
+        return
+    hashes = f"bands x rows: {bands.num_hashes} hashes a document"
+    rows.figure("Bands", f"{bands.num_bands} x {bands.rows_per_band}", hashes)
+    at_threshold = f"of the pairs just at the threshold {plan.threshold:g}"
+    rows.figure("Recall", percent(plan.recall or 0.0), at_threshold, "bold")
+
+
+def _add_sizes(rows: Rows, plan: Plan) -> None:
+    """Add memory and disk space."""
     if plan.memory_bytes is not None:
         rows.figure("Memory", memory(plan.memory_bytes), _about_memory(plan), "bold")
     if plan.parts:
@@ -40,26 +59,22 @@ def print_plan(plan: Plan, console: Console | None = None) -> None:
         rows.figure(name, memory(plan.disk_bytes), remark + parts, "bold")
     if plan.engine == "index":
         rows.figure("Each document", f"{plan.disk_bytes / plan.documents:,.0f}", "bytes")
+
+
+def _add_work(rows: Rows, plan: Plan) -> None:
+    """Add processor time and comparisons."""
     if plan.core_hours is not None:
         rows.figure("Work", f"{plan.core_hours:,.0f}", "core-hours", "bold")
     if plan.false_candidates is not None:
-        each = (
-            f"{plan.false_candidates / plan.documents:.2g} per document; several times more with "
+        each = f"{plan.false_candidates / plan.documents:.2g} per document"
+        pairs = (
+            f"pairs below the threshold that are compared, {each}; several times more with "
             "boilerplate"
         )
-        pairs = f"pairs below the threshold that are compared, {each}"
         rows.figure("False candidates", f"{plan.false_candidates:,.0f}", pairs)
     if plan.comparisons is not None:
-        rows.figure(
-            "Comparisons", _few(plan.comparisons), "a query, if all bits are random", "bold"
-        )
-    rows.print(console)
-    if not plan.curve or plan.threshold is None:
-        return
-    console.print(
-        Text(f"\n  {translated('Chance that a pair is compared, by its similarity')}\n", "bold")
-    )
-    console.print(draw_curve(plan.curve, plan.threshold, unicode=is_unicode(console)))
+        count = _few(plan.comparisons)
+        rows.figure("Comparisons", count, "a query, if all bits are random", "bold")
 
 
 def _about_memory(plan: Plan) -> str:
@@ -67,12 +82,9 @@ def _about_memory(plan: Plan) -> str:
         return "for each core of an executor"
     if plan.engine == "memory":
         return "of the index"
-    cached = (
-        f"with {memory(plan.cache_bytes)} of cached documents"
-        if plan.cache_bytes
-        else "without cached documents"
-    )
-    return f"at most, {cached} (--cache-bytes)"
+    if plan.cache_bytes:
+        return f"at most, with {memory(plan.cache_bytes)} of cached documents (--cache-bytes)"
+    return "at most, without cached documents (--cache-bytes)"
 
 
 def _few(count: float) -> str:
@@ -81,13 +93,13 @@ def _few(count: float) -> str:
 
 
 def draw_curve(curve: tuple[tuple[float, float], ...], threshold: float, *, unicode: bool) -> Text:
-    """Return a bar for each probability of a curve, of false candidates below the threshold and of
-    duplicates from it.
+    """Return a bar for each probability of a curve: false candidates, then found duplicates.
 
     Parameters
     ----------
     curve : pairs of a similarity and a probability, both in [0, 1].
-    unicode : draw with block elements; else with ASCII.
+    threshold : where false candidates end and duplicates begin.
+    unicode : draw with block elements; otherwise with ASCII.
     """
     picture = Text()
     marked = min(similarity for similarity, _ in curve if similarity >= threshold)
@@ -95,8 +107,6 @@ def draw_curve(curve: tuple[tuple[float, float], ...], threshold: float, *, unic
         bar = ("█" if unicode else "#") * round(chance * _WIDTH)
         picture.append(f"  {similarity:4.2f}  {100 * chance:5.1f} %  ")
         picture.append(bar, _FALSE if similarity < threshold else _FOUND)
-        picture.append(
-            f"  <- {translated(f'threshold {threshold:g}')}\n" if similarity == marked else "\n",
-            _MARK,
-        )
+        note = f"  <- {translated(f'threshold {threshold:g}')}" if similarity == marked else ""
+        picture.append(f"{note}\n", _MARK)
     return picture

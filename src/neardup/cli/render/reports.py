@@ -137,7 +137,7 @@ def _print_benchmarks(report: ReportValues, console: Console) -> None:
 
 
 def print_troubles(report: ReportValues, console: Console) -> None:
-    """Print what could not be read, and the warnings of a run, then as `print_rejected`."""
+    """Print the unreadable inputs and the warnings of a run, then as `print_rejected`."""
     if report.get("unreadable") and not report["incomplete"]:  # it has the same rows
         console.print()
         _print_line(

@@ -72,7 +72,7 @@ def ask(pair: SweepPair) -> bool | None:
                 .strip()
                 .lower()
             )
-        except click.Abort:  # the end of the input, or Ctrl-C: what was answered counts
+        except click.Abort:  # the end of the input, or Ctrl-C: the answers so far count
             key = "q"
         if key == "q":
             raise StopIteration

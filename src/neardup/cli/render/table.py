@@ -21,7 +21,7 @@ _FIGURE_WIDTH = 10  # of a speed: the columns of two runs are alike
 
 
 def is_unicode(console: Console) -> bool:
-    """Return whether the terminal shows other characters than those of ASCII."""
+    """Return whether the terminal shows characters beyond ASCII."""
     return console.encoding.lower().startswith("utf")
 
 
@@ -47,7 +47,7 @@ def table_lines(
     left: Sequence[int] = (0,),
     is_bold: Callable[[Sequence[str]], bool] = lambda _: False,
 ) -> Iterator[Text]:
-    """Yield the lines of a table: cells are right-aligned, except those in the columns `left`."""
+    """Yield the lines of a table: cells are right-aligned, except in the columns `left`."""
     heads = [translated(head) for head in heads]
     widths = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
     for number, row in enumerate((heads, *rows)):
@@ -120,13 +120,9 @@ class Rows:
 
     def print(self, console: Console) -> None:
         """Print the rows below an empty line."""
+        figures = [figure for _, figure, remark in self._rows if remark is not None]
         name_width = max(_NAME_WIDTH, *(cell_len(name) for name, _, _ in self._rows))
-        figure_width = max(
-            [
-                _FIGURE_WIDTH,
-                *(len(figure) for _, figure, remark in self._rows if remark is not None),
-            ]
-        )
+        figure_width = max(_FIGURE_WIDTH, *map(len, figures), 0)
         console.print()
         for name, value, remark in self._rows:
             padded = f"  {name}{' ' * (name_width - cell_len(name))}  "
