@@ -6,19 +6,18 @@ keep no state.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neardup import kernels, schemas
-from neardup.arrays import arrow_of, begins_run, flatten_strings, writable
+from neardup.arrays import Integers, Words, arrow_of, begins_run, flatten_strings, writable
 from neardup.candidates.blocks import Radius, cut_blocks
 from neardup.candidates.hamming_join import join_block, to_words
-from neardup.candidates.sorted_members import Members, list_members, pair_members
+from neardup.candidates.sorted_members import BucketPairs, Members, list_members, pair_members
 from neardup.features.binary import binary_lists, binary_rows, lists_of, rows_of
 from neardup.features.described import Features, Keys, distinct_features, distinct_lists
 from neardup.features.grouping import hash_values, partition_by_group
@@ -168,58 +167,99 @@ def list_entries(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
 
 
 def pair_entries(batches: Batches, method: Method, most: int) -> Iterator[pa.RecordBatch]:
-    """Pair the members of whole buckets, schemas.ENTRIES; return schemas.CANDIDATES, a pair once in
-    some millions.
+    """Pair the members of whole buckets, schemas.ENTRIES; return schemas.CANDIDATES.
+
+    A pair is returned once in some millions of pairs found.
     """
     rows = pa.Table.from_batches(batches, schemas.ENTRIES)
-    members = Members(*(rows[name].to_numpy() for name in Members._fields))
+    numbered = _number_members(Members(*(rows[name].to_numpy() for name in Members._fields)))
+    possible = partial(can_reach, None if method.lookup.radius else method.rule)
+    keys: list[Words] = []
+    num_waiting = 0
+    for pairs in pair_members([numbered.members], most, possible):
+        keys.append(_keys_of_pairs(pairs))
+        num_waiting += len(pairs.left)
+        if num_waiting >= _KEYS_AT_ONCE:
+            yield _count_hits(np.concatenate(keys), numbered)
+            keys = []
+            num_waiting = 0
+    if num_waiting:
+        yield _count_hits(np.concatenate(keys), numbered)
+
+
+class _Numbered(NamedTuple):
+    """Members of buckets whose positions are numbers of 31 bits, in the same order.
+
+    members : sorted as `pair_members` requires. positions, needed : integers by number, the
+    document's position, and the common buckets that make a pair with it a candidate.
+    """
+
+    members: Members
+    positions: Integers
+    needed: Integers
+
+
+def _number_members(members: Members) -> _Numbered:
+    """Number the documents of members: two numbers fit into one key."""
     members = members.take(np.argsort(members.position, kind="stable"))
-    # Numbers of 32 bits keep the order of positions, and two of them make a key.
-    first = begins_run(members.position)
-    known, numbers = members.position[first], np.cumsum(first) - 1
-    needed = np.zeros(len(known), np.int32)
-    asking = members.needed != 0
-    needed[numbers[asking]] = np.abs(members.needed[asking])
-    last, copied = numbers.copy(), np.flatnonzero(members.last != members.position)
-    last[copied] = np.searchsorted(known, members.last[copied])
+    is_first = begins_run(members.position)
+    positions = members.position[is_first]
+    numbers = np.cumsum(is_first) - 1
+    last = numbers.copy()
+    copied = np.flatnonzero(members.last != members.position)
+    last[copied] = np.searchsorted(positions, members.last[copied])
+    needed = members.needed[is_first]
     members = members._replace(position=numbers, last=last)
-    # Sorts that keep the order of equal rows.
-    members = (
-        members.take(np.argsort(members.needed < 0, kind="stable"))
-        if (members.needed < 0).any()
-        else members
-    )
+
+    # Stable sorts, the most significant key last.
+    if not members.listed.all():
+        members = members.take(np.argsort(~members.listed, kind="stable"))
     members = members.take(np.argsort(members.bucket, kind="stable"))
-    keys, waiting = [], 0
-    pairs = pair_members(
-        [members], most, partial(can_reach, None if method.lookup.radius else method.rule)
+    return _Numbered(members, positions, needed)
+
+
+# The key of a pair of numbers: the right one in bits 32 to 63, whether its bucket does not list the
+# left one in bit 31, and the left one in bits 0 to 30.
+_UNLISTED = np.uint64(1 << 31)
+_LEFT_BITS = _UNLISTED - np.uint64(1)
+
+
+def _keys_of_pairs(pairs: BucketPairs) -> Words:
+    keys: Words = pairs.right.astype(np.uint64) << _HALF | pairs.left.astype(np.uint64)
+    if not pairs.listed:
+        keys |= _UNLISTED
+    return keys
+
+
+def _count_hits(keys: Words, numbered: _Numbered) -> pa.RecordBatch:
+    """Return each pair once, as schemas.CANDIDATES, with the number of its keys."""
+    keys, hits = np.unique(keys, return_counts=True)
+    left = (keys & _LEFT_BITS).astype(np.int64)
+    right = (keys >> _HALF).astype(np.int64)
+    return batch_of(
+        schemas.CANDIDATES,
+        numbered.positions[left],
+        numbered.positions[right],
+        (keys & _UNLISTED) == 0,
+        numbered.needed[right],
+        hits,
     )
-    for pair in itertools.chain(pairs, [None]):
-        if pair is not None:
-            keys.append(
-                pair.right.astype(np.uint64) << _HALF | pair.left.astype(np.int32).view(np.uint32)
-            )
-            waiting += len(pair.left)
-        if waiting >= _KEYS_AT_ONCE or (pair is None and waiting):
-            found, hits = np.unique(np.concatenate(keys), return_counts=True)
-            left, right = found.astype(np.uint32).view(np.int32), (found >> _HALF).astype(np.int64)
-            listed = np.where(left < 0, ~known[~left], known[left])
-            yield batch_of(schemas.CANDIDATES, listed, known[right], needed[right], hits)
-            keys, waiting = [], 0
 
 
 def merge_pairs(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
     """Return the candidates of all tasks, schemas.CANDIDATES, each once, by the later document."""
-    pairs = pa.Table.from_batches(batches, schemas.CANDIDATES)
-    left, right, needed, hits = (column.to_numpy() for column in pairs.columns)
-    order = np.lexsort((left, right))
-    left, right, needed, hits = left[order], right[order], needed[order], hits[order]
-    first = np.flatnonzero(begins_run(right, left))
-    if len(first):
-        hits = np.add.reduceat(hits, first, dtype=np.int64)
-        kept = (hits >= needed[first]) | (left[first] < 0)
-        first = first[kept]
-        yield batch_of(schemas.CANDIDATES, left[first], right[first], needed[first], hits[kept])
+    rows = pa.Table.from_batches(batches, schemas.CANDIDATES)
+    pairs = {name: rows[name].to_numpy() for name in rows.column_names}
+    order = np.lexsort((pairs["left"], pairs["listed"], pairs["right"]))
+    pairs = {name: column[order] for name, column in pairs.items()}
+    first = np.flatnonzero(begins_run(pairs["right"], pairs["listed"], pairs["left"]))
+    if not len(first):
+        return
+    hits = np.add.reduceat(pairs.pop("hits"), first, dtype=np.int64)
+    merged = {name: column[first] for name, column in pairs.items()}
+    is_candidate = (hits >= merged["needed"]) | ~merged["listed"]
+    columns = [*merged.values(), hits]
+    yield batch_of(schemas.CANDIDATES, *(column[is_candidate] for column in columns))
 
 
 def earliest_candidates(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
