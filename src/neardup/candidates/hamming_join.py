@@ -319,12 +319,10 @@ def _join(
         return
     records = _empty_records(0, fingerprints.shape[1])
     for block, mask in enumerate(cut_blocks(0, bits, num_blocks)[: max_distance + 1]):
-        words = np.array(to_words(mask, bits), np.uint64)
-        partition = _partition(fingerprints, words, 1 << part_bits, threads)
+        partition = _partition(fingerprints, to_words(mask, bits), 1 << part_bits, threads)
         levels = make_levels(bits, max_distance, num_blocks, block)
-        part_sizes = partition.counts.sum(axis=0)
-        rounds = _cut_rounds(part_sizes.tolist())
-        max_records = max(int(part_sizes[parts].sum()) for parts in rounds)
+        rounds = _cut_rounds(partition.counts.sum(axis=0).tolist())
+        max_records = max(partition.num_records(parts) for parts in rounds)
         if max_records > len(records.positions):
             records = _empty_records(max_records, fingerprints.shape[1])
         for parts in rounds:
@@ -388,6 +386,10 @@ class _Partition:
     counts: Ints
     ranges: list[tuple[int, int]]
 
+    def num_records(self, parts: slice) -> int:
+        """Return the number of records of some parts."""
+        return int(self.counts[:, parts].sum())
+
     def copy_parts(self, parts: slice, records: Records) -> list[int]:
         """Copy the fingerprints of some parts to `records`, part by part.
 
@@ -421,8 +423,11 @@ class _Partition:
         return starts
 
 
-def _partition(fingerprints: Words, mask: Words, num_parts: int, threads: int) -> _Partition:
+def _partition(
+    fingerprints: Words, mask_words: list[int], num_parts: int, threads: int
+) -> _Partition:
     """Count the records of each part."""
+    mask = np.array(mask_words, np.uint64)
     edges = [len(fingerprints) * thread // threads for thread in range(threads + 1)]
     ranges = list(itertools.pairwise(edges))
     counts = np.zeros((threads, num_parts), np.int64)

@@ -246,48 +246,27 @@ def build_items(
     field_items, weights : the item and the weight of each field.
     """
     words = shingle_documents(texts, replace(shingling, ngram=1, html=None))
-    num_tokens = np.diff(words.offsets)
+    all_fields = _FieldTexts(texts, np.diff(words.offsets), shingling)
     ngrams = _ngrams(texts, settings, shingling)
-    shingles = _shingles(texts, ngrams, num_tokens, shingling)
-    distinct = _distinct(shingles, field_items, num_items)
-    lengths = np.where(num_tokens < sequence_lengths(ngrams), ngrams, sequence_lengths(ngrams))
-    sequences = _shingles(texts, lengths, num_tokens, shingling)
+    lengths = np.where(
+        all_fields.num_tokens < sequence_lengths(ngrams), ngrams, sequence_lengths(ngrams)
+    )
+    shingles = all_fields.shingles(ngrams)
+    sequences = all_fields.shingles(lengths)
 
+    distinct = _distinct(shingles, field_items, num_items)
     numbered = _number_keys(distinct.hashes, sequences.hashes)
-    keys = numbered.shingles
-    is_counted_item = distinct.is_new[field_items[distinct.fields]]
-    num_items_of_key = np.bincount(keys[is_counted_item], minlength=numbered.num_keys)
-    num_sharing = num_items_of_key[keys]
+    num_sharing = _count_items(distinct, numbered, field_items)
     is_own = num_sharing <= settings.common
     fields = distinct.fields[is_own]
     positions = distinct.positions[is_own]
-    is_shared = ~is_own
-    shared = np.stack(
-        [distinct.fields[is_shared], distinct.positions[is_shared], num_sharing[is_shared]], axis=1
-    )
+    shared_columns: list[Array] = [distinct.fields, distinct.positions, num_sharing]
 
-    # The first and the last sequence of its field that contain each own shingle.
-    low = np.maximum(0, positions - (lengths - ngrams).astype(np.int32)[fields])
-    high = np.minimum(positions, sequences.counts.astype(np.int32)[fields] - 1)
-    around = Around(
-        keys=numbered.sequences,
-        first=low + offsets_from_lengths(sequences.counts)[fields],
-        sizes=high - low + 1,
-        is_counted=np.zeros(numbered.num_keys, np.bool_),
-    )
-    kernels.item_shingles.mark_ranges(around.keys, around.first, around.sizes, around.is_counted)
-    offsets, places = kernels.item_shingles.invert(keys[is_own], numbered.num_keys)
+    num_later = (lengths - ngrams).astype(np.int32)  # shingles that a sequence has after its first
+    around = _find_around(fields, positions, num_later, sequences.counts, numbered)
+    offsets, places = kernels.item_shingles.invert(numbered.shingles[is_own], numbered.num_keys)
     kernels.item_shingles.drop_keys(numbered.slots, around.is_counted, offsets)
-
-    long_fields = np.flatnonzero(ngrams > settings.ngram)
-    shortest_of_long = _shingles(
-        texts.take(arrow_of(long_fields)),
-        np.full(len(long_fields), settings.ngram),
-        num_tokens[long_fields],
-        shingling,
-    )
-    is_shortest = np.repeat(ngrams == settings.ngram, shingles.counts)
-    bits, shift = _make_filter(np.append(shortest_of_long.hashes, shingles.hashes[is_shortest]))
+    bits, shift = _make_filter(_shortest_shingles(all_fields, shingles, ngrams, settings.ngram))
     return ItemTable(
         settings=settings,
         shingling=shingling,
@@ -300,7 +279,7 @@ def build_items(
         items=field_items[fields],
         fields=fields,
         positions=positions,
-        shared=shared,
+        shared=np.stack([column[~is_own] for column in shared_columns], axis=1),
         postings=Postings(offsets, places, field_items[fields[places]]),
         around=around,
         lookup=Lookup(_lookup_lengths(ngrams, settings.ngram), numbered.slots, bits, shift),
@@ -329,18 +308,32 @@ class _Shingles(NamedTuple):
     counts: Rows
 
 
-def _shingles(
-    texts: pa.LargeStringArray, ngrams: Rows, num_tokens: Rows, shingling: Shingling
-) -> _Shingles:
-    """Return the shingles of each field. Fields of fewer words than a shingle have none."""
-    counts = np.maximum(0, num_tokens - ngrams + 1)
-    hashes = np.empty(counts.sum(), np.uint64)
-    for ngram in np.unique(ngrams).tolist():
-        chosen = (ngrams == ngram) & (counts > 0)
-        options = replace(shingling, ngram=ngram, html=None)
-        found = shingle_documents(texts.filter(arrow_of(chosen)), options)
-        hashes[np.repeat(chosen, counts)] = found.hashes
-    return _Shingles(hashes, counts)
+@dataclass(frozen=True)
+class _FieldTexts:
+    """The texts of fields, and the number of their words."""
+
+    texts: pa.LargeStringArray
+    num_tokens: Rows
+    shingling: Shingling
+
+    def take(self, fields: Rows) -> _FieldTexts:
+        """Return some of the fields."""
+        texts = self.texts.take(arrow_of(fields))
+        return _FieldTexts(texts, self.num_tokens[fields], self.shingling)
+
+    def shingles(self, ngrams: Rows) -> _Shingles:
+        """Return the shingles of each field. Fields of fewer words than a shingle have none.
+
+        ngrams : int64 by field, the words of a shingle.
+        """
+        counts = np.maximum(0, self.num_tokens - ngrams + 1)
+        hashes = np.empty(counts.sum(), np.uint64)
+        for ngram in np.unique(ngrams).tolist():
+            chosen = (ngrams == ngram) & (counts > 0)
+            options = replace(self.shingling, ngram=ngram, html=None)
+            found = shingle_documents(self.texts.filter(arrow_of(chosen)), options)
+            hashes[np.repeat(chosen, counts)] = found.hashes
+        return _Shingles(hashes, counts)
 
 
 class _DistinctShingles(NamedTuple):
@@ -399,6 +392,43 @@ def _number_keys(shingles: Words, sequences: Words) -> _Numbered:
     return _Numbered(slots, of_shingles, of_sequences, num_keys)
 
 
+def _find_around(
+    fields: Int32s, positions: Int32s, num_later: Int32s, num_sequences: Rows, numbered: _Numbered
+) -> Around:
+    """Return the sequences that contain each own shingle.
+
+    num_later, num_sequences : by field, the shingles of a sequence after its first, and the
+    sequences.
+    """
+    first = np.maximum(0, positions - num_later[fields])
+    last = np.minimum(positions, num_sequences.astype(np.int32)[fields] - 1)
+    around = Around(
+        keys=numbered.sequences,
+        first=first + offsets_from_lengths(num_sequences)[fields],
+        sizes=last - first + 1,
+        is_counted=np.zeros(numbered.num_keys, np.bool_),
+    )
+    kernels.item_shingles.mark_ranges(around.keys, around.first, around.sizes, around.is_counted)
+    return around
+
+
+def _shortest_shingles(
+    all_fields: _FieldTexts, shingles: _Shingles, ngrams: Rows, shortest: int
+) -> Words:
+    """Return the hashes of all shingles of `shortest` words, also of fields with longer ones."""
+    long_fields = np.flatnonzero(ngrams > shortest)
+    of_long = all_fields.take(long_fields).shingles(np.full(len(long_fields), shortest))
+    is_shortest = np.repeat(ngrams == shortest, shingles.counts)
+    return np.append(of_long.hashes, shingles.hashes[is_shortest])
+
+
+def _count_items(distinct: _DistinctShingles, numbered: _Numbered, field_items: Int32s) -> Rows:
+    """Return the number of different items that have each distinct shingle."""
+    is_counted = distinct.is_new[field_items[distinct.fields]]
+    num_items = np.bincount(numbered.shingles[is_counted], minlength=numbered.num_keys)
+    return num_items[numbered.shingles]
+
+
 def _lookup_lengths(ngrams: Rows, shortest: int) -> Rows:
     """Return the lengths of shingles and sequences, the shortest shingles first."""
     of_shingles = np.unique(np.append(ngrams, shortest))
@@ -450,18 +480,18 @@ class Finder:
         table = self._table
         num_documents = len(scan.text.offsets) - 1
         longest = longest_of(scan.text)
-        size = 3 * longest + 2
-        spaces = (
-            np.empty(size, np.uint64),
-            np.empty(size, np.int32),
-            np.empty((size, 2), np.int32),
-        )
         # Room for the worst case; the system allocates only the pages that are written.
         max_keys = (3 * len(scan.text.data) + num_documents) * len(table.lookup.lengths)
         keys, positions = self._buffer.hashes(max_keys).view(np.int32).reshape(2, -1)
         is_flagged = np.zeros(num_documents, np.bool_)
         ends = kernels.item_shingles.look_up(
-            scan, table.lookup, make_buffers(longest), spaces, keys, positions, is_flagged
+            scan,
+            table.lookup,
+            make_buffers(longest),
+            _make_spaces(3 * longest + 2),
+            keys,
+            positions,
+            is_flagged,
         )
         distinct, found = kernels.item_shingles.gather(
             keys[: ends.max(initial=0)],
@@ -473,6 +503,11 @@ class Finder:
             self._workspace,
         )
         return _Found(distinct, Matches(*found.reshape(-1, 3).T), is_flagged)
+
+
+def _make_spaces(size: int) -> tuple[Array, ...]:
+    """Return the working space of kernels.item_shingles.look_up, for the shingles of a document."""
+    return np.empty(size, np.uint64), np.empty(size, np.int32), np.empty((size, 2), np.int32)
 
 
 class _Found(NamedTuple):

@@ -77,20 +77,17 @@ class Units:
         """
         found = self._find(texts)
         measured = self._measure(found.data, found.bounds)
-        is_chosen = np.empty(len(measured.keys), np.bool_)
-        kernels.passage_anchors.mark_repeats(_hashes(measured), counts, is_chosen)
-        is_chosen &= self._is_long(measured)
+        is_chosen = self._is_long(measured) & _may_repeat(measured, counts)
         units = np.flatnonzero(is_chosen)
 
         documents = np.searchsorted(found.ends, units, "right")
         first_units = np.append(0, found.ends)
         first = first_units[documents]
-        bytes_before = found.bounds[units] - found.bounds[first]
         characters = offsets_from_lengths(measured.characters[:, 0])
         rows = piece_rows(
             documents=documents,
             lengths=np.diff(found.bounds)[units],
-            bytes_before=bytes_before,
+            bytes_before=found.bounds[units] - found.bounds[first],
             characters_before=characters[units] - characters[first],
             anchors=np.zeros_like(units),
             bounded=np.full_like(units, _BOUNDED_ON_BOTH_SIDES),
@@ -167,6 +164,12 @@ class Units:
 
     def _is_long(self, measured: _Measured) -> Mask:
         return measured.characters[:, 1] >= self._settings.min_length
+
+
+def _may_repeat(measured: _Measured, counts: Words) -> Mask:
+    may_repeat = np.empty(len(measured.keys), np.bool_)
+    kernels.passage_anchors.mark_repeats(_hashes(measured), counts, may_repeat)
+    return may_repeat
 
 
 def _hashes(measured: _Measured) -> Hashes:

@@ -89,6 +89,30 @@ class _Edges(NamedTuple):
     characters_before: Ints
     anchors: Ints
 
+    def join(self, data: Bytes) -> Bytes:
+        """Return the bytes of all pieces, one after the other."""
+        edges = zip(self.starts.tolist(), self.stops.tolist(), strict=True)
+        return np.concatenate([np.empty(0, np.uint8), *(data[start:end] for start, end in edges)])
+
+    def rows(self, offsets: Ints) -> Ints:
+        """Return the rows of pieces. offsets : int64, the offsets of the documents in the batch."""
+        begins = offsets[self.documents]
+        ends = offsets[self.documents + 1]
+        return piece_rows(
+            documents=self.documents,
+            lengths=self.stops - self.starts,
+            bytes_before=self.starts - begins,
+            characters_before=self.characters_before,
+            anchors=self.anchors,
+            bounded=(self.starts == begins) + 2 * (self.stops == ends),
+        )
+
+    def move(self, places: Ints) -> Ints:
+        """Return offsets in the joined pieces. places : the anchors' offsets in the batch."""
+        lengths = self.stops - self.starts
+        shifts = np.cumsum(lengths) - lengths - self.starts
+        return np.asarray(places + np.repeat(shifts, np.diff(self.anchors, prepend=0)))
+
 
 class Anchoring:
     """Finds the anchors of passages of at least `min_length` characters; threads may share it.
@@ -125,28 +149,10 @@ class Anchoring:
             data, offsets, (places, hashes, ends), counts, self._reach, edges, characters
         )
         found = _Edges(*edges[:num_pieces].T)
-        lengths = found.stops - found.starts
-        is_begin = found.starts == offsets[found.documents]
-        is_end = found.stops == offsets[found.documents + 1]
-        rows = piece_rows(
-            documents=found.documents,
-            lengths=lengths,
-            bytes_before=found.starts - offsets[found.documents],
-            characters_before=found.characters_before,
-            anchors=found.anchors,
-            bounded=is_begin + 2 * is_end,
-        )
-        parts = [
-            data[start:stop]
-            for start, stop in zip(found.starts.tolist(), found.stops.tolist(), strict=True)
-        ]
-        # From offsets in the batch to offsets in the text of the pieces.
-        shifts = np.cumsum(lengths) - lengths - found.starts
-        anchors_of_piece = np.diff(found.anchors, prepend=0)
         return Selected(
-            text=np.concatenate([np.empty(0, np.uint8), *parts]),
-            pieces=rows,
-            places=places[:num_anchors] + np.repeat(shifts, anchors_of_piece),
+            text=found.join(data),
+            pieces=found.rows(offsets),
+            places=found.move(places[:num_anchors]),
             hashes=hashes[:num_anchors],
             characters=characters,
         )

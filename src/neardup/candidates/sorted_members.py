@@ -74,32 +74,32 @@ def propose(
     last[first] = positions  # the last copy of a content is written last
     nodes = positions[keys.featured[order] & (first == positions)]
 
+    batches = _list_buckets(lookup, keys, order, nodes, last)
     limit = lookup.limit(max_bucket_size, all_pairs=all_pairs)
+    one_hit_is_enough = lookup.bands is not None
+    candidates, unlisted = _merge_pairs(pair_members(batches, limit), one_hit_is_enough)
+    left, right = _unpack(_with_copies(candidates, first))
+    return Candidates(left, right, Unlisted(*_unpack(_with_copies(unlisted, first))))
+
+
+def _merge_pairs(found: Iterable[BucketPairs], one_hit_is_enough: bool) -> tuple[Ints, Ints]:
+    """Return the candidates, packed, each once, and the unlisted pairs, packed."""
     listed = [np.empty(0, np.int64)]
     needed: list[Integers] = [np.empty(0, np.int64)]
     unlisted = [np.empty(0, np.int64)]
-    for found in pair_members(_list_buckets(lookup, keys, order, nodes, last), limit):
-        pairs = _pack(found.left, found.right)
-        if not found.listed:
+    for batch in found:
+        pairs = _pack(batch.left, batch.right)
+        if not batch.listed:
             unlisted.append(pairs)
             continue
         listed.append(pairs)
-        if lookup.bands is None:  # one common band is enough
-            needed.append(found.needed)
-
-    if lookup.bands is not None:
-        candidates = np.unique(np.concatenate(listed))
-    else:
-        candidates, at, hits = np.unique(
-            np.concatenate(listed), return_index=True, return_counts=True
-        )
-        candidates = candidates[hits >= np.concatenate(needed)[at]]
-    left, right = _unpack(_with_copies(candidates, first))
-    return Candidates(
-        left=left,
-        right=right,
-        unlisted=Unlisted(*_unpack(_with_copies(np.concatenate(unlisted), first))),
-    )
+        if not one_hit_is_enough:
+            needed.append(batch.needed)
+    if one_hit_is_enough:
+        return np.unique(np.concatenate(listed)), np.concatenate(unlisted)
+    candidates, row, hits = np.unique(np.concatenate(listed), return_index=True, return_counts=True)
+    is_candidate = hits >= np.concatenate(needed)[row]
+    return candidates[is_candidate], np.concatenate(unlisted)
 
 
 def _list_buckets(
