@@ -346,17 +346,17 @@ class Method(ABC):
     def _measure_pair(self, described: Described) -> PairMeasures:
         """Return the measures of two documents, the left one and the right one."""
         features = described.features
-        both = bool(described.keys.featured.all())
+        sets = features.sets
+        if self.ordered:  # a document is a set of one: its content
+            sets = Lists(features.content[:, 0], np.arange(3))
+        have_features = bool(described.keys.featured.all())
         measured = self.measure(described, described, np.array([1]), np.array([0]))
+        similarity = measured.columns.get(SIMILARITY.name)
         return PairMeasures(
-            *measure_shared(
-                Lists(features.content[:, 0], np.arange(3)) if self.ordered else features.sets
-            ),
-            same_text=both and bool(measured.exact[0]),
-            similarity=float(measured[SIMILARITY.name][0])
-            if SIMILARITY.name in measured.columns
-            else None,
-            duplicate=both and bool(self.is_duplicate(measured)[0]),
+            **measure_shared(sets)._asdict(),
+            same_text=have_features and bool(measured.exact[0]),
+            similarity=None if similarity is None else float(similarity[0]),
+            duplicate=have_features and bool(self.is_duplicate(measured)[0]),
         )
 
     def explain(self, text: Any, idf: IdfTable | None = None) -> Explanation | SignatureExplanation:
