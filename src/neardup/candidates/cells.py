@@ -1,4 +1,4 @@
-"""Assign documents to cells: a cell is what one worker measures.
+"""Assign documents to cells: the pairs of a cell are measured by one worker.
 
 A document is copied to the cells of its pairs, so similar documents should be in one cell.
 """
@@ -57,7 +57,7 @@ def choose_cells(earliest: Ints, documents: Ints, num_cells: int) -> DocumentCel
 
 
 def _merge_groups(parents: Ints, max_size: int) -> Ints:
-    """Merge groups into those of their parents up to max_size; return each document's root."""
+    """Merge groups into their parents' groups, up to max_size; return each document's root."""
     numbers = np.arange(len(parents))
     roots = numbers
     for _ in range(_MAX_ROUNDS):

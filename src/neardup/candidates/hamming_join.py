@@ -274,14 +274,14 @@ def join(
     above), so no record of earlier pairs is needed.
 
     Above 67 million fingerprints, the parts of a block are processed in rounds of up to 2,048 parts
-    and 134 million records. Each round reads all fingerprints, in order, and copies those of its
+    and 134 million records. Each round reads all fingerprints, in order, and copies the ones of its
     parts.
 
     Memory in addition to `fingerprints`, which may be a mapped file: a copy of the fingerprints of
     a round, 4 bytes for each of them, and a few buffers of pairs. Time: constant per fingerprint
     for random bits, until keys of all agreeing bits become crowded. If many fingerprints share few
     keys without being pairs, a part is grouped by more and finer blocks, chosen by a sample of it.
-    In the worst case, where they share all bits that a pair must share, all pairs are compared. The
+    If they share all bits that a pair must share, the worst case, all pairs are compared. The
     output itself takes time: n equal fingerprints make n (n - 1) / 2 pairs.
     """
     fingerprints = _check(fingerprints, bits, max_distance, num_blocks)
@@ -397,8 +397,8 @@ class _Partition:
         -------
         list of int, the first record of each part, and the end.
         """
-        # A part has the records of the first thread, then those of the second, and so on, which is
-        # the order of all fingerprints:
+        # A part has the records of the first thread, then of the second, and so on, which is the
+        # order of all fingerprints:
         #
         #     part 0                       part 1
         #     | thread 0  | thread 1  |    | thread 0 ...

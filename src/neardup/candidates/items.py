@@ -164,7 +164,7 @@ class ItemTable:
 
     @cached_property
     def is_first(self) -> Mask:
-        """Whether a field is the first of its item, by field."""
+        """Mask of the fields that are the first of their item."""
         return begins_run(self.field_items)
 
     @cached_property

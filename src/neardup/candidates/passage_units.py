@@ -43,6 +43,11 @@ class _Found(NamedTuple):
     bounds: Ints
     ends: Ints
 
+    @property
+    def first_units(self) -> Ints:
+        """The first unit of each text, and the number of all units."""
+        return np.append(0, self.ends)
+
 
 class _Measured(NamedTuple):
     """Measures of units.
@@ -81,8 +86,7 @@ class Units:
         units = np.flatnonzero(is_chosen)
 
         documents = np.searchsorted(found.ends, units, "right")
-        first_units = np.append(0, found.ends)
-        first = first_units[documents]
+        first = found.first_units[documents]
         characters = offsets_from_lengths(measured.characters[:, 0])
         rows = piece_rows(
             documents=documents,
@@ -98,7 +102,7 @@ class Units:
             pieces=rows,
             places=np.empty(0, np.int64),
             hashes=np.empty(0, np.uint32),
-            characters=np.diff(characters[first_units]),
+            characters=np.diff(characters[found.first_units]),
         )
 
     def first_equal(self, pieces: kernels.passages.Pieces, threads: int) -> Ints:

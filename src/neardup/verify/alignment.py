@@ -23,7 +23,7 @@ class Pair(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """Whether both pages have the line."""
+        """True if both pages have the line."""
         return (
             self.left is not None and self.right is not None and self.left.label == self.right.label
         )
@@ -206,11 +206,11 @@ def align(
     left_side = _Side(left, left_passages)
     right_side = _Side(right, right_passages)
     if left_side.letters != right_side.letters:
-        ordered = _in_order(left, left_passages, right, right_passages)
-        left_side = _Side(left, ordered[0])
-        right_side = _Side(right, ordered[1])
-        if left_side.letters != right_side.letters:
-            return None
+        left_ordered, right_ordered = _in_order(left, left_passages, right, right_passages)
+        left_side = _Side(left, left_ordered)
+        right_side = _Side(right, right_ordered)
+    if left_side.letters != right_side.letters:
+        return None
     stretches = []
     left_begin = 0
     right_begin = 0
@@ -218,12 +218,12 @@ def align(
         left_start, left_end = left_side.differing_after(num_letters)
         right_start, right_end = right_side.differing_after(num_letters)
         stretches += [
-            Stretch(left[left_begin:left_start], right[right_begin:right_start], shared=True),
-            Stretch(left[left_start:left_end], right[right_start:right_end], shared=False),
+            Stretch(left[left_begin:left_start], right[right_begin:right_start], True),
+            Stretch(left[left_start:left_end], right[right_start:right_end], False),
         ]
         left_begin = left_end
         right_begin = right_end
-    stretches.append(Stretch(left[left_begin:], right[right_begin:], shared=True))
+    stretches.append(Stretch(left[left_begin:], right[right_begin:], True))
     return [stretch for stretch in stretches if stretch.left or stretch.right]
 
 

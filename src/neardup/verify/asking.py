@@ -142,7 +142,7 @@ class Decision(NamedTuple):
 
     @property
     def changes(self) -> bool:
-        """Whether the threshold is better than the given settings."""
+        """True if the threshold is better than the given settings."""
         return self.is_precise and self.found.f1 > self.given.f1
 
 

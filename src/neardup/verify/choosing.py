@@ -104,19 +104,23 @@ def levels_of(
     is_near = level >= first
     graph = _make_graph(left[is_near], right[is_near], level[is_near] - first, num_documents)
     agreement = _compare(graph, num_documents, num_levels=len(_GRAPHS) - first)
-    remaining = num_pairs[first + 1 :] / np.maximum(num_pairs[first:-1], 1)
-    # The last graph has no stability.
-    levels = [
+    return _make_levels(_GRAPHS[first:], num_pairs[first:], agreement)
+
+
+def _make_levels(thresholds: Floats, num_pairs: Ints, agreement: _Agreement) -> list[Level]:
+    """Return the levels that have pairs, without the last, whose stability is unknown."""
+    stability = num_pairs[1:] / np.maximum(num_pairs[:-1], 1)
+    return [
         Level(
-            threshold=float(_GRAPHS[first + row]),
-            pairs=int(num_pairs[first + row]),
+            threshold=float(thresholds[row]),
+            pairs=int(num_pairs[row]),
             documents=int(agreement.documents[row]),
             agreement=float(agreement.mean[row]),
-            stability=float(remaining[row]),
+            stability=float(stability[row]),
         )
-        for row in range(len(remaining))
+        for row in range(len(stability))
+        if num_pairs[row]
     ]
-    return [level for level in levels if level.pairs]
 
 
 class _Agreement(NamedTuple):
