@@ -515,20 +515,19 @@ ENTRIES = _schema(
     _POSITION,
     _LAST,
     _field("size", "int32", "The number of distinct features of the document."),
-    _field(
-        "needed",
-        "int32",
-        "The common buckets that make a candidate; 0 if listed only, < 0 if not listed.",
-    ),
+    _field("needed", "int32", "The common buckets that make a candidate."),
+    _field("listed", "bool", "Whether the bucket lists the document."),
+    _field("queries", "bool", "Whether the document is paired with the listed ones."),
 )
 """The members of buckets: see candidates/sorted_members.py."""
 CANDIDATES = _schema(
     _LEFT,
     _RIGHT,
+    _field("listed", "bool", "Whether the buckets list the left document."),
     _field("needed", "int32", "The common buckets that make the pair a candidate."),
     _field("hits", "int32", "The buckets in which the pair was found."),
 )
-"""Pairs of buckets. left : negative if the bucket does not list the document ~left."""
+"""Pairs of buckets. An unlisted `left` is the first document that a bucket leaves out."""
 NEEDED = _schema(
     _POSITION, _field("cell", "int64", "A cell in which a pair of the document is measured.")
 )

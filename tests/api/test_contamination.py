@@ -503,7 +503,7 @@ def test_documents_are_counted_anew_before_their_numbers_overflow():
         np.ones(2),
         2,
     )
-    table = build_items(*fields, ContaminationSettings(), Shingling())
+    table = build_items(*fields, settings=ContaminationSettings(), shingling=Shingling())
     fresh, used = Finder(table), Finder(table)
     used._workspace[1][:] = 2**31 - 1 - len(texts)
     for _ in range(3):

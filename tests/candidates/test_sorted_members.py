@@ -11,9 +11,9 @@ from neardup.candidates.sorted_members import Members, pair_members, propose
 from neardup.features.described import Keys
 
 
-@pytest.mark.parametrize("least_needed", [0, -1])
+@pytest.mark.parametrize("lists_all", [True, False])
 @pytest.mark.parametrize("most", [1, 2, 5])
-def test_pairs_of_a_bucket_do_not_depend_on_the_batches_it_arrives_in(most, least_needed):
+def test_pairs_of_a_bucket_do_not_depend_on_the_batches_it_arrives_in(most, lists_all):
     random_keys = np.random.default_rng(most)
     count = 200
     bucket = random_keys.integers(0, 30, count)
@@ -21,27 +21,45 @@ def test_pairs_of_a_bucket_do_not_depend_on_the_batches_it_arrives_in(most, leas
     last = position + np.where(
         random_keys.random(count) < 0.3, random_keys.integers(0, 40, count), 0
     )
-    needed = random_keys.integers(least_needed, 2, count)
-    members = Members(bucket, position, last, np.ones(count, np.int64), needed).sort()
+    listed = random_keys.random(count) < (1 if lists_all else 0.6)
+    queries = ~listed | (random_keys.random(count) < 0.5)
+    ones = np.ones(count, np.int64)
+    members = Members(
+        bucket=bucket,
+        position=position,
+        last=last,
+        size=ones,
+        needed=ones,
+        listed=listed,
+        queries=queries,
+    ).sort()
 
-    def pairs(size: int) -> list[tuple[int, int]]:
+    def pairs(size: int) -> list[tuple[bool, int, int]]:
         batches = (
             members.take(np.arange(start, min(count, start + size)))
             for start in range(0, count, size)
         )
         found = pair_members(batches, most, lambda left, right: np.ones(len(left), np.bool_))
         return sorted(
-            (int(a), int(b)) for part in found for a, b in zip(part.left, part.right, strict=True)
+            (part.listed, int(left), int(right))
+            for part in found
+            for left, right in zip(part.left, part.right, strict=True)
         )
 
     expected = []
     for number in np.unique(bucket):
-        listed = position[(bucket == number) & (needed >= 0)].tolist()
-        for right in position[(bucket == number) & (needed != 0)].tolist():
+        members_listed = position[(bucket == number) & listed].tolist()
+        for right in position[(bucket == number) & queries].tolist():
             expected += [
-                (left, right) for left in listed[:most] if left != right and left < last[right]
+                (True, left, right)
+                for left in members_listed[:most]
+                if left != right and left < last[right]
             ]
-            expected += [(~left, right) for left in listed[most : most + 1] if left < last[right]]
+            expected += [
+                (False, left, right)
+                for left in members_listed[most : most + 1]
+                if left < last[right]
+            ]
     assert pairs(count) == pairs(7) == pairs(1) == sorted(expected)
 
 
@@ -85,4 +103,5 @@ def test_bands_propose_the_earliest_members_of_their_buckets(most, all_pairs):
         BandLookup(Bands(3, 1)), Keys(values, content, featured), order, most, all_pairs=all_pairs
     )
     assert set(zip(found.left.tolist(), found.right.tolist(), strict=True)) == expected
-    assert set(zip(*divmod(found.unlisted, 1 << 32), strict=True)) == left_out
+    unlisted = found.unlisted
+    assert set(zip(unlisted.document.tolist(), unlisted.member.tolist(), strict=True)) == left_out

@@ -178,7 +178,9 @@ def found(
     """The same, by anchors."""
     settings = SimpleNamespace(min_length=length, cut_at=cut_at, bridge=bridge, max_loss=max_loss)
     pieces, selected = selected_of(Anchoring(length, bridge, size=size, seed=seed), texts)
-    groups = group_anchors(pieces, selected.places, selected.hashes, length, size, num_against)
+    groups = group_anchors(
+        pieces, selected.places, selected.hashes, length, size, num_against=num_against
+    )
     *_, (_, cut) = decide_passages(pieces, selected.places, groups, settings, size, num_against)
     columns = (cut.documents, cut.first, cut.last, cut.kept, cut.kept_first, cut.is_bridge)
     rows = [
@@ -306,7 +308,7 @@ def test_what_enough_documents_of_a_site_have_is_cut_from_all_of_them(cut_at, py
 
 
 def test_large_groups_of_anchors_are_divided_and_nothing_is_lost(monkeypatch, pytestconfig):
-    monkeypatch.setattr("neardup.candidates.passages._LARGE", 2)
+    monkeypatch.setattr("neardup.candidates.passages._LARGE_GROUP", 2)
     for seed in range(3000 if pytestconfig.getoption("--thorough") else 100):
         chance = random.Random(f"groups {seed}")
         texts, length = corpus(chance), chance.choice([6, 8, 10, 16])

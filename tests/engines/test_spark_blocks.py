@@ -24,7 +24,8 @@ def test_a_table_comes_out_of_blocks_as_it_went_in(monkeypatch):
         blocks, "_AT_ONCE", 200
     )  # several tables together, and several blocks of a cell
     small = np.array([0, 1, 2, 127, 128, -1, -129, 2**31 - 1, -(2**31)], np.int32)
-    table = batch_of(schemas.ENTRIES, EXTREMES, EXTREMES[::-1], EXTREMES, small, small[::-1])
+    numbers = EXTREMES, EXTREMES[::-1], EXTREMES, small, small[::-1]
+    table = batch_of(schemas.ENTRIES, *numbers, EXTREMES > 0, EXTREMES < 5)
     place = blocks.hashed("bucket", 3)
     moved = list(blocks.scatter([table, table, table.slice(0, 0), table], place))
     assert len(moved) > 3

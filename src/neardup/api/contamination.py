@@ -157,7 +157,10 @@ def find_contamination(
                     warning for warning in found.warnings if warning not in read.warnings
                 ]
                 table = build_items(
-                    *read.fields(), len(read.ids), settings, found.settings.shingling
+                    *read.fields(),
+                    len(read.ids),
+                    settings=settings,
+                    shingling=found.settings.shingling,
                 )
             made = find_items(job, found, read, table, between=corpus is None)
             return job.finish(_Search(job, made, settings, wanted, tables))

@@ -1,6 +1,4 @@
-"""Bands of MinHash signatures: their number, their rows, and the probability that two documents
-share one.
-"""
+"""Choose the bands of MinHash signatures, and pack their keys."""
 
 from __future__ import annotations
 
@@ -13,14 +11,17 @@ import numpy.typing as npt
 from neardup.arrays import Floats, Ints, Positions, Words
 from neardup.errors import SettingError
 
-MAX_BANDS, MAX_ROWS = 1024, 64
+MAX_BANDS = 1024
+MAX_ROWS = 64
 MAX_RECALL = 0.999999
 # The plan weighs the hashes of a signature against false candidates. A pair compared costs about as
 # much as 60 hashes of a document: measured 12 at 900 words a document, 180 at 33. In the model
 # corpus, _DENSITY * exp(-_DECAY * s) is the density of other documents at similarity s to a random
 # document. It predicts the 4.6 and 3.9 comparisons per document that 9 x 4 and 12 x 5 bands made on
 # 84,426 manual pages, changelogs and chapters (520 MB).
-_PAIR_COST, _DENSITY, _DECAY = 60.0, 30.0, 1.0
+_PAIR_COST = 60.0
+_DENSITY = 30.0
+_DECAY = 1.0
 
 
 class Bands(NamedTuple):
@@ -75,8 +76,8 @@ def choose_bands(
     ----------
     threshold : Jaccard similarity in (0, 1].
     recall : share in (0, 1) of the pairs just at the threshold that must share a band.
-    num_hashes : the length of existing signatures, of which bands use no more. None: as many hashes
-        as needed.
+    num_hashes : the length of existing signatures, the most hashes that bands may use. None: as
+        many hashes as needed.
     rows_per_band : the rows of a band. None: the cheapest number.
 
     Returns
@@ -95,54 +96,58 @@ def choose_bands(
                 f"{name} must be a number above 0 and at most {limit}: got {value!r}. Change "
                 f"{name}."
             )
-    best: tuple[float, Bands] | None = None
+    best: Bands | None = None
+    best_cost = math.inf
     for rows in range(1, MAX_ROWS + 1) if rows_per_band is None else (rows_per_band,):
-        needed = bands_needed(threshold**rows, recall)
-        if needed > MAX_BANDS:
-            break
-        bands = Bands(needed, rows)
+        num_bands = bands_needed(threshold**rows, recall)
+        if num_bands > MAX_BANDS:
+            break  # more rows need even more bands
+        bands = Bands(num_bands, rows)
         if num_hashes is not None and bands.num_hashes > num_hashes:
             continue
         cost = bands.num_hashes + _PAIR_COST * expected_false_candidates(bands, threshold)
-        if best is None or cost < best[0]:
-            best = cost, bands
+        if cost < best_cost:
+            best = bands
+            best_cost = cost
     if best is None:
-        most = MAX_BANDS if num_hashes is None else min(num_hashes, MAX_BANDS)
-        rows = rows_per_band or 1
-        reached = float(
-            candidate_probability(
-                threshold, Bands(most if num_hashes is None else most // rows, rows)
-            )
-        )
-        most_text = f"{most} bands" if most == MAX_BANDS else f"the {most} hashes of a signature"
-        longer = "" if most == MAX_BANDS else ", or use longer signatures"
-        raise SettingError(
-            f"recall={recall} at threshold={threshold} needs more than {most_text}. "
-            f"At this threshold a recall of {math.floor(reached * 1000) / 1000} can be "
-            "reached: lower the recall "
-            f"or raise the threshold{longer}."
-        )
-    return best[1]
+        raise _unreachable_recall(threshold, recall, num_hashes, rows_per_band or 1)
+    return best
+
+
+def _unreachable_recall(
+    threshold: float, recall: float, num_hashes: int | None, rows_per_band: int
+) -> SettingError:
+    """Return the error of `choose_bands`, with the recall that can be reached."""
+    limit = MAX_BANDS if num_hashes is None else min(num_hashes, MAX_BANDS)
+    num_bands = limit if num_hashes is None else limit // rows_per_band
+    reached = float(candidate_probability(threshold, Bands(num_bands, rows_per_band)))
+    limit_text = f"{limit} bands" if limit == MAX_BANDS else f"the {limit} hashes of a signature"
+    longer = "" if limit == MAX_BANDS else ", or use longer signatures"
+    return SettingError(
+        f"recall={recall} at threshold={threshold} needs more than {limit_text}. "
+        f"At this threshold a recall of {math.floor(reached * 1000) / 1000} can be "
+        "reached: lower the recall "
+        f"or raise the threshold{longer}."
+    )
 
 
 def bands_needed(agreement: float, recall: float) -> int:
-    """Return the fewest bands of which one agrees with probability `recall`, above MAX_BANDS at
-    most by one.
+    """Return the fewest bands that agree in at least one with probability `recall`.
 
-    agreement : the probability that one band agrees.
+    Above MAX_BANDS it is MAX_BANDS + 1. agreement : the probability that one band agrees.
     """
     if agreement >= 1.0:
         return 1
-    needed = math.log1p(-recall) / math.log1p(-agreement) if agreement > 0 else math.inf
-    return MAX_BANDS + 1 if needed > MAX_BANDS else max(1, math.ceil(needed - 1e-12))
+    num_bands = math.log1p(-recall) / math.log1p(-agreement) if agreement > 0 else math.inf
+    return MAX_BANDS + 1 if num_bands > MAX_BANDS else max(1, math.ceil(num_bands - 1e-12))
 
 
 def expected_false_candidates(bands: Bands, threshold: float) -> float:
-    """Return the number of documents below the threshold that a document is compared with, in the
-    model corpus.
-    """
+    """Return the comparisons of a document below the threshold, in the model corpus."""
     similarity = np.linspace(0.0, threshold, 201)
-    values = candidate_probability(similarity, bands) * (_DENSITY * np.exp(-_DECAY * similarity))
+    density = _DENSITY * np.exp(-_DECAY * similarity)
+    values = candidate_probability(similarity, bands) * density
+    # The trapezoidal rule.
     return float(np.sum((values[1:] + values[:-1]) / 2) * (similarity[1] - similarity[0]))
 
 
@@ -152,12 +157,11 @@ def bits_for(count: int) -> int:
 
 
 def pack_keys(keys: Words, positions: Positions | Ints, num_positions: int) -> Words:
-    """Return keys and positions packed in one sorted integer each: the upper bits of the key, then
-    the position.
+    """Return keys and positions packed in one sorted integer each.
 
-    They are written over the keys. Two keys that agree in the remaining bits (32 or more) collide,
-    which adds candidates and loses none. Sorting plain integers is several times faster than
-    sorting an index by them.
+    The upper bits are the key's, the lower ones are the position. The integers are written over the
+    keys. Two keys that agree in the remaining bits (32 or more) collide, which adds candidates and
+    loses none. Sorting plain integers is several times faster than sorting an index by them.
     """
     bits = np.uint64(bits_for(num_positions))
     keys >>= bits

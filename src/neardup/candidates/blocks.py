@@ -22,16 +22,19 @@ from neardup.settings.methods import SimHash
 MAX_FINGERPRINTS = 10**15
 # Measured, in nanoseconds: to look up a key in one table (two cache misses), and to compare a
 # candidate.
-_LOOKUP_COST, _CANDIDATE_COST = 150.0, 0.7
+_LOOKUP_COST = 150.0
+_CANDIDATE_COST = 0.7
 # The same for all pairs: to group a fingerprint by one key, and to compare a pair.
-_GROUPING_COST, _COMPARISON_COST = 9.0, 1.0
-_ENTRY_BYTES = 8 + 4  # of a table: the key, which begins with the bits of the blocks, and the row
-_FIXED_ROW_BYTES = 1 + 8 + 16  # once per fingerprint: whether it is alive, its id, its slot by id
+_GROUPING_COST = 9.0
+_COMPARISON_COST = 1.0
+_ENTRY_BYTES = 8 + 4  # the key and the row, in each table
+_FIXED_ROW_BYTES = 1 + 8 + 16  # whether a fingerprint is alive, its id, its slot by id
 
 
 class Radius(NamedTuple):
-    """The search radius: fingerprints of `bits` bits within `max_distance`. num_blocks : chosen if
-    None.
+    """The search radius: fingerprints of `bits` bits within `max_distance`.
+
+    num_blocks : the blocks of a fingerprint; None to choose their number.
     """
 
     bits: int
@@ -42,8 +45,8 @@ class Radius(NamedTuple):
 class BlockPlan(NamedTuple):
     """The cost of an index of fingerprints with `num_blocks` blocks.
 
-    key_bits : of the table with the shortest key. comparisons : fingerprints that share a key with
-    a query, in all tables, if all bits are random. memory_bytes : the whole index, as
+    key_bits : the length of the shortest key of a table. comparisons : fingerprints that share a
+    key with a query, in all tables, if all bits are random. memory_bytes : the whole index, as
     `HammingIndex` stores it.
     """
 
@@ -93,7 +96,7 @@ def plan_blocks(num_fingerprints: int, bits: int = 64, max_distance: int = 3) ->
     Parameters
     ----------
     num_fingerprints : the number of fingerprints in the index, at most 10^15.
-    bits : of a fingerprint: 32, 64, 128 or 256.
+    bits : the bits of a fingerprint: 32, 64, 128 or 256.
     max_distance : 0 to 16.
 
     Notes
@@ -129,46 +132,47 @@ def choose_blocks(
     fitting = [plan for plan in plans if plan.memory_bytes <= allowed]
     if fitting:
         return min(fitting, key=lambda plan: (plan.query_cost, plan.num_tables))
-    least = min(plans, key=lambda plan: plan.memory_bytes)
-    most = _most_that_fit(bits, max_distance, allowed)
-    distances = [
-        k
-        for k in range(max_distance)
-        if _plan(num_fingerprints, bits, k, k + 1).memory_bytes <= allowed
-    ]
-    advice = [f"max_distance={distances[-1]}"] if distances else []
-    advice += [f"{most:,} fingerprints"] if most else []
-    would = (
-        f"is enough for {' or '.join(advice)}"
-        if advice
-        else "is not enough for a single fingerprint"
-    )
+    smallest = min(plans, key=lambda plan: plan.memory_bytes)
+    is_enough_for = _fitting_searches(num_fingerprints, bits, max_distance, allowed)
     raise SettingError(
         f"{num_fingerprints:,} fingerprints of {bits} bits at max_distance={max_distance} need "
-        f"{least.memory_bytes:,} bytes or more ({least.num_tables} tables): got "
+        f"{smallest.memory_bytes:,} bytes or more ({smallest.num_tables} tables): got "
         f"memory_bytes={allowed:,.0f}. "
-        f"This memory {would}. Lower max_distance, or allow more memory."
+        f"This memory {is_enough_for}. Lower max_distance, or allow more memory."
     )
+
+
+def _fitting_searches(count: int, bits: int, max_distance: int, memory_bytes: float) -> str:
+    """Return the end of a sentence: a smaller distance or number that fits into the memory."""
+    advice = []
+    for distance in reversed(range(max_distance)):
+        if _plan(count, bits, distance, distance + 1).memory_bytes <= memory_bytes:
+            advice.append(f"max_distance={distance}")
+            break
+    max_count = _max_fingerprints(bits, max_distance, memory_bytes)
+    if max_count:
+        advice.append(f"{max_count:,} fingerprints")
+    if not advice:
+        return "is not enough for a single fingerprint"
+    return f"is enough for {' or '.join(advice)}"
 
 
 def choose_join_blocks(num_fingerprints: int, bits: int, max_distance: int) -> int:
     """Return the number of blocks that makes the join of all pairs cheapest."""
 
     def cost(sizes: Sequence[int], chosen: int) -> float:
+        """Return the time per fingerprint, if it is grouped by each choice of `chosen` blocks."""
         groupings = _count_keys(sizes[: max_distance + chosen], chosen)
         share = sum(count * 0.5**key_bits for key_bits, count in groupings.items())
-        return (
-            _GROUPING_COST * sum(groupings.values())
-            + _COMPARISON_COST * num_fingerprints * share / 2
-        )
+        comparisons = num_fingerprints * share / 2
+        return _GROUPING_COST * sum(groupings.values()) + _COMPARISON_COST * comparisons
 
-    def least_cost(num_blocks: int) -> float:
+    def min_cost(num_blocks: int) -> float:
         sizes = _sizes(bits, num_blocks)
-        return min(
-            cost(sizes, chosen) for chosen in range(1, min(num_blocks - max_distance, 4) + 1)
-        )
+        max_chosen = min(num_blocks - max_distance, 4)
+        return min(cost(sizes, chosen) for chosen in range(1, max_chosen + 1))
 
-    return min(range(max_distance + 1, bits + 1), key=least_cost)
+    return min(range(max_distance + 1, bits + 1), key=min_cost)
 
 
 def _plan(count: int, bits: int, max_distance: int, num_blocks: int) -> BlockPlan:
@@ -176,11 +180,12 @@ def _plan(count: int, bits: int, max_distance: int, num_blocks: int) -> BlockPla
     num_tables = sum(tables.values())
     directories = sum(number * 4 * min(1 << key_bits, count) for key_bits, number in tables.items())
     rows = count * (8 * num_words(bits) + _FIXED_ROW_BYTES)
+    comparisons = sum(number * (count / 2**key_bits) for key_bits, number in tables.items())
     return BlockPlan(
         num_blocks=num_blocks,
         num_tables=num_tables,
         key_bits=min(tables),
-        comparisons=sum(number * (count / 2**key_bits) for key_bits, number in tables.items()),
+        comparisons=comparisons,
         memory_bytes=rows + num_tables * count * _ENTRY_BYTES + directories,
     )
 
@@ -191,21 +196,23 @@ def _sizes(bits: int, num_blocks: int) -> list[int]:
 
 
 def _count_keys(sizes: Sequence[int], chosen: int) -> dict[int, int]:
-    """Return how many choices of some blocks have keys of each length in bits.
+    """Return the number of choices of `chosen` blocks by the length of their key in bits.
 
-    Requires: sizes differ by one at most. So the long blocks in a choice decide its length, and
-    nothing is enumerated.
+    Requires: sizes differ by one at most. So the number of long blocks in a choice decides its
+    length, and choices need not be enumerated.
     """
-    short = min(sizes)
-    num_long = sum(size > short for size in sizes)
+    short_size = min(sizes)
+    num_long = sum(size > short_size for size in sizes)
     num_short = len(sizes) - num_long
+    fewest_long = max(0, chosen - num_short)
+    most_long = min(chosen, num_long)
     return {
-        chosen * short + long: math.comb(num_long, long) * math.comb(num_short, chosen - long)
-        for long in range(max(0, chosen - num_short), min(chosen, num_long) + 1)
+        chosen * short_size + long: math.comb(num_long, long) * math.comb(num_short, chosen - long)
+        for long in range(fewest_long, most_long + 1)
     }
 
 
-def _most_that_fit(bits: int, max_distance: int, memory_bytes: float) -> int:
+def _max_fingerprints(bits: int, max_distance: int, memory_bytes: float) -> int:
     """Return the number of fingerprints that fit into the memory with the fewest tables."""
     counts = range(1, MAX_FINGERPRINTS + 1)
     return bisect_right(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,16 +18,17 @@ from neardup.executor import map_all, map_ordered
 from neardup.fingerprints.simhash import num_words
 
 if TYPE_CHECKING:
-    from neardup.kernels.blocks import Nodes, Records, Scratch
+    from neardup.kernels.blocks import Found, Nodes, Records, Scratch
     from neardup.kernels.sieve import Neighbours
 
 
 class HammingNeighbours(NamedTuple):
     """The documents with neighbouring fingerprints.
 
-    neighbours : of each distinct fingerprint. wanted : bool by document, whether another document
-    is within the distance, so that their sets may be compared. num_fingerprints : the distinct
-    fingerprints. num_pairs : the pairs of distinct fingerprints within the distance.
+    neighbours : the neighbours of each distinct fingerprint. wanted : bool by document, whether
+    another document is within the distance, so that their sets may be compared. num_fingerprints :
+    the number of distinct fingerprints. num_pairs : the pairs of distinct fingerprints within the
+    distance.
     """
 
     neighbours: Neighbours
@@ -57,25 +58,35 @@ def find_neighbours(
     collect : concatenates the pairs, in scratch columns for example; None for arrays in memory.
     """
     positions = np.flatnonzero(members)
-    words = num_words(radius.bits)
-    distinct, inverse, num_documents = _distinct(
-        fingerprints[order[positions]].reshape(len(positions), words)
-    )
+    documents = order[positions]
+    rows = fingerprints[documents].reshape(len(positions), num_words(radius.bits))
+    distinct = _distinct(rows)
+    num_nodes = len(distinct.fingerprints)
     node = np.full(len(order), kernels.sieve.NO_NODE, np.uint32)
-    node[positions] = inverse
-    left, right, distance = (collect or collect_pairs)(join(distinct, *radius, threads))
-    degree = np.bincount(left, minlength=len(distinct)) + np.bincount(
-        right, minlength=len(distinct)
+    node[positions] = distinct.numbers
+    batches = join(
+        distinct.fingerprints, radius.bits, radius.max_distance, radius.num_blocks, threads
     )
-    starts = offsets_from_lengths(degree)
-    by_node = np.argsort(np.concatenate([left, right]), kind="stable")
-    others = np.concatenate([right, left])[by_node]
-    neighbours = kernels.sieve.Neighbours(
-        node, starts, others, np.concatenate([distance, distance])[by_node]
-    )
+    pairs = (collect or collect_pairs)(batches)
+
+    degree = np.bincount(pairs.left, minlength=num_nodes)
+    degree += np.bincount(pairs.right, minlength=num_nodes)
+    has_neighbour = (degree > 0) | (distinct.counts > 1)
     wanted = np.zeros(len(order), np.bool_)
-    wanted[order[positions]] = ((degree > 0) | (num_documents > 1))[inverse]
-    return HammingNeighbours(neighbours, wanted, len(distinct), len(left))
+    wanted[documents] = has_neighbour[distinct.numbers]
+    neighbours = _list_neighbours(node, offsets_from_lengths(degree), pairs)
+    return HammingNeighbours(neighbours, wanted, num_nodes, len(pairs.left))
+
+
+def _list_neighbours(node: Positions, starts: Ints, pairs: Pairs) -> Neighbours:
+    """List each pair of distinct fingerprints with both, fingerprint by fingerprint."""
+    by_node = np.argsort(np.concatenate([pairs.left, pairs.right]), kind="stable")
+    return kernels.sieve.Neighbours(
+        node=node,
+        starts=starts,
+        others=np.concatenate([pairs.right, pairs.left])[by_node],
+        distances=np.concatenate([pairs.distance, pairs.distance])[by_node],
+    )
 
 
 def collect_pairs(batches: Iterable[Pairs]) -> Pairs:
@@ -84,29 +95,39 @@ def collect_pairs(batches: Iterable[Pairs]) -> Pairs:
     return Pairs(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _distinct(fingerprints: Words) -> tuple[Words, Positions, Ints]:
-    """Return the distinct rows, the index of each row among them, and the number of rows equal to
-    each.
+class _Distinct(NamedTuple):
+    """Distinct fingerprints.
+
+    fingerprints : uint64 (num_distinct, num_words). numbers : uint32 by row, its fingerprint among
+    them. counts : int64 (num_distinct,), the rows with each.
     """
-    order = (
-        np.lexsort(fingerprints.T) if fingerprints.shape[1] > 1 else np.argsort(fingerprints[:, 0])
-    )
-    ordered = fingerprints[order]
-    first = begins_run(*ordered.T)
-    index = np.cumsum(first) - 1
-    inverse = np.empty(len(ordered), np.uint32)
-    inverse[order] = index
-    return ordered[first], inverse, np.bincount(index, minlength=int(first.sum()))
+
+    fingerprints: Words
+    numbers: Positions
+    counts: Ints
 
 
-_MAX_NODES = 512  # of a level
-_MAX_KEY_BITS = (
-    96  # longer keys separate no more fingerprints, even if a third of their bits are constant
-)
+def _distinct(rows: Words) -> _Distinct:
+    """Return the distinct rows of fingerprints."""
+    order = np.lexsort(rows.T) if rows.shape[1] > 1 else np.argsort(rows[:, 0])
+    ordered = rows[order]
+    is_first = begins_run(*ordered.T)
+    numbers_in_order = np.cumsum(is_first) - 1
+    numbers = np.empty(len(rows), np.uint32)
+    numbers[order] = numbers_in_order
+    counts = np.bincount(numbers_in_order, minlength=int(is_first.sum()))
+    return _Distinct(ordered[is_first], numbers, counts)
+
+
+_MAX_NODES = 512  # of a level; each groups all fingerprints once
+# Longer keys separate no more fingerprints, even if a third of their bits are constant.
+_MAX_KEY_BITS = 96
 _FINE_BITS = 4  # of a block, if the requested blocks leave too many pairs to compare
 
 
 class _Node(NamedTuple):
+    """The masks of a node: see `make_levels`."""
+
     agree: int
     differ: tuple[int, ...]
 
@@ -119,12 +140,11 @@ def to_words(mask: int, bits: int) -> list[int]:
 def make_levels(
     bits: int, max_distance: int, num_blocks: int, first_block: int | None = None
 ) -> Nodes:
-    """Return the nodes for all pairs, or for those of which `first_block` is the first block that
-    agrees.
+    """Return the nodes for all pairs, or for pairs whose first agreeing block is `first_block`.
 
-    They are ways to find the pairs within a distance, from one large group to many small ones. At
-    exactly one node of each level, a pair within the distance agrees in all bits of `agree`, and
-    differs within every mask of `differ` that is not zero.
+    A level is one way to find the pairs within a distance; the first level has one large group, the
+    last ones have many small groups. At exactly one node of each level, a pair within the distance
+    agrees in all bits of `agree`, and differs within every mask of `differ` that is not zero.
 
     Notes
     -----
@@ -140,64 +160,67 @@ def make_levels(
     keys.
     """
     blocks = cut_blocks(0, bits, num_blocks)
-    agree, differ, rest, distance = 0, tuple(blocks[: first_block or 0]), blocks, max_distance
-    if first_block is not None:
-        agree, rest, distance = (
-            blocks[first_block],
-            blocks[first_block + 1 :],
-            max_distance - first_block,
-        )
-    levels = [[_Node(agree, differ)], *_combine(agree, differ, rest, distance, 1)]
-    low = agree.bit_length()
+    if first_block is None:
+        root = _Node(agree=0, differ=())
+        rest = blocks
+        distance = max_distance
+    else:
+        root = _Node(agree=blocks[first_block], differ=tuple(blocks[:first_block]))
+        rest = blocks[first_block + 1 :]
+        distance = max_distance - first_block
+    levels = [[root], *_combine(root, rest, distance, min_chosen=1)]
+
+    low = root.agree.bit_length()
     num_fine = (bits - low) // _FINE_BITS
     if num_fine > len(rest):
-        levels += _combine(agree, differ, cut_blocks(low, bits, num_fine), distance, 2)
+        levels += _combine(root, cut_blocks(low, bits, num_fine), distance, min_chosen=2)
     return _to_arrays(levels, bits, max_distance)
 
 
 def make_masks(bits: int, max_distance: int, num_blocks: int) -> Words:
-    """Return the bits in which rows of each table agree: C(num_blocks, max_distance) tables,
-    (num_tables, num_words).
+    """Return the bits in which rows of each table agree: (num_tables, num_words).
 
-    A pair within the distance agrees in the bits of one table at least. With max_distance blocks
-    none need agree: a single table of no bits.
+    There are C(num_blocks, max_distance) tables. A pair within the distance agrees in the bits of
+    one table at least. With max_distance blocks none need agree: a single table of no bits.
     """
     tables = itertools.combinations(cut_blocks(0, bits, num_blocks), num_blocks - max_distance)
     return np.array([to_words(sum(chosen), bits) for chosen in tables], np.uint64)
 
 
 def _combine(
-    agree: int, differ: tuple[int, ...], blocks: list[int], distance: int, least: int
+    root: _Node, blocks: list[int], distance: int, *, min_chosen: int
 ) -> list[list[_Node]]:
-    """Return a level for each number of blocks, from `least` to the number that must agree."""
-    return [
-        [
-            _choose(agree, differ, blocks, chosen)
-            for chosen in itertools.combinations(range(distance + count), count)
-        ]
-        for count in range(least, len(blocks) - distance + 1)
-        if math.comb(distance + count, count) <= _MAX_NODES
-        and (count == least or count * blocks[0].bit_count() <= _MAX_KEY_BITS)
-    ]
+    """Return a level for each number of blocks, from min_chosen to the number that must agree."""
+    levels = []
+    for num_chosen in range(min_chosen, len(blocks) - distance + 1):
+        if math.comb(distance + num_chosen, num_chosen) > _MAX_NODES:
+            continue
+        key_bits = num_chosen * blocks[0].bit_count()
+        if num_chosen > min_chosen and key_bits > _MAX_KEY_BITS:
+            continue
+        choices = itertools.combinations(range(distance + num_chosen), num_chosen)
+        levels.append([_choose(root, blocks, chosen) for chosen in choices])
+    return levels
 
 
-def _choose(
-    agree: int, differ: tuple[int, ...], blocks: list[int], chosen: tuple[int, ...]
-) -> _Node:
-    """Return the node whose first agreeing blocks are those chosen."""
+def _choose(root: _Node, blocks: list[int], chosen: tuple[int, ...]) -> _Node:
+    """Return the node whose first agreeing blocks are the chosen ones."""
     passed = tuple(blocks[number] for number in range(chosen[-1]) if number not in chosen)
-    return _Node(agree | sum(blocks[number] for number in chosen), differ + passed)
+    agree = root.agree | sum(blocks[number] for number in chosen)
+    return _Node(agree=agree, differ=root.differ + passed)
 
 
 def _to_arrays(levels: list[list[_Node]], bits: int, max_distance: int) -> Nodes:
     nodes = [node for level in levels for node in level]
-    agree = [to_words(node.agree, bits) for node in nodes]
-    padded = [(*node.differ, *[0] * (max_distance - len(node.differ))) for node in nodes]
-    differ = [[to_words(mask, bits) for mask in masks] for masks in padded]
-    starts = offsets_from_lengths([len(level) for level in levels])
     shape = (len(nodes), max_distance, num_words(bits))
+    differ = np.zeros(shape, np.uint64)
+    for number, node in enumerate(nodes):
+        for index, mask in enumerate(node.differ):
+            differ[number, index] = to_words(mask, bits)
     return kernels.blocks.Nodes(
-        np.array(agree, np.uint64), np.array(differ, np.uint64).reshape(shape), starts
+        agree=np.array([to_words(node.agree, bits) for node in nodes], np.uint64),
+        differ=differ,
+        level_starts=offsets_from_lengths([len(level) for level in levels]),
     )
 
 
@@ -205,9 +228,8 @@ PAIRS_AT_ONCE = 1 << 18
 _MAX_COUNT = 1 << 32
 _PART_BITS = 15  # records of a part, which fits into the cache
 _MAX_PART_BITS = 16  # parts of a block
-_PARTS_AT_ONCE = (
-    1 << 11
-)  # parts of a round: more of them would spread a pass over too many memory regions
+# Parts of a round: more of them would spread a pass over too many memory regions.
+_PARTS_AT_ONCE = 1 << 11
 _RECORDS_AT_ONCE = 1 << 27  # records of a round, unless a single part has more
 
 
@@ -252,14 +274,14 @@ def join(
     above), so no record of earlier pairs is needed.
 
     Above 67 million fingerprints, the parts of a block are processed in rounds of up to 2,048 parts
-    and 134 million records. Each round reads all fingerprints, in order, and copies those of its
+    and 134 million records. Each round reads all fingerprints, in order, and copies the ones of its
     parts.
 
     Memory in addition to `fingerprints`, which may be a mapped file: a copy of the fingerprints of
     a round, 4 bytes for each of them, and a few buffers of pairs. Time: constant per fingerprint
     for random bits, until keys of all agreeing bits become crowded. If many fingerprints share few
     keys without being pairs, a part is grouped by more and finer blocks, chosen by a sample of it.
-    In the worst case, where they share all bits that a pair must share, all pairs are compared. The
+    If they share all bits that a pair must share, the worst case, all pairs are compared. The
     output itself takes time: n equal fingerprints make n (n - 1) / 2 pairs.
     """
     fingerprints = _check(fingerprints, bits, max_distance, num_blocks)
@@ -271,20 +293,17 @@ def join(
 def join_block(
     fingerprints: Words, bits: int, max_distance: int, num_blocks: int, block: int
 ) -> Iterator[Pairs]:
-    """Yield the pairs of which `block` is the first block that agrees; others may be left out of
-    `fingerprints`.
+    """Yield the pairs whose first agreeing block is `block`.
 
     Parameters
     ----------
-    fingerprints, bits, max_distance, num_blocks : as in `join`.
+    fingerprints, bits, max_distance, num_blocks : as in `join`. Fingerprints that agree with no
+        other in the block may be missing.
     block : 0 to max_distance. Together the blocks find each pair once.
     """
     fingerprints = _check(fingerprints, bits, max_distance, num_blocks)
-    records = kernels.blocks.Records(
-        fingerprints.copy(), np.arange(len(fingerprints), dtype=np.uint32)
-    )
     levels = make_levels(bits, max_distance, num_blocks, block)
-    yield from _join_parts(1, records, [0, len(fingerprints)], levels, max_distance)
+    yield from _join_whole(fingerprints, levels, max_distance, threads=1)
 
 
 def _join(
@@ -295,83 +314,31 @@ def _join(
         return
     part_bits = min(_MAX_PART_BITS, max(0, (count - 1).bit_length() - _PART_BITS))
     if part_bits == 0:
-        # A copy: a read-only array has another type for the compiler, which would compile
-        # everything again.
-        records = kernels.blocks.Records(fingerprints.copy(), np.arange(count, dtype=np.uint32))
-        yield from _join_parts(
-            threads, records, [0, count], make_levels(bits, max_distance, num_blocks), max_distance
-        )
+        levels = make_levels(bits, max_distance, num_blocks)
+        yield from _join_whole(fingerprints, levels, max_distance, threads)
         return
     records = _empty_records(0, fingerprints.shape[1])
     for block, mask in enumerate(cut_blocks(0, bits, num_blocks)[: max_distance + 1]):
-        words = np.array(to_words(mask, bits), np.uint64)
-        counts = _count_parts(threads, fingerprints, words, 1 << part_bits)
+        partition = _partition(fingerprints, to_words(mask, bits), 1 << part_bits, threads)
         levels = make_levels(bits, max_distance, num_blocks, block)
-        rounds = _cut_rounds(counts.sum(axis=0).tolist())
-        most = max(int(counts[:, parts].sum()) for parts in rounds)
-        if most > len(records.positions):
-            records = _empty_records(most, fingerprints.shape[1])
+        rounds = _cut_rounds(partition.counts.sum(axis=0).tolist())
+        max_records = max(partition.num_records(parts) for parts in rounds)
+        if max_records > len(records.positions):
+            records = _empty_records(max_records, fingerprints.shape[1])
         for parts in rounds:
-            edges = _copy_parts(threads, fingerprints, words, counts, parts, records)
-            yield from _join_parts(threads, records, edges, levels, max_distance)
+            edges = partition.copy_parts(parts, records)
+            yield from _join_parts(records, edges, levels, max_distance, threads)
 
 
-class _Part:
-    """The records that may agree in a block, and the progress of their join."""
-
-    def __init__(
-        self, records: Records, nodes: Nodes, max_distance: int, free_buffers: list[Scratch]
-    ) -> None:
-        self.records, self.nodes, self.max_distance, self.free_buffers = (
-            records,
-            nodes,
-            max_distance,
-            free_buffers,
-        )
-        self.level = -1
-        self.state = np.zeros(4, np.int64)
-        self.done = False
-
-    def advance(self) -> Pairs:
-        """Return more pairs; `done` is set with the last of them."""
-        buffers = self._borrow_buffers()
-        count = len(self.records.positions)
-        scratch = kernels.blocks.Scratch(*(column[:count] for column in buffers))._replace(
-            ends=buffers.ends
-        )
-        if self.level < 0:
-            self.level = kernels.blocks.choose_level(
-                self.records.fingerprints, self.nodes, buffers.ends
-            )
-        left, right, distance = (
-            np.empty(PAIRS_AT_ONCE, kind) for kind in (np.uint32, np.uint32, np.uint8)
-        )
-        found = kernels.blocks.Found(left, right, distance, np.zeros(1, np.int64))
-        self.done = kernels.blocks.join_part(
-            self.records, self.nodes, self.level, self.max_distance, scratch, found, self.state
-        )
-        self.free_buffers.append(buffers)
-        used = int(found.used[0])
-        return Pairs(
-            *(
-                column[:used].copy() if used < PAIRS_AT_ONCE // 2 else column[:used]
-                for column in found[:3]
-            )
-        )
-
-    def _borrow_buffers(self) -> kernels.blocks.Scratch:
-        """Return buffers that no other thread uses."""
-        count = len(self.records.positions)
-        buffers = None
-        with suppress(IndexError):
-            buffers = self.free_buffers.pop()
-        if buffers is None or len(buffers.order) < count:
-            num_cells = max(1 << 16, 1 << (count - 1).bit_length())
-            places, order, cells = (np.empty(count, np.uint32) for _ in range(3))
-            words, ends = np.empty(count, np.uint64), np.empty(num_cells, np.uint32)
-            buffers = kernels.blocks.Scratch(places, order, cells, words, ends)
-        buffers.ends[:] = 0
-        return buffers
+def _join_whole(
+    fingerprints: Words, levels: Nodes, max_distance: int, threads: int
+) -> Iterator[Pairs]:
+    """Join fingerprints as a single part."""
+    # A copy: a read-only array has another type for the compiler, which would compile everything
+    # again.
+    positions = np.arange(len(fingerprints), dtype=np.uint32)
+    records = kernels.blocks.Records(fingerprints.copy(), positions)
+    yield from _join_parts(records, [0, len(fingerprints)], levels, max_distance, threads)
 
 
 def _check(fingerprints: Words, bits: int, max_distance: int, num_blocks: int | None) -> Words:
@@ -405,55 +372,90 @@ def _empty_records(count: int, words: int) -> Records:
     return kernels.blocks.Records(np.empty((count, words), np.uint64), np.empty(count, np.uint32))
 
 
-def _spans(count: int, threads: int) -> list[tuple[int, int]]:
-    """Return the range of rows of each thread."""
-    return list(itertools.pairwise(count * thread // threads for thread in range(threads + 1)))
+@dataclass(frozen=True)
+class _Partition:
+    """Fingerprints, partitioned by the hash of their bits under a mask.
+
+    fingerprints : uint64 (num_fingerprints, num_words). mask : uint64 (num_words,). counts : int64
+    (num_threads, num_parts), the records of each part in the range of rows of each thread. ranges :
+    the first row and the end of each thread.
+    """
+
+    fingerprints: Words
+    mask: Words
+    counts: Ints
+    ranges: list[tuple[int, int]]
+
+    def num_records(self, parts: slice) -> int:
+        """Return the number of records of some parts."""
+        return int(self.counts[:, parts].sum())
+
+    def copy_parts(self, parts: slice, records: Records) -> list[int]:
+        """Copy the fingerprints of some parts to `records`, part by part.
+
+        Returns
+        -------
+        list of int, the first record of each part, and the end.
+        """
+        # A part has the records of the first thread, then of the second, and so on, which is the
+        # order of all fingerprints:
+        #
+        #     part 0                       part 1
+        #     | thread 0  | thread 1  |    | thread 0 ...
+        #     edges[0]    edges[1]         edges[2]
+        num_threads, num_parts = self.counts.shape
+        sizes = self.counts[:, parts]
+        edges = offsets_from_lengths(sizes.T.ravel())
+        cursors = edges[:-1].reshape(-1, num_threads).T.copy()
+        starts = [*cursors[0].tolist(), int(edges[-1])]
+
+        def copy(thread: int) -> None:
+            kernels.blocks.scatter_parts(
+                self.fingerprints,
+                self.ranges[thread],
+                self.mask,
+                (num_parts, parts.start),
+                cursors[thread],
+                records,
+            )
+
+        map_all(range(num_threads), copy, num_threads)
+        return starts
 
 
-def _count_parts(threads: int, fingerprints: Words, mask: Words, parts: int) -> Ints:
-    """Return the number of records of each part by thread, int64 (threads, parts)."""
-    spans, counts = _spans(len(fingerprints), threads), np.zeros((threads, parts), np.int64)
-    count_parts = kernels.blocks.count_parts
-    map_all(range(threads), lambda i: count_parts(fingerprints, spans[i], mask, counts[i]), threads)
-    return counts
+def _partition(
+    fingerprints: Words, mask_words: list[int], num_parts: int, threads: int
+) -> _Partition:
+    """Count the records of each part."""
+    mask = np.array(mask_words, np.uint64)
+    edges = [len(fingerprints) * thread // threads for thread in range(threads + 1)]
+    ranges = list(itertools.pairwise(edges))
+    counts = np.zeros((threads, num_parts), np.int64)
+
+    def count(thread: int) -> None:
+        kernels.blocks.count_parts(fingerprints, ranges[thread], mask, counts[thread])
+
+    map_all(range(threads), count, threads)
+    return _Partition(fingerprints, mask, counts, ranges)
 
 
 def _cut_rounds(sizes: list[int]) -> list[slice]:
     """Cut parts into rounds within the limits, or of a single part."""
-    rounds, first, num_records = [], 0, 0
+    rounds = []
+    first = 0
+    num_records = 0
     for part, size in enumerate(sizes):
-        if part > first and (
-            part - first == _PARTS_AT_ONCE or num_records + size > _RECORDS_AT_ONCE
-        ):
+        is_full = part - first == _PARTS_AT_ONCE or num_records + size > _RECORDS_AT_ONCE
+        if part > first and is_full:
             rounds.append(slice(first, part))
-            first, num_records = part, 0
+            first = part
+            num_records = 0
         num_records += size
     return [*rounds, slice(first, len(sizes))]
 
 
-def _copy_parts(
-    threads: int, fingerprints: Words, mask: Words, counts: Ints, parts: slice, records: Records
-) -> list[int]:
-    """Copy the fingerprints of some parts to `records`, part by part; return the offset of each
-    part, and the end.
-    """
-    spans, sizes = _spans(len(fingerprints), threads), counts[:, parts]
-    # A part has the records of the first thread, then those of the second: the order of all
-    # fingerprints.
-    edges = np.concatenate([[0], sizes.T.ravel().cumsum()])
-    cursors = edges[:-1].reshape(-1, threads).T.copy()
-    starts = [*cursors[0].tolist(), int(edges[-1])]
-    scatter, selection = kernels.blocks.scatter_parts, (counts.shape[1], parts.start)
-    map_all(
-        range(threads),
-        lambda i: scatter(fingerprints, spans[i], mask, selection, cursors[i], records),
-        threads,
-    )
-    return starts
-
-
 def _join_parts(
-    threads: int, records: Records, edges: list[int], levels: Nodes, max_distance: int
+    records: Records, edges: list[int], levels: Nodes, max_distance: int, threads: int
 ) -> Iterator[Pairs]:
     """Join every part; yield the pairs in the order of the parts.
 
@@ -476,3 +478,80 @@ def _join_parts(
             yield pairs
         while not part.done:
             yield part.advance()
+
+
+@dataclass
+class _Part:
+    """The records that may agree in a block, and the progress of their join.
+
+    free_buffers : shared by all parts. level : chosen in the first step. progress : int64 (4,), the
+    state of `kernels.blocks.join_part`, which continues from it. done : whether all pairs were
+    returned.
+    """
+
+    records: Records
+    nodes: Nodes
+    max_distance: int
+    free_buffers: list[Scratch]
+    level: int | None = None
+    progress: Ints = field(default_factory=lambda: np.zeros(4, np.int64))
+    done: bool = False
+
+    def advance(self) -> Pairs:
+        """Return more pairs; `done` is set with the last of them."""
+        buffers = self._borrow_buffers()
+        if self.level is None:
+            self.level = kernels.blocks.choose_level(
+                self.records.fingerprints, self.nodes, buffers.ends
+            )
+        found = kernels.blocks.Found(
+            left=np.empty(PAIRS_AT_ONCE, np.uint32),
+            right=np.empty(PAIRS_AT_ONCE, np.uint32),
+            distance=np.empty(PAIRS_AT_ONCE, np.uint8),
+            used=np.zeros(1, np.int64),
+        )
+        count = len(self.records.positions)
+        scratch = kernels.blocks.Scratch(
+            places=buffers.places[:count],
+            order=buffers.order[:count],
+            cells=buffers.cells[:count],
+            words=buffers.words[:count],
+            ends=buffers.ends,
+        )
+        self.done = kernels.blocks.join_part(
+            self.records, self.nodes, self.level, self.max_distance, scratch, found, self.progress
+        )
+        self.free_buffers.append(buffers)
+        return _used_pairs(found)
+
+    def _borrow_buffers(self) -> Scratch:
+        """Return buffers that no other thread uses."""
+        count = len(self.records.positions)
+        try:
+            buffers = self.free_buffers.pop()  # atomic: a test before it would not be
+        except IndexError:
+            return _make_buffers(count)
+        if len(buffers.order) < count:
+            return _make_buffers(count)
+        buffers.ends[:] = 0
+        return buffers
+
+
+def _make_buffers(count: int) -> Scratch:
+    num_cells = max(1 << 16, 1 << (count - 1).bit_length())
+    return kernels.blocks.Scratch(
+        places=np.empty(count, np.uint32),
+        order=np.empty(count, np.uint32),
+        cells=np.empty(count, np.uint32),
+        words=np.empty(count, np.uint64),
+        ends=np.zeros(num_cells, np.uint32),
+    )
+
+
+def _used_pairs(found: Found) -> Pairs:
+    """Return the pairs found; copies if the buffer is mostly empty, so that it can be freed."""
+    used = int(found.used[0])
+    columns = [column[:used] for column in (found.left, found.right, found.distance)]
+    if used < PAIRS_AT_ONCE // 2:
+        columns = [column.copy() for column in columns]
+    return Pairs(*columns)

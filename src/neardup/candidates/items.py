@@ -1,4 +1,4 @@
-"""A table of the shingles of short items, which documents of any number stream past."""
+"""Find the shingles of short items in documents: a table of items, past which documents stream."""
 
 from __future__ import annotations
 
@@ -30,21 +30,24 @@ from neardup.settings.contamination import ContaminationSettings
 from neardup.settings.methods import Shingling
 
 LONG = 20
-"""From so many shingles on, an item that a document has whole is found there, however many have it.
+"""The fewest shingles of a long item: a document that has all of one contains it, whatever the
+number of documents that have them.
 """
 WHOLE = 0.95
-"""The share of the shingles of a long item that is all of it."""
-_BITS_PER_SHINGLE, _MOST_BITS = 16, 1 << 23  # of a filter, which the caches of a processor hold
+"""The share of the shingles of a long item that counts as all of it."""
+_BITS_PER_SHINGLE = 16  # of the filter
+_MAX_FILTER_BITS = 1 << 23  # 1 MiB, which the caches of a processor hold
 _LONG_CHARACTER = 0xE0  # the first byte of characters that are a word each, and of few others
 
 
 class Lookup(NamedTuple):
-    """Where hashes of shingles and sequences are found.
+    """The tables in which hashes of shingles and sequences are looked up.
 
-    lengths : int64, in words, of the shortest shingles, and then of longer ones and of sequences.
-    slots : uint64, open addressing, of a hash the first bits, and instead of the others the number
-    of its key plus 1, or 0 if no document needs the key. bits : uint64, a filter: two bits, of the
-    word hash >> shift, of each of the shortest shingles of any field.
+    lengths : int64, the lengths in words of shingles and sequences, the shortest shingles first.
+    slots : uint64, a hash table with open addressing. A slot has the upper bits of a hash, and in
+    its lower bits the number of the hash's key plus 1, or 0 if no document needs the key. bits :
+    uint64, a filter. Each of the shortest shingles of any field has two bits in the word hash >>
+    shift.
     """
 
     lengths: Rows
@@ -54,11 +57,11 @@ class Lookup(NamedTuple):
 
 
 class Around(NamedTuple):
-    """The sequences of words around places: those of place i are keys[first[i] : first[i] +
-    sizes[i]], at least one.
+    """The sequences of words around places.
 
-    A shingle of a field that is shorter than a sequence is its own. is_counted : bool by key, those
-    around any place.
+    The keys around place i are keys[first[i] : first[i] + sizes[i]], at least one. A shingle of a
+    field that is shorter than a sequence is its own. is_counted : bool by key, whether it is around
+    any place.
     """
 
     keys: Int32s
@@ -67,11 +70,35 @@ class Around(NamedTuple):
     is_counted: Mask
 
 
-class Matches(NamedTuple):
-    """Shingles of items found in documents: integers, the document, the place and the token number
-    of each.
+class Postings(NamedTuple):
+    """The places of each key.
 
-    Rising by document, and by token number within a field of a document.
+    offsets : int32, the postings of key i are offsets[i] to offsets[i + 1]. places, items : int32
+    by posting, the place, and its item.
+    """
+
+    offsets: Int32s
+    places: Int32s
+    items: Int32s
+
+
+class Part(NamedTuple):
+    """A part of the fields that can show an item: its first field, or all.
+
+    fields : bool by field, whether it belongs to the part. num_own : int64 by item, its own
+    shingles in the part. weights : float64 by item, the sum of their weights.
+    """
+
+    fields: Mask
+    num_own: Rows
+    weights: Floats
+
+
+class Matches(NamedTuple):
+    """Shingles of items found in documents, sorted by document.
+
+    documents : integers. places : int32, the place in the item. positions : int32, the token number
+    in the document, rising within a field of a document.
     """
 
     documents: Array
@@ -83,19 +110,19 @@ class Matches(NamedTuple):
         return Matches(*(column[rows] for column in self))
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ItemTable:
     """The shingles of all items.
 
     A *field* is one text of an item. A *place* is a distinct shingle of an item, at its first
-    occurrence. Places are those of an item's *own* shingles: such as no more than `settings.common`
-    different items have. A *key* is a distinct shingle or sequence.
+    occurrence. Places are the places of an item's *own* shingles: no more than `settings.common`
+    different items have one of these. A *key* is a distinct shingle or sequence.
 
-    texts : of all fields. field_items : int32 by field, rising. weights : float64 by field. ngrams
-    : int64 by field. words : the hashes of the words of each field. items, fields, positions :
-    int32 by place, in the order of the items; positions are token numbers. shared : places of the
-    same kind, int64 (num_shared, 3) of field, position and items, of shingles not own. postings :
-    int32, offsets by key; and by posting its place, and the item of it.
+    texts : the texts of all fields. field_items : int32 by field, its item, rising. weights :
+    float64 by field. ngrams : int64 by field, the words of a shingle. words : the hashes of the
+    words of each field. items, fields, positions : int32 by place, sorted by item; positions are
+    token numbers. shared : int64 (num_shared, 3), the field, the position and the number of items
+    of each distinct shingle of an item that is not its own.
     """
 
     settings: ContaminationSettings
@@ -110,86 +137,86 @@ class ItemTable:
     fields: Int32s
     positions: Int32s
     shared: Rows
-    postings: tuple[Int32s, ...]
+    postings: Postings
     around: Around
     lookup: Lookup
 
     def most_around(self, counts: Rows, places: Array | slice) -> Rows:
-        """Return the greatest count of a sequence around each of some places; counts : int64 by
-        key.
+        """Return the greatest count of a sequence around each of some places.
+
+        counts : int64 by key.
         """
         around = self.around
-        most: Rows = kernels.item_shingles.greatest(
+        greatest: Rows = kernels.item_shingles.greatest(
             counts, around.keys, around.first[places], around.sizes[places]
         )
-        return most
+        return greatest
 
     @cached_property
     def num_tokens(self) -> Rows:
-        """Return by field its words."""
+        """The number of words, by field."""
         return np.diff(self.words.offsets)
 
     @cached_property
     def num_own(self) -> Rows:
-        """Return by item its own shingles."""
+        """The number of own shingles, by item."""
         return np.bincount(self.items, minlength=self.num_items)
 
     @cached_property
     def is_first(self) -> Mask:
-        """Return by field whether it is the first of its item."""
+        """Mask of the fields that are the first of their item."""
         return begins_run(self.field_items)
 
     @cached_property
     def num_first(self) -> Rows:
-        """Return by item how many of its own shingles are of its first field."""
+        """The number of own shingles in the first field, by item."""
         return np.bincount(self.items[self.is_first[self.fields]], minlength=self.num_items)
 
     @cached_property
-    def parts(self) -> list[tuple[Mask, Rows, Floats]]:
-        """Return the parts that can show an item, the first field and all: by field whether it is
-        in it; by item its own shingles, and their weight.
-        """
-        whole = np.ones_like(self.is_first)
-        weights = [self.weights * part for part in (self.is_first, whole)]
-        totals = [
-            np.bincount(self.items, one[self.fields], self.num_items).astype(np.float64)
-            for one in weights
+    def parts(self) -> list[Part]:
+        """The parts that can show an item: the first field, and all fields."""
+        return [
+            self._part(self.is_first, self.num_first),
+            self._part(np.ones_like(self.is_first), self.num_own),
         ]
-        return [(self.is_first, self.num_first, totals[0]), (whole, self.num_own, totals[1])]
+
+    def _part(self, fields: Mask, num_own: Rows) -> Part:
+        weights = (self.weights * fields)[self.fields]
+        totals = np.bincount(self.items, weights, self.num_items).astype(np.float64)
+        return Part(fields, num_own, totals)
 
     def most_documents(self, is_whole: Mask) -> Rows:
-        """Return by place how many documents may have it before it is boilerplate.
+        """Return the number of documents that may have each place before it is boilerplate.
 
-        Half of the setting if no document has the whole item: what several have without the rest of
-        it, is a phrase.
+        Half of the setting if no document has the whole item: a text that several documents have
+        without the rest of the item is a phrase. is_whole : bool by item.
         """
-        return np.where(is_whole[self.items], self.settings.common, (self.settings.common + 1) // 2)
-
-    def least_of(self, num_own: Rows) -> Rows:
-        """Return how many of so many own shingles a document must have to be worth a look; at least
-        1.
-        """
-        share = np.ceil(self.settings.threshold * num_own - 1e-9).astype(np.int64)
-        least = np.maximum(share, np.minimum(self.settings.min_shingles, num_own))
-        fewest: Rows = np.maximum(1, np.minimum(least, least_whole(num_own)))
-        return fewest
+        common = self.settings.common
+        return np.where(is_whole[self.items], common, (common + 1) // 2)
 
     @cached_property
-    def least_own(self) -> Int32s:
-        """Return by item how many of its shingles a document must have, be they of the first field
-        alone.
+    def min_own(self) -> Int32s:
+        """The fewest own shingles of a document worth a look, by item.
+
+        It is the lesser of the numbers for the first field alone and for all fields.
         """
-        least = self.least_of(np.where(self.num_first > 0, self.num_first, self.num_own))
-        fewest: Int32s = np.minimum(least, self.least_of(self.num_own)).astype(np.int32)
-        is_even = not len(self.weights) or np.ptp(self.weights) == 0
-        return (
-            fewest if is_even else np.minimum(fewest, self.settings.min_shingles)
-        )  # a few may weigh enough
+        num_first = np.where(self.num_first > 0, self.num_first, self.num_own)
+        min_first = self._min_shingles(num_first)
+        min_own = np.minimum(min_first, self._min_shingles(self.num_own)).astype(np.int32)
+        has_equal_weights = not len(self.weights) or np.ptp(self.weights) == 0
+        if has_equal_weights:
+            return min_own
+        return np.minimum(min_own, self.settings.min_shingles)  # a few may weigh enough
+
+    def _min_shingles(self, num_own: Rows) -> Rows:
+        """Return the fewest of `num_own` shingles that are worth a look; at least 1."""
+        share = np.ceil(self.settings.threshold * num_own - 1e-9).astype(np.int64)
+        fewest = np.maximum(share, np.minimum(self.settings.min_shingles, num_own))
+        return np.asarray(np.maximum(1, np.minimum(fewest, least_whole(num_own))))
 
 
 def sequence_lengths(ngrams: Rows) -> Rows:
-    """Return how many words a sequence has of which too many documents make its shingles
-    boilerplate.
+    """Return the words of the sequences whose frequency shows that a shingle is boilerplate.
 
     It is 8 for shingles of 3 words. An ordinary phrase of 3 words is in many documents of a large
     corpus, one of 8 is not.
@@ -198,7 +225,7 @@ def sequence_lengths(ngrams: Rows) -> Rows:
 
 
 def least_whole(num_own: Rows) -> Rows:
-    """Return how many of so many own shingles are all of an item."""
+    """Return the fewest of an item's own shingles that count as all of it."""
     return np.where(num_own < LONG, num_own, np.ceil(WHOLE * num_own - 1e-9)).astype(np.int64)
 
 
@@ -207,6 +234,7 @@ def build_items(
     field_items: Int32s,
     weights: Floats,
     num_items: int,
+    *,
     settings: ContaminationSettings,
     shingling: Shingling,
 ) -> ItemTable:
@@ -214,123 +242,210 @@ def build_items(
 
     Parameters
     ----------
-    texts : of all fields, in the order of their items. field_items, weights : by field.
+    texts : the texts of all fields, sorted by item.
+    field_items, weights : the item and the weight of each field.
     """
     words = shingle_documents(texts, replace(shingling, ngram=1, html=None))
-    num_tokens, ngrams = np.diff(words.offsets), _ngrams(texts, settings, shingling)
-    hashes, counts = _shingles(texts, ngrams, num_tokens, shingling)
-    offsets, items = (
-        offsets_from_lengths(counts),
-        np.searchsorted(field_items, np.arange(num_items + 1)),
+    all_fields = _FieldTexts(texts, np.diff(words.offsets), shingling)
+    ngrams = _ngrams(texts, settings, shingling)
+    lengths = np.where(
+        all_fields.num_tokens < sequence_lengths(ngrams), ngrams, sequence_lengths(ngrams)
     )
-    first, is_new = _distinct(hashes, offsets[items])
-    fields = np.repeat(np.arange(len(texts), dtype=np.int32), counts)[first]
-    positions = (first - offsets[fields]).astype(np.int32)
-    lengths = np.where(num_tokens < sequence_lengths(ngrams), ngrams, sequence_lengths(ngrams))
-    around, sizes = _shingles(texts, lengths, num_tokens, shingling)
-    every = np.unique(np.append(ngrams, settings.ngram))
-    others = np.setdiff1d(np.append(every, sequence_lengths(every)), settings.ngram)
-    long = np.flatnonzero(ngrams > settings.ngram)
-    shortest, _ = _shingles(
-        texts.take(arrow_of(long)), np.full(len(long), settings.ngram), num_tokens[long], shingling
-    )
-    shortest = np.append(shortest, hashes[np.repeat(ngrams == settings.ngram, counts)])
-    lookup, keys, numbers, num_keys = _lookup(
-        hashes[first], around, np.append(settings.ngram, others), shortest
-    )
-    num_different = np.bincount(keys[is_new[field_items[fields]]], minlength=num_keys)[keys]
-    own = num_different <= settings.common
-    shared = np.stack([fields[~own], positions[~own], num_different[~own]], axis=1)
-    fields, positions, keys = fields[own], positions[own], keys[own]
-    low = np.maximum(0, positions - (lengths - ngrams).astype(np.int32)[fields])
-    size = np.minimum(positions, sizes.astype(np.int32)[fields] - 1) - low + 1
-    low, is_counted = low + offsets_from_lengths(sizes)[fields], np.zeros(num_keys, np.bool_)
-    kernels.item_shingles.mark_ranges(numbers, low, size, is_counted)
-    of_key, places = kernels.item_shingles.invert(keys, num_keys)
-    kernels.item_shingles.drop_keys(lookup.slots, is_counted, of_key)
+    shingles = all_fields.shingles(ngrams)
+    sequences = all_fields.shingles(lengths)
+
+    distinct = _distinct(shingles, field_items, num_items)
+    numbered = _number_keys(distinct.hashes, sequences.hashes)
+    num_sharing = _count_items(distinct, numbered, field_items)
+    is_own = num_sharing <= settings.common
+    fields = distinct.fields[is_own]
+    positions = distinct.positions[is_own]
+    shared_columns: list[Array] = [distinct.fields, distinct.positions, num_sharing]
+
+    num_later = (lengths - ngrams).astype(np.int32)  # shingles that a sequence has after its first
+    around = _find_around(fields, positions, num_later, sequences.counts, numbered)
+    offsets, places = kernels.item_shingles.invert(numbered.shingles[is_own], numbered.num_keys)
+    kernels.item_shingles.drop_keys(numbered.slots, around.is_counted, offsets)
+    bits, shift = _make_filter(_shortest_shingles(all_fields, shingles, ngrams, settings.ngram))
     return ItemTable(
-        settings,
-        shingling,
-        num_items,
-        texts,
-        field_items,
-        weights,
-        ngrams,
-        Lists(words.hashes, words.offsets),
-        field_items[fields],
-        fields,
-        positions,
-        shared,
-        (of_key, places, field_items[fields[places]]),
-        Around(numbers, low, size, is_counted),
-        lookup,
+        settings=settings,
+        shingling=shingling,
+        num_items=num_items,
+        texts=texts,
+        field_items=field_items,
+        weights=weights,
+        ngrams=ngrams,
+        words=Lists(words.hashes, words.offsets),
+        items=field_items[fields],
+        fields=fields,
+        positions=positions,
+        shared=np.stack([column[~is_own] for column in shared_columns], axis=1),
+        postings=Postings(offsets, places, field_items[fields[places]]),
+        around=around,
+        lookup=Lookup(_lookup_lengths(ngrams, settings.ngram), numbered.slots, bits, shift),
     )
-
-
-def _distinct(hashes: Words, offsets: Rows) -> tuple[Rows, Mask]:
-    """Return where each distinct shingle of an item occurs first; and by item whether none before
-    has the same ones.
-    """
-    distinct = distinct_features(hashes, offsets)
-    sums = np.append(np.uint64(0), np.cumsum(distinct.hashes))[distinct.offsets]
-    different = np.unique(np.diff(sums), return_index=True)[1]
-    is_first = np.zeros(len(hashes), np.bool_)
-    is_first[distinct.firsts] = True
-    return np.flatnonzero(is_first), np.bincount(different, minlength=len(sums) - 1) > 0
 
 
 def _ngrams(
     texts: pa.LargeStringArray, settings: ContaminationSettings, shingling: Shingling
 ) -> Rows:
-    """Return the length of the shingles of each field."""
+    """Return the words of a shingle of each field: more if most words are a single character."""
     ngrams = np.full(len(texts), settings.ngram)
     rows = np.flatnonzero(~np.asarray(pc.string_is_ascii(texts), np.bool_))
     tokens = token_strings(texts.take(arrow_of(rows)), shingling)
-    first = np.append(tokens.data, np.uint8(0))[tokens.offsets[:-1]]
-    is_character = offsets_from_lengths((first >= _LONG_CHARACTER) & (np.diff(tokens.offsets) <= 4))
-    is_mostly = 2 * np.diff(is_character[tokens.document_offsets]) > np.diff(
-        tokens.document_offsets
-    )
-    ngrams[rows[is_mostly]] = 2 * settings.ngram - 1
+    first_bytes = np.append(tokens.data, np.uint8(0))[tokens.offsets[:-1]]
+    is_character = (first_bytes >= _LONG_CHARACTER) & (np.diff(tokens.offsets) <= 4)
+    num_characters = np.diff(offsets_from_lengths(is_character)[tokens.document_offsets])
+    num_tokens = np.diff(tokens.document_offsets)
+    ngrams[rows[2 * num_characters > num_tokens]] = 2 * settings.ngram - 1
     return ngrams
 
 
-def _shingles(
-    texts: pa.LargeStringArray, ngrams: Rows, num_tokens: Rows, shingling: Shingling
-) -> tuple[Words, Rows]:
-    """Return the hashes of the shingles of each field, one after the other, and how many each has.
+class _Shingles(NamedTuple):
+    """The hashes of the shingles of all fields, uint64, and their number by field, int64."""
 
-    Fields of fewer words than a shingle have none.
+    hashes: Words
+    counts: Rows
+
+
+@dataclass(frozen=True)
+class _FieldTexts:
+    """The texts of fields, and the number of their words."""
+
+    texts: pa.LargeStringArray
+    num_tokens: Rows
+    shingling: Shingling
+
+    def take(self, fields: Rows) -> _FieldTexts:
+        """Return some of the fields."""
+        texts = self.texts.take(arrow_of(fields))
+        return _FieldTexts(texts, self.num_tokens[fields], self.shingling)
+
+    def shingles(self, ngrams: Rows) -> _Shingles:
+        """Return the shingles of each field. Fields of fewer words than a shingle have none.
+
+        ngrams : int64 by field, the words of a shingle.
+        """
+        counts = np.maximum(0, self.num_tokens - ngrams + 1)
+        hashes = np.empty(counts.sum(), np.uint64)
+        for ngram in np.unique(ngrams).tolist():
+            chosen = (ngrams == ngram) & (counts > 0)
+            options = replace(self.shingling, ngram=ngram, html=None)
+            found = shingle_documents(self.texts.filter(arrow_of(chosen)), options)
+            hashes[np.repeat(chosen, counts)] = found.hashes
+        return _Shingles(hashes, counts)
+
+
+class _DistinctShingles(NamedTuple):
+    """The distinct shingles of each item, at their first occurrence.
+
+    hashes : uint64. fields, positions : int32. is_new : bool by item, false if an earlier item has
+    the same shingles.
     """
-    sizes = np.maximum(0, num_tokens - ngrams + 1)
-    hashes = np.empty(sizes.sum(), np.uint64)
-    for ngram in np.unique(ngrams).tolist():
-        chosen = (ngrams == ngram) & (sizes > 0)
-        found = shingle_documents(
-            texts.filter(arrow_of(chosen)), replace(shingling, ngram=ngram, html=None)
-        )
-        hashes[np.repeat(chosen, sizes)] = found.hashes
-    return hashes, sizes
+
+    hashes: Words
+    fields: Int32s
+    positions: Int32s
+    is_new: Mask
 
 
-def _lookup(
-    shingles: Words, sequences: Words, lengths: Rows, shortest: Words
-) -> tuple[Lookup, Int32s, Int32s, int]:
-    """Return where hashes are found, the keys of the shingles and of the sequences, and the number
-    of keys.
+def _distinct(shingles: _Shingles, field_items: Int32s, num_items: int) -> _DistinctShingles:
+    """Return the distinct shingles of each item."""
+    field_offsets = offsets_from_lengths(shingles.counts)
+    first_fields = np.searchsorted(field_items, np.arange(num_items + 1))
+    distinct = distinct_features(shingles.hashes, field_offsets[first_fields])
+    is_first = np.zeros(len(shingles.hashes), np.bool_)
+    is_first[distinct.firsts] = True
+    first = np.flatnonzero(is_first)
 
-    shortest : of all shingles of lengths[0] words.
+    # Items of the same shingles are recognised by the sum of their hashes.
+    sums = np.append(np.uint64(0), np.cumsum(distinct.hashes))[distinct.offsets]
+    new_items = np.unique(np.diff(sums), return_index=True)[1]
+    is_new = np.zeros(len(sums) - 1, np.bool_)
+    is_new[new_items] = True
+
+    all_fields = np.arange(len(shingles.counts), dtype=np.int32)
+    fields = np.repeat(all_fields, shingles.counts)[first]
+    positions = (first - field_offsets[fields]).astype(np.int32)
+    return _DistinctShingles(shingles.hashes[first], fields, positions, is_new)
+
+
+class _Numbered(NamedTuple):
+    """Numbered hashes.
+
+    slots : see `Lookup`. shingles, sequences : int32, the key of each. num_keys : their number.
     """
+
+    slots: Words
+    shingles: Int32s
+    sequences: Int32s
+    num_keys: int
+
+
+def _number_keys(shingles: Words, sequences: Words) -> _Numbered:
+    """Number the distinct hashes of shingles and sequences."""
     size = len(shingles) + len(sequences)
     slots = np.zeros(1 << (size + size // 2 + 16).bit_length(), np.uint64)
-    keys, num_keys = kernels.item_shingles.number_hashes(shingles, slots, 0)
-    numbers, num_keys = kernels.item_shingles.number_hashes(sequences, slots, num_keys)
-    bits = np.zeros(
-        min(_MOST_BITS, 1 << (_BITS_PER_SHINGLE * len(shortest) + 64).bit_length()) // 64, np.uint64
+    number_hashes = kernels.item_shingles.number_hashes
+    of_shingles, num_keys = number_hashes(shingles, slots, 0)
+    of_sequences, num_keys = number_hashes(sequences, slots, num_keys)
+    return _Numbered(slots, of_shingles, of_sequences, num_keys)
+
+
+def _find_around(
+    fields: Int32s, positions: Int32s, num_later: Int32s, num_sequences: Rows, numbered: _Numbered
+) -> Around:
+    """Return the sequences that contain each own shingle.
+
+    num_later, num_sequences : by field, the shingles of a sequence after its first, and the
+    sequences.
+    """
+    first = np.maximum(0, positions - num_later[fields])
+    last = np.minimum(positions, num_sequences.astype(np.int32)[fields] - 1)
+    around = Around(
+        keys=numbered.sequences,
+        first=first + offsets_from_lengths(num_sequences)[fields],
+        sizes=last - first + 1,
+        is_counted=np.zeros(numbered.num_keys, np.bool_),
     )
+    kernels.item_shingles.mark_ranges(around.keys, around.first, around.sizes, around.is_counted)
+    return around
+
+
+def _shortest_shingles(
+    all_fields: _FieldTexts, shingles: _Shingles, ngrams: Rows, shortest: int
+) -> Words:
+    """Return the hashes of all shingles of `shortest` words, also of fields with longer ones."""
+    long_fields = np.flatnonzero(ngrams > shortest)
+    of_long = all_fields.take(long_fields).shingles(np.full(len(long_fields), shortest))
+    is_shortest = np.repeat(ngrams == shortest, shingles.counts)
+    return np.append(of_long.hashes, shingles.hashes[is_shortest])
+
+
+def _count_items(distinct: _DistinctShingles, numbered: _Numbered, field_items: Int32s) -> Rows:
+    """Return the number of different items that have each distinct shingle."""
+    is_counted = distinct.is_new[field_items[distinct.fields]]
+    num_items = np.bincount(numbered.shingles[is_counted], minlength=numbered.num_keys)
+    return num_items[numbered.shingles]
+
+
+def _lookup_lengths(ngrams: Rows, shortest: int) -> Rows:
+    """Return the lengths of shingles and sequences, the shortest shingles first."""
+    of_shingles = np.unique(np.append(ngrams, shortest))
+    lengths = np.append(of_shingles, sequence_lengths(of_shingles))
+    return np.append(shortest, np.setdiff1d(lengths, shortest))
+
+
+def _make_filter(shortest: Words) -> tuple[Words, np.uint64]:
+    """Return the filter of `Lookup`, and its shift.
+
+    shortest : uint64, the shortest shingles of all fields.
+    """
+    num_bits = 1 << (_BITS_PER_SHINGLE * len(shortest) + 64).bit_length()
+    bits = np.zeros(min(_MAX_FILTER_BITS, num_bits) // 64, np.uint64)
     shift = np.uint64(64 - (len(bits) - 1).bit_length())
     kernels.item_shingles.fill_filter(shortest, bits, shift)
-    return Lookup(lengths, slots, bits, shift), keys, numbers, num_keys
+    return bits, shift
 
 
 class Finder:
@@ -338,10 +453,10 @@ class Finder:
 
     def __init__(self, table: ItemTable) -> None:
         self._table = table
-        self._room, sizes = (
-            Workspace(),
-            (table.num_items, len(table.around.is_counted) + 1, table.num_items + 1),
-        )
+        self._buffer = Workspace()
+        num_keys = len(table.around.is_counted)
+        # See kernels.item_shingles.gather: by item, by key, and the items touched.
+        sizes = (table.num_items, num_keys + 1, table.num_items + 1)
         self._workspace = tuple(np.zeros(size, np.int32) for size in sizes)
 
     def find(self, texts: pa.Array) -> tuple[Int32s, Matches]:
@@ -349,37 +464,59 @@ class Finder:
 
         Parameters
         ----------
-        texts : as `extract_text` returns them.
+        texts : string array, as `extract_text` returns it.
         """
-        keys, matches, flagged = self._find(scan_strings(texts, self._table.shingling))
-        if flagged.any():  # they have no matches yet
-            others, found, _ = self._find(scan_flagged(texts, flagged, self._table.shingling))
-            keys, found = (
-                np.append(keys, others),
-                found._replace(documents=np.flatnonzero(flagged)[found.documents]),
-            )
-            matches = Matches(*map(np.append, matches, found))
-        return keys, matches.take(
-            np.lexsort((self._table.fields[matches.places], matches.documents))
-        )
+        shingling = self._table.shingling
+        keys, matches, is_flagged = self._find(scan_strings(texts, shingling))
+        if is_flagged.any():  # flagged documents have no matches yet
+            other_keys, others, _ = self._find(scan_flagged(texts, is_flagged, shingling))
+            others = others._replace(documents=np.flatnonzero(is_flagged)[others.documents])
+            keys = np.append(keys, other_keys)
+            matches = Matches(*map(np.append, matches, others))
+        order = np.lexsort((self._table.fields[matches.places], matches.documents))
+        return keys, matches.take(order)
 
-    def _find(self, scan: Scan) -> tuple[Int32s, Matches, Mask]:
-        table, num_documents, longest = (
-            self._table,
-            len(scan.text.offsets) - 1,
-            longest_of(scan.text),
-        )
-        size, flagged = 3 * longest + 2, np.zeros(num_documents, np.bool_)
-        spaces = np.empty(size, np.uint64), np.empty(size, np.int32), np.empty((size, 2), np.int32)
-        room = (3 * len(scan.text.data) + num_documents) * len(
-            table.lookup.lengths
-        )  # never written, never given out
-        keys, positions = self._room.hashes(room).view(np.int32).reshape(2, -1)
-        buffers = make_buffers(longest)
+    def _find(self, scan: Scan) -> _Found:
+        table = self._table
+        num_documents = len(scan.text.offsets) - 1
+        longest = longest_of(scan.text)
+        # Room for the worst case; the system allocates only the pages that are written.
+        max_keys = (3 * len(scan.text.data) + num_documents) * len(table.lookup.lengths)
+        keys, positions = self._buffer.hashes(max_keys).view(np.int32).reshape(2, -1)
+        is_flagged = np.zeros(num_documents, np.bool_)
         ends = kernels.item_shingles.look_up(
-            scan, table.lookup, buffers, spaces, keys, positions, flagged
+            scan,
+            table.lookup,
+            make_buffers(longest),
+            _make_spaces(3 * longest + 2),
+            keys,
+            positions,
+            is_flagged,
         )
-        looked_up = keys[: ends.max(initial=0)], positions, ends
-        known = table.postings, table.least_own, table.around.is_counted
-        distinct, found = kernels.item_shingles.gather(*looked_up, *known, self._workspace)
-        return distinct, Matches(*found.reshape(-1, 3).T), flagged
+        distinct, found = kernels.item_shingles.gather(
+            keys[: ends.max(initial=0)],
+            positions,
+            ends,
+            tuple(table.postings),
+            table.min_own,
+            table.around.is_counted,
+            self._workspace,
+        )
+        return _Found(distinct, Matches(*found.reshape(-1, 3).T), is_flagged)
+
+
+def _make_spaces(size: int) -> tuple[Array, ...]:
+    """Return the working space of kernels.item_shingles.look_up, for the shingles of a document."""
+    return np.empty(size, np.uint64), np.empty(size, np.int32), np.empty((size, 2), np.int32)
+
+
+class _Found(NamedTuple):
+    """The result of one scan.
+
+    keys : int32, the distinct counted keys of each document. is_flagged : bool by document, see
+    `scan_flagged`; flagged documents are not searched.
+    """
+
+    keys: Int32s
+    matches: Matches
+    is_flagged: Mask

@@ -1,7 +1,7 @@
-"""The tables of keys in which a method finds documents, and the one rule of their buckets.
+"""Look-ups: the tables of keys in which a method finds documents, and the rule of their buckets.
 
 A bucket lists its earliest `limit` distinct members. Engines list all documents of a corpus
-(sorted_members.py), and an index looks up a few among many that are stored; both ask the same
+(sorted_members.py), and an index looks up a few documents among many stored ones; both use the same
 `Lookup`.
 """
 
@@ -27,9 +27,9 @@ from neardup.features.described import Keys, Lists, distinct_lists
 class Layout(NamedTuple):
     """The tables of keys.
 
-    prefix_bits : for each table, the number of upper bits of a key that a bucket shares: 64 where
-    only equal keys are wanted. max_distance : the greatest number of bits in which a key found
-    differs from the key looked up.
+    prefix_bits : for each table, the number of upper bits of a key that a bucket shares; 64 if keys
+    must be equal. max_distance : the greatest number of bits in which a key found differs from the
+    key looked up.
     """
 
     prefix_bits: tuple[int, ...]
@@ -53,10 +53,10 @@ class Entries(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The rows that lookups found, by lookup and then by row.
+    """The rows that lookups found, sorted by lookup and then by row.
 
-    entry : int64 (num_found,), the lookup. row : int64. kept : bool, whether the document of the
-    row was kept. truncated : bool (num_lookups,), whether a bucket has more rows than were listed.
+    entry : int64 (num_found,), the lookup. row : int64. kept : bool, whether the row's document was
+    kept. truncated : bool (num_lookups,), whether a bucket has more rows than were listed.
     """
 
     entry: Rows
@@ -70,8 +70,9 @@ class Found(NamedTuple):
 
 
 class CandidateRows(NamedTuple):
-    """Candidates among stored rows, by query and then by row, each pair once. query, row : int64;
-    kept : bool.
+    """Candidates among stored rows, each pair once, sorted by query and then by row.
+
+    query, row : int64 (num_candidates,). kept : bool, whether the row's document was kept.
     """
 
     query: Ints
@@ -88,53 +89,56 @@ def distinct_pairs(probes: Entries, found: Found) -> tuple[CandidateRows, Ints]:
     query = probes.document[found.entry]
     if len(query) < 2:
         return CandidateRows(query, found.row, found.kept), np.ones(len(query), np.int64)
-    if query[0] == query[-1] and bool(
-        (found.row == found.row[0]).all()
-    ):  # one document, of one row: the usual hit
-        return CandidateRows(query[:1], found.row[:1], found.kept[:1]), np.array([len(query)])
-    order = np.argsort(found.row) if query[0] == query[-1] else np.lexsort((found.row, query))
-    query, row, kept = query[order], found.row[order], found.kept[order]
-    new = begins_run(query, row)
-    hits = np.diff(np.append(np.flatnonzero(new), len(query)))
-    return CandidateRows(query[new], row[new], kept[new]), hits
+    is_one_query = query[0] == query[-1]  # probes are sorted by document
+    if is_one_query and bool((found.row == found.row[0]).all()):  # the usual hit of an index
+        pair = CandidateRows(query[:1], found.row[:1], found.kept[:1])
+        return pair, np.array([len(query)])
+    order = np.argsort(found.row) if is_one_query else np.lexsort((found.row, query))
+    pairs = CandidateRows(query[order], found.row[order], found.kept[order])
+    is_first = begins_run(pairs.query, pairs.row)
+    hits = np.diff(np.append(np.flatnonzero(is_first), len(query)))
+    return pairs.take(is_first), hits
 
 
 def dense_entries(values: Words) -> Entries:
     """Return entries of a key for each document and table: uint64 (num_documents, num_tables)."""
     num_documents, num_tables = values.shape
+    key = np.ascontiguousarray(values).reshape(-1)
     if num_documents == 1:
-        return Entries(*_entries_of_one(num_tables), np.ascontiguousarray(values).reshape(-1))
-    document, table = np.empty(values.shape, np.int64), np.empty(values.shape, np.uint16)
-    document[:], table[:] = np.arange(num_documents)[:, None], np.arange(num_tables)
-    return Entries(
-        document.reshape(-1), table.reshape(-1), np.ascontiguousarray(values).reshape(-1)
-    )
+        return Entries(*_entries_of_one(num_tables), key)
+    document = np.empty(values.shape, np.int64)
+    document[:] = np.arange(num_documents)[:, None]
+    table = np.empty(values.shape, np.uint16)
+    table[:] = np.arange(num_tables)
+    return Entries(document.reshape(-1), table.reshape(-1), key)
 
 
 @cache
 def _entries_of_one(num_tables: int) -> tuple[Ints, Uint16s]:
+    """Return `document` and `table` of one document's entries: queries of an index use them."""
     return np.zeros(num_tables, np.int64), np.arange(num_tables, dtype=np.uint16)
 
 
 def take_entries(entries: Entries, documents: Mask) -> Entries:
-    """Return the entries of some documents, which keep their positions. documents : bool
-    (num_documents,).
+    """Return the entries of some documents, which keep their positions.
+
+    documents : bool (num_documents,).
     """
-    whole = documents.item() if len(documents) == 1 else documents.all()
-    return entries if whole else entries.take(documents[entries.document])
+    is_whole = documents.item() if len(documents) == 1 else documents.all()
+    return entries if is_whole else entries.take(documents[entries.document])
 
 
 _KEY_BITS = 64
 
 
 class Lookup(ABC):
-    """How a method finds documents in tables of keys.
+    """The search of a method in tables of keys.
 
-    name : of the kind of look-up, for reports; an engine may have a kernel for it. bands : of the
-    signature, if each table is of a band. needed : the probes of a document that must find another
-    one, by the number of its probes; the last for all more. radius : of fingerprints, if those
-    within a distance are found too; None if keys must be equal. by_sets : whether the keys are the
-    features of documents.
+    name : the kind of look-up, for reports; an engine may have a kernel for it. bands : the bands
+    of the signature, if there is a table for each. needed : the number of a document's probes that
+    must find another document, by the number of its probes; the last is for all greater numbers.
+    radius : the distance within which fingerprints are found; None if keys must be equal. by_sets :
+    whether the keys are the features of documents.
     """
 
     name: ClassVar[str]
@@ -150,15 +154,16 @@ class Lookup(ABC):
 
     @abstractmethod
     def entries(self, keys: Keys) -> Entries:
-        """Return the keys under which documents are entered."""
+        """Return the keys under which documents are stored."""
 
     def probes(self, keys: Keys) -> Entries:
         """Return the keys that documents look up: the first ones of their entries."""
         return self.entries(keys)
 
     def limit(self, max_bucket_size: int, *, all_pairs: bool = False) -> int:
-        """Return how many members a bucket lists. all_pairs : whether all duplicates of a document
-        are wanted.
+        """Return the number of members that a bucket lists.
+
+        all_pairs : whether all duplicates of a document are requested.
         """
         return max_bucket_size
 
@@ -186,7 +191,7 @@ class BandLookup(Lookup):
 class DistanceLookup(Lookup):
     """A table for each choice of blocks of a fingerprint; see candidates/blocks.py.
 
-    confirmed : whether more is compared of a pair than its distance.
+    confirmed : whether pairs are also compared by more than their distance.
     """
 
     radius: Radius = field()
@@ -195,11 +200,9 @@ class DistanceLookup(Lookup):
 
     @property
     def layout(self) -> Layout:
-        sizes = tuple(
-            min(_KEY_BITS, sum(int(word).bit_count() for word in mask))
-            for mask in self.masks.tolist()
-        )
-        return Layout(sizes, self.radius.max_distance)
+        sizes = [sum(word.bit_count() for word in mask) for mask in self.masks.tolist()]
+        prefix_bits = tuple(min(_KEY_BITS, size) for size in sizes)
+        return Layout(prefix_bits, self.radius.max_distance)
 
     def entries(self, keys: Keys) -> Entries:
         return dense_entries(self.permute(np.ascontiguousarray(keys.values)).T)
@@ -209,8 +212,9 @@ class DistanceLookup(Lookup):
         return max_bucket_size if self.confirmed or all_pairs else 1
 
     def permute(self, words: Words) -> Words:
-        """Return the keys of fingerprints, uint64 (num_tables, num_rows). words : uint64 (num_rows,
-        num_words).
+        """Return the keys of fingerprints, uint64 (num_tables, num_rows).
+
+        words : uint64 (num_rows, num_words).
         """
         keys = np.empty((len(self._moves), len(words)), np.uint64)
         kernels.blocks.permute_bits(read_only(words), self._moves, keys)
@@ -220,49 +224,78 @@ class DistanceLookup(Lookup):
     def masks(self) -> Words:
         """Return the bits of the blocks of each table, uint64 (num_tables, num_words)."""
         bits, max_distance, num_blocks = self.radius
-        return make_masks(
-            bits, max_distance, max_distance + 1 if num_blocks is None else num_blocks
-        )
+        if num_blocks is None:
+            num_blocks = max_distance + 1
+        return make_masks(bits, max_distance, num_blocks)
 
     @cached_property
     def _moves(self) -> Words:
-        """Return the moves of `permute_bits`: the bits of a table's blocks to the front, then the
-        others, in order.
+        """Return the moves of `permute_bits`, uint64 (num_tables, num_moves, 3).
+
+        They bring the bits of a table's blocks to the front of a key, then the others, in order.
         """
+        bits = range(self.radius.bits)
         tables = []
         for mask in self.masks.tolist():
-            chosen = [bit for bit in range(self.radius.bits) if mask[bit >> 6] >> (bit & 63) & 1]
-            others = sorted(set(range(self.radius.bits)) - set(chosen))
-            tables.append([_move(*run) for run in _runs_of([*chosen, *others][:_KEY_BITS])])
-        most = max(map(len, tables))
-        return np.array(
-            [[*moves, *[(0, 0, 0)] * (most - len(moves))] for moves in tables], np.uint64
-        )
+            chosen = [bit for bit in bits if mask[bit // 64] >> (bit % 64) & 1]
+            others = sorted(set(bits) - set(chosen))
+            key_bits = [*chosen, *others][:_KEY_BITS]
+            tables.append([_move_of(run) for run in _runs_of(key_bits)])
+        num_moves = max(map(len, tables))
+        moves = np.zeros((len(tables), num_moves, len(_Move._fields)), np.uint64)
+        for table, moves_of_table in enumerate(tables):
+            moves[table, : len(moves_of_table)] = moves_of_table
+        return moves
 
 
-def _runs_of(bits: list[int]) -> list[tuple[int, int, int]]:
-    """Return the runs of successive bits of one word: the first bit, its place among all, the
-    length.
+class _Run(NamedTuple):
+    """Successive bits of one word of a fingerprint.
+
+    bit : the first one in the fingerprint. key_bit : the first one in the key, from its upper end.
     """
-    edges = [i for i, bit in enumerate(bits) if i == 0 or bit != bits[i - 1] + 1 or bit % 64 == 0]
+
+    bit: int
+    key_bit: int
+    length: int
+
+
+def _runs_of(key_bits: list[int]) -> list[_Run]:
+    """Return the runs in the bits of a fingerprint that make a key, the upper end first."""
+    edges = [
+        i for i, bit in enumerate(key_bits) if i == 0 or bit != key_bits[i - 1] + 1 or bit % 64 == 0
+    ]
     return [
-        (bits[first], first, stop - first)
-        for first, stop in itertools.pairwise([*edges, len(bits)])
+        _Run(bit=key_bits[first], key_bit=first, length=stop - first)
+        for first, stop in itertools.pairwise([*edges, len(key_bits)])
     ]
 
 
-def _move(bit: int, place: int, length: int) -> tuple[int, int, int]:
-    """Return the word of a run of bits, its bits in the reversed word, and the rotation to its
-    place in a key.
+class _Move(NamedTuple):
+    """A move of `kernels.blocks.permute_bits`.
+
+    word : the word of the fingerprint. mask : bits of this word in reverse order. rotation : their
+    rotation to the left.
     """
-    low = 64 - bit % 64 - length
-    return bit // 64, (1 << low + length) - (1 << low), (bit - place) % 64
+
+    word: int
+    mask: int
+    rotation: int
+
+
+def _move_of(run: _Run) -> _Move:
+    low = 64 - run.bit % 64 - run.length
+    return _Move(
+        word=run.bit // 64,
+        mask=(1 << low + run.length) - (1 << low),
+        rotation=(run.bit - run.key_bit) % 64,
+    )
 
 
 @dataclass(frozen=True)
 class SampleLookup(Lookup):
-    """One table of all features; a document looks up its sample. needed : hits by the size of the
-    sample.
+    """One table of all features; a document looks up its sample.
+
+    needed : the hits that make a candidate, by the size of the sample.
     """
 
     samples: Samples
@@ -288,14 +321,15 @@ class SampleLookup(Lookup):
         return pairs.take(hits >= np.array(self.needed)[sizes[pairs.query]])
 
 
-def _set_entries(sets: Lists, most: int | None = None) -> Entries:
-    """Return entries of the distinct hashes of sets, the least `most` of each, in one table; 0 is
-    no hash.
+def _set_entries(sets: Lists, limit: int | None = None) -> Entries:
+    """Return entries of the distinct hashes of sets, in one table; 0 is no hash.
+
+    limit : the least hashes of a set that are entered; None for all.
     """
     hashes, offsets = distinct_lists(sets)
     sizes = np.diff(offsets)
-    owner = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+    document = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
     chosen = hashes != 0
-    if most is not None:
-        chosen &= ranges(0, sizes) < most
-    return Entries(owner[chosen], np.zeros(int(chosen.sum()), np.uint16), hashes[chosen])
+    if limit is not None:
+        chosen &= ranges(0, sizes) < limit
+    return Entries(document[chosen], np.zeros(int(chosen.sum()), np.uint16), hashes[chosen])

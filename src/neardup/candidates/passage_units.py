@@ -1,4 +1,4 @@
-"""Find the paragraphs, lines or sentences that may repeat, and those that are equal."""
+"""Find paragraphs, lines or sentences that may repeat, and decide which are equal."""
 
 from __future__ import annotations
 
@@ -19,25 +19,41 @@ from neardup.arrays import (
     flatten_strings,
     offsets_from_lengths,
 )
-from neardup.candidates.passages import Hashes, Selected
-from neardup.executor import map_ordered
+from neardup.candidates.passages import Hashes, Selected, piece_rows
+from neardup.executor import map_all
 from neardup.features.boundaries import boundary_classes
 from neardup.features.shingles import shingle_documents
 from neardup.settings.methods import Shingling
 from neardup.settings.passages import PassageSettings, Unit
 
-_KINDS: dict[Unit, int] = {
-    "sentence": 2,
-    "line": 3,
-    "paragraph": 4,
-}  # numbered as in kernels/passages.py
-_STRETCH = 1 << 16  # units that are hashed at a time
-_BOTH = 3  # of `Pieces.bounded`
+# The numbers of kernels/passages.py.
+_KINDS: dict[Unit, int] = {"sentence": 2, "line": 3, "paragraph": 4}
+_UNITS_AT_ONCE = 1 << 16
+_BOUNDED_ON_BOTH_SIDES = 3  # of `Pieces.bounded`
+
+
+class _Found(NamedTuple):
+    """The units of texts.
+
+    data : uint8, the bytes of all texts. bounds : int64 (num_units + 1,), the units are
+    data[bounds[i]:bounds[i + 1]]. ends : int64 by text, the number of units up to its end.
+    """
+
+    data: Bytes
+    bounds: Ints
+    ends: Ints
+
+    @property
+    def first_units(self) -> Ints:
+        """The first unit of each text, and the number of all units."""
+        return np.append(0, self.ends)
 
 
 class _Measured(NamedTuple):
-    """keys : uint64 (num_units, 2), of equal units equal. spans, characters : as of
-    `measure_units`.
+    """Measures of units.
+
+    keys : uint64 (num_units, 2), equal for equal units. spans : int64 (num_units, 2), the begin and
+    the end without white space. characters : int64 (num_units, 2), all, and without white space.
     """
 
     keys: Words
@@ -46,100 +62,118 @@ class _Measured(NamedTuple):
 
 
 class Units:
-    """Finds the units of texts that may repeat; called by several threads, as `Anchoring` is."""
+    """Finds the units of texts that may repeat; threads may share it, as `Anchoring`."""
 
     def __init__(self, settings: PassageSettings) -> None:
         assert settings.unit is not None
-        self._kind, self._settings = _KINDS[settings.unit], settings
+        self._kind = _KINDS[settings.unit]
+        self._settings = settings
 
     def hashes(self, texts: pa.LargeStringArray) -> Hashes:
         """Return the hashes of all units of texts that are long enough."""
-        data, bounds, _ = self._find(texts)
-        measured = self._measure(data, bounds)
+        found = self._find(texts)
+        measured = self._measure(found.data, found.bounds)
         return _hashes(measured)[self._is_long(measured)]
 
     def select(self, texts: pa.LargeStringArray, counts: Words) -> Selected:
-        """Return the units that may repeat, each a piece without anchors; counts : the table of
-        `Counts`.
+        """Return the units that may repeat, each a piece without anchors.
+
+        counts : the table of `Counts`.
         """
-        data, bounds, ends = self._find(texts)
-        measured = self._measure(data, bounds)
-        chosen = np.empty(len(measured.keys), np.bool_)
-        kernels.passage_anchors.mark_repeats(_hashes(measured), counts, chosen)
-        chosen &= self._is_long(measured)
-        units, before = np.flatnonzero(chosen), offsets_from_lengths(measured.characters[:, 0])
-        documents = np.searchsorted(ends, units, "right")
-        first = np.append(0, ends)
-        begins = first[documents]
-        places = bounds[units] - bounds[begins], before[units] - before[begins]
-        columns = (
-            documents,
-            np.diff(bounds)[units],
-            *places,
-            np.zeros(len(units)),
-            np.full(len(units), _BOTH),
+        found = self._find(texts)
+        measured = self._measure(found.data, found.bounds)
+        is_chosen = self._is_long(measured) & _may_repeat(measured, counts)
+        units = np.flatnonzero(is_chosen)
+
+        documents = np.searchsorted(found.ends, units, "right")
+        first = found.first_units[documents]
+        characters = offsets_from_lengths(measured.characters[:, 0])
+        rows = piece_rows(
+            documents=documents,
+            lengths=np.diff(found.bounds)[units],
+            bytes_before=found.bounds[units] - found.bounds[first],
+            characters_before=characters[units] - characters[first],
+            anchors=np.zeros_like(units),
+            bounded=np.full_like(units, _BOUNDED_ON_BOTH_SIDES),
         )
-        text = flatten_strings(arrow_of_bytes(data, bounds).filter(arrow_of(chosen)))[0]
-        nothing = np.empty(0, np.int64), np.empty(0, np.uint32)
+        all_units = arrow_of_bytes(found.data, found.bounds)
         return Selected(
-            text, np.stack(columns, axis=1).astype(np.int64), *nothing, np.diff(before[first])
+            text=flatten_strings(all_units.filter(arrow_of(is_chosen)))[0],
+            pieces=rows,
+            places=np.empty(0, np.int64),
+            hashes=np.empty(0, np.uint32),
+            characters=np.diff(characters[found.first_units]),
         )
 
     def first_equal(self, pieces: kernels.passages.Pieces, threads: int) -> Ints:
-        """Return the first piece with the text of each: equal bytes, or with `normalise` equal
-        hashes of 128 bits.
+        """Return the first piece with the same text, by piece.
+
+        Texts are the same if their bytes are equal, or with `normalise` their hashes of 128 bits.
         """
-        count = len(pieces.documents)
-
-        def measure(start: int) -> _Measured:
-            bounds = pieces.starts[start : start + _STRETCH + 1]
-            found = self._measure(pieces.text[bounds[0] : bounds[-1]], bounds - bounds[0])
-            return found._replace(spans=found.spans + bounds[0])
-
-        found = [part for _, part in map_ordered(range(0, count, _STRETCH), measure, threads)]
-        first = np.arange(count)
-        if not found:
+        first = np.arange(len(pieces.documents))
+        if not len(first):
             return first
-        keys, spans = (np.concatenate([part[column] for part in found]) for column in (0, 1))
+        keys, spans = self._measure_pieces(pieces, threads)
         rest = first.copy()
-        while len(rest):  # again for those whose hash is that of another text
+        while len(rest):  # again for texts whose hash is the hash of another text
             order = rest[np.lexsort(keys[rest].T)]
             begins = begins_run(*keys[order].T)
-            first[order] = order[np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))]
-            equal = np.full(len(rest), self._settings.normalise)
-            if not self._settings.normalise:
-                kernels.passage_units.compare_units(pieces.text, spans, rest, first[rest], equal)
-            rest = rest[~equal]
+            first_of_run = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
+            first[order] = order[first_of_run]
+            if self._settings.normalise:
+                break
+            is_equal = np.zeros(len(rest), np.bool_)
+            kernels.passage_units.compare_units(pieces.text, spans, rest, first[rest], is_equal)
+            rest = rest[~is_equal]
         return first
 
-    def _find(self, texts: pa.LargeStringArray) -> tuple[Bytes, Ints, Ints]:
-        """Return the bytes of texts, where units begin and the last ends, and the units up to the
-        end of each text.
-        """
-        (data, offsets), ends = flatten_strings(texts), np.empty(len(texts), np.int64)
+    def _measure_pieces(self, pieces: kernels.passages.Pieces, threads: int) -> tuple[Words, Ints]:
+        """Return the keys and the spans of pieces."""
+
+        def measure(start: int) -> _Measured:
+            bounds = pieces.starts[start : start + _UNITS_AT_ONCE + 1]
+            measured = self._measure(pieces.text[bounds[0] : bounds[-1]], bounds - bounds[0])
+            return measured._replace(spans=measured.spans + bounds[0])
+
+        parts = map_all(range(0, len(pieces.documents), _UNITS_AT_ONCE), measure, threads)
+        keys = np.concatenate([part.keys for part in parts])
+        return keys, np.concatenate([part.spans for part in parts])
+
+    def _find(self, texts: pa.LargeStringArray) -> _Found:
+        """Return the units of texts."""
+        data, offsets = flatten_strings(texts)
+        ends = np.empty(len(texts), np.int64)
         starts = kernels.passage_units.find_units(
             data, offsets, boundary_classes(), self._kind, ends
         )
-        return data, np.append(starts, len(data)), ends
+        return _Found(data, np.append(starts, len(data)), ends)
 
     def _measure(self, data: Bytes, bounds: Ints) -> _Measured:
-        shape = len(bounds) - 1, 2
-        found = _Measured(
-            np.empty(shape, np.uint64), np.empty(shape, np.int64), np.empty(shape, np.int64)
+        shape = (len(bounds) - 1, 2)
+        measured = _Measured(
+            keys=np.empty(shape, np.uint64),
+            spans=np.empty(shape, np.int64),
+            characters=np.empty(shape, np.int64),
         )
         kernels.passage_units.measure_units(
-            data, bounds, boundary_classes(), found.spans, found.characters, found.keys
+            data, bounds, boundary_classes(), measured.spans, measured.characters, measured.keys
         )
         if not self._settings.normalise:
-            return found
-        shingles = shingle_documents(
-            arrow_of_bytes(data, bounds).view(pa.large_string()), Shingling()
-        )
-        found.characters[np.diff(shingles.offsets) == 0, 1] = 0  # there is nothing to compare
-        return found._replace(keys=shingles.content)
+            return measured
+        units = arrow_of_bytes(data, bounds).view(pa.large_string())
+        shingles = shingle_documents(units, Shingling())
+        is_empty = np.diff(shingles.offsets) == 0
+        measured.characters[is_empty, 1] = 0  # there is nothing to compare
+        return measured._replace(keys=shingles.content)
 
     def _is_long(self, measured: _Measured) -> Mask:
         return measured.characters[:, 1] >= self._settings.min_length
+
+
+def _may_repeat(measured: _Measured, counts: Words) -> Mask:
+    may_repeat = np.empty(len(measured.keys), np.bool_)
+    kernels.passage_anchors.mark_repeats(_hashes(measured), counts, may_repeat)
+    return may_repeat
 
 
 def _hashes(measured: _Measured) -> Hashes:

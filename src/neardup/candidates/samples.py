@@ -12,13 +12,17 @@ from neardup.arrays import Floats, Ints
 from neardup.errors import SettingError
 
 _SIZES = (4, 8, 16, 32, 64, 128)
-_FALSE_AT = 0.5  # of the threshold: a pair of this containment should rarely be compared
-_FALSE_SHARE = 0.1
+# A sample is large enough if a pair of half the threshold is compared with a probability of at most
+# 0.1: a choice between work per document and false candidates. Recall does not depend on it.
+_FALSE_CONTAINMENT = 0.5  # times the threshold
+_MAX_FALSE_PROBABILITY = 0.1
 
 
 class Samples(NamedTuple):
-    """A document is compared with those that contain `num_needed` or more of its `num_samples`
-    sampled shingles.
+    """The sample of a document: shingles that other documents are searched for.
+
+    num_samples : the sampled shingles. num_needed : the number of these that another document must
+    contain to be compared.
     """
 
     num_samples: int
@@ -26,8 +30,9 @@ class Samples(NamedTuple):
 
 
 def hit_probability(containment: npt.ArrayLike, samples: Samples) -> Floats:
-    """Return the probability that a pair with this containment is compared: the binomial tail P(X
-    >= m).
+    """Return the probability that a pair with this containment is compared.
+
+    It is the binomial tail P(X >= m).
 
     Parameters
     ----------
@@ -46,19 +51,21 @@ def hit_probability(containment: npt.ArrayLike, samples: Samples) -> Floats:
     (Hoeffding 1963, section 6).
     """
     share = np.asarray(containment, np.float64)
-    miss = np.zeros_like(share)
+    miss_probability = np.zeros_like(share)
     # Sum the probabilities of 0 to m - 1 hits, built from combinations so that shares of 0 and 1
     # are exact.
     combinations = 1.0
     for hits in range(samples.num_needed):
-        miss = miss + combinations * share**hits * (1.0 - share) ** (samples.num_samples - hits)
-        combinations *= (samples.num_samples - hits) / (hits + 1)
-    return np.asarray(1.0 - miss)
+        misses = samples.num_samples - hits
+        miss_probability = miss_probability + combinations * share**hits * (1.0 - share) ** misses
+        combinations *= misses / (hits + 1)
+    return np.asarray(1.0 - miss_probability)
 
 
 def choose_samples(threshold: float, recall: float) -> Samples:
-    """Choose the smallest sample that reaches the recall and rarely compares pairs of half the
-    containment.
+    """Choose the smallest sample that reaches the recall with few false candidates.
+
+    If no sample has few, the largest is chosen.
 
     Raises
     ------
@@ -67,11 +74,12 @@ def choose_samples(threshold: float, recall: float) -> Samples:
     """
     best = None
     for size in _SIZES:
-        needed = _most_hits(threshold, recall, size)
-        if needed == 0:
+        num_needed = _max_needed(threshold, recall, size)
+        if num_needed == 0:
             continue
-        best = Samples(size, needed)
-        if float(hit_probability(_FALSE_AT * threshold, best)) <= _FALSE_SHARE:
+        best = Samples(size, num_needed)
+        false_probability = hit_probability(_FALSE_CONTAINMENT * threshold, best)
+        if float(false_probability) <= _MAX_FALSE_PROBABILITY:
             break
     if best is None:
         raise SettingError(
@@ -91,14 +99,12 @@ def needed_by_size(threshold: float, recall: float, samples: Samples) -> Ints:
     needed = np.ones(samples.num_samples + 1, np.int64)
     needed[samples.num_samples] = samples.num_needed
     for size in range(1, samples.num_samples):
-        needed[size] = _most_hits(threshold, recall, size) or 1
+        needed[size] = max(1, _max_needed(threshold, recall, size))
     return needed
 
 
-def _most_hits(threshold: float, recall: float, size: int) -> int:
-    """Return the most hits that a sample of this size reaches with the recall; 0 if not even
-    one.
-    """
+def _max_needed(threshold: float, recall: float, size: int) -> int:
+    """Return the most hits that may be required without losing the recall; 0 if not even one."""
     missed = 0.0
     for hits in range(size):
         missed += math.comb(size, hits) * threshold**hits * (1.0 - threshold) ** (size - hits)

@@ -1,9 +1,7 @@
-"""The bucket rule: a bucket lists its earliest members, and each of its documents is paired with
-these.
+"""Pair the documents of a bucket with the earliest members that the bucket lists.
 
-Members arrive sorted, batch by batch, so that a bucket of any size takes bounded memory. This is
-the rule for whole corpora, in the stages that are run one after the other and on Spark;
-kernels/sieve.py fuses it with the decisions.
+Members arrive sorted, batch by batch, so that a bucket of any size takes bounded memory. Composed
+stages and Spark use this rule for whole corpora; kernels/sieve.py fuses it with the decisions.
 """
 
 from __future__ import annotations
@@ -32,18 +30,26 @@ from neardup.candidates.lookups import Lookup
 from neardup.features.described import Keys
 
 
-class Candidates(NamedTuple):
-    """Proposed pairs, each once, by `right` and then by `left`; all are positions in the order of
-    priority.
+class Unlisted(NamedTuple):
+    """Pairs of a document and the first member that one of its buckets does not list.
 
-    left, right : uint32 (num_pairs,), left < right. unlisted : int64 (num_unlisted,), a position in
-    the upper half, and in the lower the first member that one of its buckets does not list, an
-    earlier position.
+    member, document : uint32 (num_unlisted,), positions, member < document.
+    """
+
+    member: Positions
+    document: Positions
+
+
+class Candidates(NamedTuple):
+    """Proposed pairs, each once, sorted by `right` and then by `left`.
+
+    left, right : uint32 (num_pairs,), positions in the order of priority, left < right. unlisted :
+    the members that full buckets leave out.
     """
 
     left: Positions
     right: Positions
-    unlisted: Ints
+    unlisted: Unlisted
 
 
 def propose(
@@ -53,112 +59,149 @@ def propose(
 
     Parameters
     ----------
-    lookup : of the method.
-    keys : of all documents.
+    lookup : the tables of the method.
+    keys : the keys of all documents.
     order : uint32, the document at each position.
     max_bucket_size : the greatest number of members that a bucket lists, the earliest ones.
     all_pairs : whether copies are members of buckets too. Otherwise a copy queries with its first
         document.
     """
     positions = np.arange(len(order))
-    first = (
-        positions if all_pairs else find_copies(keys.content, order, keys.featured).astype(np.int64)
-    )
+    first = positions
+    if not all_pairs:
+        first = find_copies(keys.content, order, keys.featured).astype(np.int64)
     last = np.empty_like(positions)
-    last[first] = positions
+    last[first] = positions  # the last copy of a content is written last
     nodes = positions[keys.featured[order] & (first == positions)]
+
+    batches = _list_buckets(lookup, keys, order, nodes, last)
+    limit = lookup.limit(max_bucket_size, all_pairs=all_pairs)
+    one_hit_is_enough = lookup.bands is not None
+    candidates, unlisted = _merge_pairs(pair_members(batches, limit), one_hit_is_enough)
+    left, right = _unpack(_with_copies(candidates, first))
+    return Candidates(left, right, Unlisted(*_unpack(_with_copies(unlisted, first))))
+
+
+def _merge_pairs(found: Iterable[BucketPairs], one_hit_is_enough: bool) -> tuple[Ints, Ints]:
+    """Return the candidates, packed, each once, and the unlisted pairs, packed."""
+    listed = [np.empty(0, np.int64)]
+    needed: list[Integers] = [np.empty(0, np.int64)]
+    unlisted = [np.empty(0, np.int64)]
+    for batch in found:
+        pairs = _pack(batch.left, batch.right)
+        if not batch.listed:
+            unlisted.append(pairs)
+            continue
+        listed.append(pairs)
+        if not one_hit_is_enough:
+            needed.append(batch.needed)
+    if one_hit_is_enough:
+        return np.unique(np.concatenate(listed)), np.concatenate(unlisted)
+    candidates, row, hits = np.unique(np.concatenate(listed), return_index=True, return_counts=True)
+    is_candidate = hits >= np.concatenate(needed)[row]
+    return candidates[is_candidate], np.concatenate(unlisted)
+
+
+def _list_buckets(
+    lookup: Lookup, keys: Keys, order: Positions, nodes: Ints, last: Ints
+) -> Iterator[Members]:
+    """Yield the members of all buckets, sorted as `pair_members` requires.
+
+    nodes : int64, the positions that are members. last : int64 by position, its last copy.
+    """
     if lookup.bands is not None:
-        batches = _list_bands(keys, order, nodes, last)
-    elif lookup.radius is None:
-        batches = iter(
-            [
-                list_members(
-                    lookup, keys.take(order[nodes]), nodes, last[nodes], np.zeros_like(nodes)
-                ).sort()
-            ]
-        )
+        yield from _list_bands(keys, order, nodes, last)
+    elif lookup.radius is not None:
+        yield _list_near(keys, order, nodes, last, lookup.radius).sort()
     else:
-        batches = iter([_list_near(keys, order, nodes, last, lookup.radius).sort()])
-    listed, unlisted = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    needs: list[Integers] = [np.empty(0, np.int64)]
-    for left, right, needed in pair_members(
-        batches, lookup.limit(max_bucket_size, all_pairs=all_pairs)
-    ):
-        listed.append(_pack(left, right)[left >= 0])
-        if lookup.bands is None:  # one common band is enough
-            needs.append(needed[left >= 0])
-        unlisted.append(_pack(~left, right)[left < 0])
-    if lookup.bands is not None:
-        pairs = np.unique(np.concatenate(listed))
-    else:
-        pairs, at, hits = np.unique(np.concatenate(listed), return_index=True, return_counts=True)
-        pairs = pairs[hits >= np.concatenate(needs)[at]]
-    pairs = _with_copies(pairs, first)
-    hidden = _with_copies(np.concatenate(unlisted), first)
-    return Candidates(pairs.astype(np.uint32), (pairs >> 32).astype(np.uint32), hidden)
+        sizes = np.zeros_like(nodes)  # unused: these pairs are not filtered by size
+        yield list_members(lookup, keys.take(order[nodes]), nodes, last[nodes], sizes).sort()
 
 
 def _list_bands(keys: Keys, order: Positions, nodes: Ints, last: Ints) -> Iterator[Members]:
-    """Yield the members of the buckets of each band that has several, as sorted as `pair_members`
-    requires.
-    """
+    """Yield the members of each band's buckets that have several members, in sorted order."""
     bits = np.uint64(bits_for(len(order)))
+    position_mask = (np.uint64(1) << bits) - np.uint64(1)
     for band in range(keys.values.shape[1]):
         packed = pack_keys(keys.values[order[nodes], band], nodes.astype(np.uint32), len(order))
         begins = begins_run(packed >> bits)
-        shared = ~(begins & np.append(begins[1:], True))
-        position = (packed[shared] & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
-        bucket = np.cumsum(begins)[shared] + band * len(order)  # of no other band
+        is_shared = ~(begins & np.append(begins[1:], True))
+        position = (packed[is_shared] & position_mask).astype(np.int64)
         yield Members(
-            bucket, position, last[position], np.zeros_like(position), np.ones_like(position)
+            bucket=np.cumsum(begins)[is_shared] + band * len(order),  # unique across bands
+            position=position,
+            last=last[position],
+            size=np.zeros_like(position),
+            needed=np.ones_like(position),
+            listed=np.ones(len(position), np.bool_),
+            queries=np.ones(len(position), np.bool_),
         )
 
 
 def _list_near(keys: Keys, order: Positions, nodes: Ints, last: Ints, radius: Radius) -> Members:
-    """Return a bucket for each fingerprint, which lists its documents; those within the distance
-    query it too.
+    """Return a bucket for each distinct fingerprint.
+
+    It lists the documents of the fingerprint. Documents within the distance query it too.
     """
     featured = np.zeros(len(order), np.bool_)
     featured[nodes] = True
     near = find_neighbours(keys.values, order, featured, radius).neighbours
-    bucket = near.node[nodes].astype(np.int64)
-    degree = np.diff(near.starts)[bucket]
+    own_bucket = near.node[nodes].astype(np.int64)
+    degree = np.diff(near.starts)[own_bucket]
+    near_bucket = near.others[ranges(near.starts[own_bucket], degree)]
     position = np.concatenate([nodes, np.repeat(nodes, degree)])
-    bucket = np.concatenate([bucket, near.others[ranges(near.starts[bucket], degree)]])
-    needed = np.where(np.arange(len(position)) < len(nodes), 1, -1)
-    return Members(bucket, position, last[position], np.zeros_like(position), needed)
+    return Members(
+        bucket=np.concatenate([own_bucket, near_bucket]),
+        position=position,
+        last=last[position],
+        size=np.zeros_like(position),
+        needed=np.ones_like(position),
+        listed=np.arange(len(position)) < len(nodes),
+        queries=np.ones(len(position), np.bool_),
+    )
 
 
 def _with_copies(pairs: Ints, first: Ints) -> Ints:
-    """Return packed pairs, and those with each copy of the right document, where the left one is
-    the earlier one.
+    """Return packed pairs, sorted, for the right document and each of its copies.
 
-    first : by position, the first position with the same content.
+    Pairs whose copy comes before the left document are dropped. first : int64 by position, the
+    first position with the same content.
     """
     by_first = np.argsort(first, kind="stable")
     sizes = np.bincount(first, minlength=len(first))
+    starts = np.cumsum(sizes) - sizes
     right = pairs >> 32
-    copies = by_first[ranges((np.cumsum(sizes) - sizes)[right], sizes[right])]
-    every = _pack(np.repeat(pairs & 0xFFFFFFFF, sizes[right]), copies)
-    return np.unique(every[every & 0xFFFFFFFF < copies])
+    copies = by_first[ranges(starts[right], sizes[right])]
+    left = np.repeat(pairs & _LOW_HALF, sizes[right])
+    return np.unique(_pack(left, copies)[left < copies])
+
+
+_LOW_HALF = 0xFFFFFFFF
 
 
 def _pack(left: Integers, right: Integers) -> Ints:
+    """Return positions in one integer each: `right` in the upper 32 bits, `left` in the lower."""
     return np.asarray(right.astype(np.int64) << 32 | left, np.int64)
+
+
+def _unpack(pairs: Ints) -> tuple[Positions, Positions]:
+    """Return `left` and `right` of packed pairs."""
+    return pairs.astype(np.uint32), (pairs >> 32).astype(np.uint32)
 
 
 NO_BUCKET = np.uint32(0xFFFFFFFF)
 
 
 def find_copies(content: Words, order: Positions, featured: Mask) -> Positions:
-    """Return for each position the first position with the same content; itself for documents
-    without features.
+    """Return the first position with the same content, by position.
+
+    A document without features is its own first.
 
     Parameters
     ----------
-    content : uint64 (num_documents, 2), by document.
+    content : uint64 (num_documents, 2), the hash of each document.
     order : uint32, the document at each position.
-    featured : bool by document.
+    featured : bool by document, whether it has features.
     """
     representative = np.arange(len(order), dtype=np.uint32)
     positions = np.flatnonzero(featured[order]).astype(np.uint32)
@@ -185,16 +228,19 @@ def fill_buckets(
     members : uint32, the earliest `max_bucket_size` positions of each bucket, rising, and one more
         if the bucket has more; kernels.bands.LAST_MEMBER marks the last entry of a bucket.
     """
-    packed, bits = pack_keys(keys, positions, num_positions), bits_for(num_positions)
+    packed = pack_keys(keys, positions, num_positions)
     first = np.full(num_positions, NO_BUCKET, np.uint32)
-    members = np.empty(len(packed), np.uint32)  # memory is taken for those that are written
-    return first, members[
-        : kernels.bands.list_members(packed, bits, max_bucket_size, first, members)
-    ]
+    members = np.empty(len(packed), np.uint32)  # the system allocates only pages that are written
+    num_members = kernels.bands.list_members(
+        packed, bits_for(num_positions), max_bucket_size, first, members
+    )
+    return first, members[:num_members]
 
 
 _PAIRS_AT_ONCE = 1 << 18
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+# 2^64 / the golden ratio spreads consecutive numbers (Knuth, The Art of Computer Programming 3,
+# 6.4).
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 Possible = Callable[[Integers, Integers], Mask]
 """Whether pairs can be duplicates, by the sizes of the left and the right document."""
@@ -203,10 +249,10 @@ Possible = Callable[[Integers, Integers], Mask]
 class Members(NamedTuple):
     """Members of buckets: the rows of `schemas.ENTRIES`. Each column has the shape (num_members,).
 
-    bucket : int64. position : of the document in the order of priority, 0 or more. last : the
-    position of its last copy, its own if there is none. size : its number of features. needed : the
-    common buckets that make a pair a candidate; 0 if the bucket lists the document, which does not
-    query; negative if it queries, but is not listed.
+    bucket : int64. position : the document's number in the order of priority. last : the position
+    of its last copy, its own if there is none. size : its number of features. needed : the common
+    buckets that make a pair with an earlier document a candidate. listed : bool, whether the bucket
+    lists the document. queries : bool, whether the document is paired with the listed ones.
     """
 
     bucket: Integers
@@ -214,129 +260,175 @@ class Members(NamedTuple):
     last: Integers
     size: Integers
     needed: Integers
+    listed: Mask
+    queries: Mask
 
     def take(self, rows: Array) -> Members:
         """Return some of the rows."""
-        return Members(*(column[rows] for column in self))
+        columns: list[Array] = [column[rows] for column in self]
+        return Members(*columns)
 
     def sort(self) -> Members:
         """Return the members in the order that `pair_members` requires."""
-        return self.take(np.lexsort((self.position, self.needed < 0, self.bucket)))
+        return self.take(np.lexsort((self.position, ~self.listed, self.bucket)))
 
 
 class BucketPairs(NamedTuple):
-    """Pairs of a bucket, the rows of `schemas.CANDIDATES`: `left` may remove `right`, or a later
-    copy of it.
+    """Pairs of a bucket, the rows of `schemas.CANDIDATES`.
 
-    left, right : positions. left is negative if the bucket does not list the document ~left, which
-    comes before `right` or a copy of it. needed : the common buckets that make the pair a
-    candidate.
+    left, right : positions; `left` may remove `right`, or a later copy of it. listed : whether the
+    buckets list the left documents. Otherwise each is the first member that its bucket leaves out.
+    needed : the common buckets that make the pair a candidate.
     """
 
     left: Integers
     right: Integers
+    listed: bool
     needed: Integers
 
 
 def list_members(
     lookup: Lookup, keys: Keys, position: Integers, last: Integers, size: Integers
 ) -> Members:
-    """Return the members of the buckets of equal keys, document by document. position, last, size :
-    by document.
+    """Return the members of the buckets of equal keys, document by document.
+
+    position, last, size : integers by document.
     """
-    entries, sizes = (
-        lookup.entries(keys),
-        np.bincount(lookup.probes(keys).document, minlength=len(position)),
-    )
+    entries = lookup.entries(keys)
     document = entries.document
-    bucket = (
-        entries.key ^ (entries.table.astype(np.uint64) + np.uint64(1)) * _MIX
-    )  # equal keys of two tables differ
-    rank = rank_in_run(document)
-    needed = np.array(lookup.needed)[np.minimum(sizes, len(lookup.needed) - 1)]
-    queries = np.where(rank < sizes[document], needed[document], 0)
+    num_probes = np.bincount(lookup.probes(keys).document, minlength=len(position))
+    needed = np.array(lookup.needed)[np.minimum(num_probes, len(lookup.needed) - 1)]
+    table = entries.table.astype(np.uint64) + np.uint64(1)
+    bucket = entries.key ^ table * _GOLDEN  # equal keys of two tables differ
     return Members(
-        bucket.view(np.int64), position[document], last[document], size[document], queries
+        bucket=bucket.view(np.int64),
+        position=position[document],
+        last=last[document],
+        size=size[document],
+        needed=needed[document],
+        listed=np.ones(len(document), np.bool_),
+        queries=rank_in_run(document) < num_probes[document],  # probes are the first entries
     )
+
+
+class _Ranked(NamedTuple):
+    """Members of whole buckets, or of buckets so far.
+
+    begins : int64 by member, the first member of its bucket. rank : int64 by member, the number of
+    listed members of its bucket before it. is_new : bool by member, false if earlier batches
+    paired it.
+
+    The members of one bucket, whose limit is 2:
+
+        listed       yes    yes     yes      yes    no    no
+        rank          0      1       2        3      4     4
+                     all pair with   the first
+                     these two       left out
+    """
+
+    members: Members
+    begins: Ints
+    rank: Ints
+    is_new: Mask
 
 
 def pair_members(
-    batches: Iterable[Members], most: int, possible: Possible | None = None
+    batches: Iterable[Members], limit: int, possible: Possible | None = None
 ) -> Iterator[BucketPairs]:
-    """Pair each member of a bucket with the earliest `most` that it lists.
+    """Pair each member of a bucket with the earliest `limit` members that it lists.
 
-    Requires: members sorted by bucket, then those that the bucket lists before the others, then by
-    position.
+    Requires: members sorted by bucket, listed members before the others, then by position.
 
     Notes
     -----
-    A bucket may continue in the next batch: of its members so far, the earliest `most`, and one
-    more, are carried over.
+    A bucket may continue in the next batch: the earliest `limit` + 1 of its listed members so far
+    are carried over.
     """
-    carried = Members(*(np.empty(0, np.int64) for _ in Members._fields))
+    carried: Members | None = None
     for batch in batches:
         if not len(batch.bucket):
             continue
-        rows = Members(
-            *(np.concatenate([old, new]) for old, new in zip(carried, batch, strict=True))
-        )
-        starts = begins_run(rows.bucket)
-        begins = np.flatnonzero(starts)[np.cumsum(starts) - 1]
-        place = np.arange(len(begins))
-        # The number of listed members before each row, which are the first rows of the bucket.
-        num_listed = np.add.reduceat(rows.needed >= 0, np.flatnonzero(starts), dtype=np.int64)
-        rank = np.minimum(place - begins, num_listed[np.cumsum(starts) - 1])
-        fresh = place >= len(carried.bucket)
-        yield from _listed_pairs(rows, begins, rank, fresh, most, possible)
-        yield from _unlisted_pairs(rows, begins, rank, fresh, most)
-        carried = rows.take(
-            np.flatnonzero((begins == begins[-1]) & (rank <= most) & (rows.needed >= 0))
-        )
+        if carried is None:
+            ranked = _rank(batch, num_carried=0)
+        else:
+            columns = zip(carried, batch, strict=True)
+            members = Members(*(np.concatenate([old, new]) for old, new in columns))
+            ranked = _rank(members, num_carried=len(carried.bucket))
+        yield from _listed_pairs(ranked, limit, possible)
+        yield _unlisted_pairs(ranked, limit)
+        is_last_bucket = ranked.begins == ranked.begins[-1]
+        is_carried = is_last_bucket & (ranked.rank <= limit) & ranked.members.listed
+        carried = ranked.members.take(np.flatnonzero(is_carried))
 
 
-def _listed_pairs(
-    rows: Members,
-    begins: Integers,
-    rank: Integers,
-    fresh: Mask,
-    most: int,
-    possible: Possible | None,
-) -> Iterator[BucketPairs]:
-    """Yield the pairs of the fresh rows with the earlier rows that their buckets list."""
-    listed = np.where(fresh, np.minimum(rank, most), 0)
-    ends = np.cumsum(listed)
-    low = 0
-    while low < len(rank):
-        done = int(ends[low - 1]) if low else 0
-        stop = max(low + 1, int(np.searchsorted(ends, done + _PAIRS_AT_ONCE, "right")))
-        count = listed[low:stop]
-        later = np.repeat(np.arange(low, stop), count)
-        earlier = ranges(begins[low:stop], count)
+def _rank(members: Members, num_carried: int) -> _Ranked:
+    """Rank members in their buckets. num_carried : the members from earlier batches."""
+    is_begin = begins_run(members.bucket)
+    first_of_bucket = np.flatnonzero(is_begin)
+    bucket = np.cumsum(is_begin) - 1
+    begins = first_of_bucket[bucket]
+    num_listed = np.add.reduceat(members.listed, first_of_bucket, dtype=np.int64)
+    index = np.arange(len(begins))
+    return _Ranked(
+        members=members,
+        begins=begins,
+        rank=np.minimum(index - begins, num_listed[bucket]),  # listed members come first
+        is_new=index >= num_carried,
+    )
+
+
+def _listed_pairs(ranked: _Ranked, limit: int, possible: Possible | None) -> Iterator[BucketPairs]:
+    """Yield the pairs of the new members with the earlier members that their buckets list."""
+    members = ranked.members
+    num_earlier = np.where(ranked.is_new, np.minimum(ranked.rank, limit), 0)
+    ends = np.cumsum(num_earlier)
+    start = 0
+    while start < len(num_earlier):
+        max_end = ends[start] - num_earlier[start] + _PAIRS_AT_ONCE
+        stop = max(start + 1, int(np.searchsorted(ends, max_end, "right")))
+        count = num_earlier[start:stop]
+        later = np.repeat(np.arange(start, stop), count)
+        earlier = ranges(ranked.begins[start:stop], count)
+        yield _pairs_of(members, earlier, later, possible)
         # A copy of the earlier document may come after the later one, which may then remove the
         # copy.
-        back = (rows.needed[later] >= 0) & (rank[later] < most)
-        for left, right in ((earlier, later), (later[back], earlier[back])):
-            chosen = (rows.needed[right] != 0) & (rows.position[left] < rows.last[right])
-            if possible is not None:
-                chosen &= possible(rows.size[left], rows.size[right])
-            left, right = left[chosen], right[chosen]
-            yield BucketPairs(rows.position[left], rows.position[right], np.abs(rows.needed[right]))
-        low = stop
+        is_listed = members.listed[later] & (ranked.rank[later] < limit)
+        yield _pairs_of(members, later[is_listed], earlier[is_listed], possible)
+        start = stop
 
 
-def _unlisted_pairs(
-    rows: Members, begins: Integers, rank: Integers, fresh: Mask, most: int
-) -> Iterator[BucketPairs]:
-    """Yield the first member that a bucket does not list, with each document behind it that
-    queries.
-    """
-    crowded = np.flatnonzero((rank >= most) & fresh)
-    crowded = crowded[
-        (rank[crowded] > most) | (rows.needed[crowded] >= 0)
-    ]  # there is a member of the rank `most`
-    full = crowded[(rank[crowded] == most) & (rows.needed[crowded] >= 0)]
-    right = np.concatenate([crowded, ranges(begins[full], np.full(len(full), most))])
-    left = np.concatenate([begins[crowded] + most, np.repeat(full, most)])
-    behind = (rows.last[right] > rows.position[left]) & (rows.needed[right] != 0)
-    left, right = left[behind], right[behind]
-    yield BucketPairs(~rows.position[left], rows.position[right], np.abs(rows.needed[right]))
+def _pairs_of(members: Members, left: Ints, right: Ints, possible: Possible | None) -> BucketPairs:
+    """Return the pairs of members, given by index, in which `left` may remove `right`."""
+    is_pair = members.queries[right] & (members.position[left] < members.last[right])
+    if possible is not None:
+        is_pair &= possible(members.size[left], members.size[right])
+    left = left[is_pair]
+    right = right[is_pair]
+    return BucketPairs(
+        left=members.position[left],
+        right=members.position[right],
+        listed=True,
+        needed=members.needed[right],
+    )
+
+
+def _unlisted_pairs(ranked: _Ranked, limit: int) -> BucketPairs:
+    """Return the first member that each full bucket leaves out, with later members that query."""
+    members = ranked.members
+    is_beyond = ranked.rank > limit
+    is_first_beyond = (ranked.rank == limit) & members.listed
+    beyond = np.flatnonzero((is_beyond | is_first_beyond) & ranked.is_new)
+    first_beyond = np.flatnonzero(is_first_beyond & ranked.is_new)
+    # A listed member is before the first one that is left out, but may have a copy after it.
+    listed = ranges(ranked.begins[first_beyond], np.full(len(first_beyond), limit))
+    right = np.concatenate([beyond, listed])
+    left = np.concatenate([ranked.begins[beyond] + limit, np.repeat(first_beyond, limit)])
+    is_pair = members.queries[right] & (members.position[left] < members.last[right])
+    left = left[is_pair]
+    right = right[is_pair]
+    return BucketPairs(
+        left=members.position[left],
+        right=members.position[right],
+        listed=False,
+        needed=members.needed[right],
+    )

@@ -1,6 +1,4 @@
-"""The interface of a method. Engines, reports and the command line use it and never test the type
-of a method.
-"""
+"""The interface of a method, so that no engine, report or command tests the type of a method."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ from neardup.verify.comparison import measure_shared, read_pair
 from neardup.verify.measured import Measured, Rule
 
 Self = TypeVar("Self", bound="Method")
-_ALL_PAIRS = 1_000  # members of a bucket
+_MIN_BUCKET_OF_ALL_PAIRS = 1_000  # members
 
 
 class Described(NamedTuple):
@@ -50,8 +48,8 @@ class Described(NamedTuple):
 class Limit(NamedTuple):
     """The limit of the measure of a duplicate pair.
 
-    name, value : of the setting. measure : the name of the measure that it limits. at_least :
-    whether a duplicate has this value or more; else this value or less.
+    name, value : the setting. measure : the name of the measure that it limits. at_least : whether
+    a duplicate has this value or more; otherwise it has this value or less.
     """
 
     name: str
@@ -75,8 +73,8 @@ class Method(ABC):
     The stages (`describe` to `is_duplicate`) are stateless functions of NumPy arrays and can be
     pickled, so that they run in a thread, in a worker of a cluster or in an index.
 
-    settings : of the method. idf : the document frequencies of the corpus, once they are counted or
-    read.
+    settings : the settings of the method. idf : the document frequencies of the corpus, once they
+    are counted or read.
     """
 
     settings: Any
@@ -91,19 +89,14 @@ class Method(ABC):
     documents.
     """
     directed: ClassVar[bool] = False
-    """Whether a pair is measured of its later document, so that the measure depends on the order.
-    """
+    """Whether the measure of a pair depends on the order: the later document is measured."""
     confirms_sets: ClassVar[bool] = True
     """Whether the sets of candidates are compared. Other methods need not store them."""
     describes_again: ClassVar[bool] = False
-    """Whether an engine describes candidates again, which is faster than to store the sets of all
-    documents.
-    """
+    """Whether an engine describes candidates again, faster than storing all documents' sets."""
 
     ordered: ClassVar[bool] = False
-    """Whether features are words in an order, such as the numbers of a vector, and not a set of
-    hashes.
-    """
+    """Whether features have an order, such as the numbers of a vector, and are no set of hashes."""
 
     sketches: ClassVar[type[Sketches]] = Fingerprints
     """The rows that `sign` returns and `sketch` fills: Signatures or Fingerprints."""
@@ -122,9 +115,7 @@ class Method(ABC):
 
     @property
     def rule(self) -> Rule | None:
-        """The condition of a duplicate in a kernel that searches and measures; None if engines call
-        the stages.
-        """
+        """The condition of a duplicate in a fused kernel; None if engines call the stages."""
         return None
 
     @property
@@ -141,8 +132,8 @@ class Method(ABC):
 
         Parameters
         ----------
-        scheme : of the fingerprints.
-        name : of their file, for the message.
+        scheme : the scheme of the fingerprints.
+        name : the name of their file, for the message.
 
         Raises
         ------
@@ -155,9 +146,7 @@ class Method(ABC):
 
     @staticmethod
     def refuse_fingerprints(name: str, given: str) -> SettingError:
-        """Return the error of a search among the fingerprints of a file by something else than
-        their distance.
-        """
+        """Return the error of a search in a file of fingerprints that needs more than distances."""
         return SettingError(
             f"{name} contains fingerprints, which are compared by Hamming distance only: got "
             f"{given}. Use "
@@ -165,8 +154,7 @@ class Method(ABC):
         )
 
     def in_all_pairs(self, selection: SelectionSettings) -> SelectionSettings:
-        """Return the selection of a search for all pairs, whose buckets list more members by
-        default.
+        """Return the selection for a search for all pairs: by default, buckets list more members.
 
         Notes
         -----
@@ -175,28 +163,24 @@ class Method(ABC):
         """
         if selection.max_bucket_size is not None:
             return selection
-        return replace(selection, max_bucket_size=max(self.max_bucket_size, _ALL_PAIRS))
+        return replace(
+            selection, max_bucket_size=max(self.max_bucket_size, _MIN_BUCKET_OF_ALL_PAIRS)
+        )
 
     # Document frequencies.
 
     @property
     def counted(self) -> Shingling | None:
-        """The features whose document frequencies an extra pass must count first; None if it needs
-        none.
-        """
+        """The features whose document frequencies an extra pass must count first, or None."""
         return None
 
     @property
     def weighed(self) -> Shingling | None:
-        """The features that document frequencies weigh, whoever counts them; None if all features
-        weigh alike.
-        """
+        """The features that document frequencies weigh; None if all features weigh alike."""
         return self.counted
 
     def resolve(self: Self) -> Self:
-        """Return the method with the table of document frequencies that its settings name, if they
-        name one.
-        """
+        """Return the method with the table of document frequencies that its settings name."""
         return self
 
     def with_idf(self: Self, idf: IdfTable | None) -> Self:
@@ -206,16 +190,15 @@ class Method(ABC):
     # The stages.
 
     def compact(self, lists: Lists) -> Lists:
-        """Return features as engines and stores keep them: the distinct ones of a set, rising; else
-        all in order.
+        """Return features as engines and stores keep them.
+
+        These are the distinct features of a set, rising, or all features in order if `ordered`.
         """
         return lists if self.ordered else distinct_lists(lists)
 
     @property
     def keeps_groups_apart(self) -> bool:
-        """Whether documents of different groups are never duplicates: keys or sets then differ by
-        group.
-        """
+        """True if documents of different groups are never duplicates: keys or sets are salted."""
         return self.lookup.radius is None if self.ordered else self.confirms_sets
 
     @property
@@ -233,8 +216,8 @@ class Method(ABC):
         Parameters
         ----------
         texts : string array of any Arrow string type, shape (num_documents,); a null has no
-            features. The texts are HTML pages if the settings are for pages. Of a method that reads
-            vectors, the argument of `features.vectors.describe_vectors`.
+            features. The texts are HTML pages if the settings are for pages. For a method that
+            reads vectors, the argument of `features.vectors.describe_vectors`.
         workspace : the buffer of the hashes, which are valid until it is used again. None allocates
             new memory.
         """
@@ -244,18 +227,16 @@ class Method(ABC):
         """Return the keys of the search for candidates."""
 
     def summarise_at(self, limits: Sequence[Method], features: Features) -> list[Keys]:
-        """Return the keys for each of several methods that differ from this one in their limit
-        only.
-        """
+        """Return the keys for each of several methods that differ in their limit only."""
         return [method.summarise(features) for method in limits]
 
     def sketch(self, features: Features) -> Array:
-        """Return the part of a summary that an index stores: signatures, uint32, or the words of
-        fingerprints, uint64.
+        """Return the part of a summary that an index stores.
 
         Returns
         -------
-        array of shape (num_documents, width).
+        array of shape (num_documents, width) : signatures, uint32, or the words of fingerprints,
+            uint64.
         """
         return self.summarise(features).values
 
@@ -265,7 +246,7 @@ class Method(ABC):
         return Sketcher(self)
 
     def keys_of(self, sketch: Array, features: Features) -> Keys:
-        """Return the same as `summarise`, from what `sketch` returned."""
+        """Return the same as `summarise`, from the rows that `sketch` returned."""
         return Keys(sketch, features.content, features.sets.sizes > 0)
 
     @abstractmethod
@@ -284,15 +265,12 @@ class Method(ABC):
     def is_duplicate(self, measured: Measured) -> Mask:
         """Return a mask of the duplicate pairs."""
         values = measured[self.limit.measure]
-        return np.asarray(
-            values >= self.limit.value if self.limit.at_least else values <= self.limit.value,
-            np.bool_,
-        )
+        if self.limit.at_least:
+            return np.asarray(values >= self.limit.value, np.bool_)
+        return np.asarray(values <= self.limit.value, np.bool_)
 
     def strength(self, measured: Measured) -> Floats:
-        """Return the strength of pairs: of several kept documents, the one of greatest strength
-        removes a document.
-        """
+        """Return the strength of pairs: the kept document of the strongest pair removes another."""
         values: Floats = measured[self.limit.measure].astype(np.float64)
         return values if self.limit.at_least else -values
 
@@ -300,8 +278,9 @@ class Method(ABC):
 
     @property
     def hit_probability(self) -> Callable[[Floats], Floats] | None:
-        """The probability that a pair of a similarity is proposed; None if no pair can be missed,
-        or it is unknown.
+        """The probability that a pair of a similarity is proposed.
+
+        None if no pair can be missed, or if it is unknown.
         """
         return None
 
@@ -333,7 +312,7 @@ class Method(ABC):
     # Two texts.
 
     def compare(self, left: str, right: str) -> PairMeasures:
-        """Return the measures of two texts. Containment is that of `left` in `right`.
+        """Return the measures of two texts. Containment is the containment of `left` in `right`.
 
         Raises
         ------
@@ -346,23 +325,21 @@ class Method(ABC):
     def _measure_pair(self, described: Described) -> PairMeasures:
         """Return the measures of two documents, the left one and the right one."""
         features = described.features
-        both = bool(described.keys.featured.all())
+        sets = features.sets
+        if self.ordered:  # a document is a set of one: its content
+            sets = Lists(features.content[:, 0], np.arange(3))
+        have_features = bool(described.keys.featured.all())
         measured = self.measure(described, described, np.array([1]), np.array([0]))
+        similarity = measured.columns.get(SIMILARITY.name)
         return PairMeasures(
-            *measure_shared(
-                Lists(features.content[:, 0], np.arange(3)) if self.ordered else features.sets
-            ),
-            same_text=both and bool(measured.exact[0]),
-            similarity=float(measured[SIMILARITY.name][0])
-            if SIMILARITY.name in measured.columns
-            else None,
-            duplicate=both and bool(self.is_duplicate(measured)[0]),
+            **measure_shared(sets)._asdict(),
+            same_text=have_features and bool(measured.exact[0]),
+            similarity=None if similarity is None else float(similarity[0]),
+            duplicate=have_features and bool(self.is_duplicate(measured)[0]),
         )
 
     def explain(self, text: Any, idf: IdfTable | None = None) -> Explanation | SignatureExplanation:
-        """Return the computation of the fingerprint of a text, or of features; see
-        `neardup.explain`.
-        """
+        """Return the computation of the fingerprint of a text; see `neardup.explain`."""
         raise SettingError(
             f"{type(self.settings).__name__} has no fingerprint to explain. Use SimHash or "
             "MinHash (--method simhash)."
@@ -371,9 +348,7 @@ class Method(ABC):
     # Reports.
 
     def scheme_settings(self) -> JsonObject:
-        """Return the settings that change a document's features or its summary, as values for
-        JSON.
-        """
+        """Return the settings that change features or summaries, as values for JSON."""
         return {name: getattr(self.settings, name) for name in sorted(self.scheme_fields)}
 
     def scheme(self) -> JsonObject:
@@ -381,31 +356,22 @@ class Method(ABC):
         return {"name": type(self.settings).__name__, "version": 1, **self.scheme_settings()}
 
     def other_settings(self, selection: SelectionSettings) -> JsonObject:
-        """Return the settings that decide which documents are compared and which of them is
-        kept.
-        """
-        names = [
-            field.name
-            for field in fields(self.settings)
-            if field.name not in {*self.scheme_fields, "scheme"}
-        ]
+        """Return the settings that decide which documents are compared, and which is kept."""
+        in_scheme = {*self.scheme_fields, "scheme"}
+        names = [field.name for field in fields(self.settings) if field.name not in in_scheme]
         chosen = {name: getattr(self.settings, name) for name in names}
         return chosen | {field.name: getattr(selection, field.name) for field in fields(selection)}
 
     def all_settings(self, selection: SelectionSettings) -> JsonObject:
-        """Return both: the settings that a run must have had to be resumed."""
+        """Return all settings: a run is resumed only with the same ones."""
         return self.scheme_settings() | self.other_settings(selection)
 
     def describe_search(self, outcome: Totals) -> JsonObject:
-        """Return the parts of a report about the search for candidates: bands, samples and
-        fingerprints.
-        """
+        """Return the parts of a report about the search: bands, samples and fingerprints."""
         return {"bands": None, "samples": None, "fingerprints": None}
 
     def histogram(self, counts: Counts) -> JsonObject:
-        """Return the distribution of the near-duplicates over the measures: similarities and
-        distances.
-        """
+        """Return the numbers of near-duplicates by similarity and by distance."""
         return {"similarities": histogram(counts, self.settings.threshold), "distances": None}
 
     def warnings(self, outcome: Totals) -> list[str]:
@@ -417,8 +383,9 @@ _HISTOGRAM_BARS = 20
 
 
 def histogram(decided: Counts, threshold: float) -> dict[str, list[float]]:
-    """Return the edges and the counts of similarities from the threshold, or the least of them, to
-    1.
+    """Return the edges and the counts of bars of similarity.
+
+    They reach from the threshold, or from the least similarity if it is lower, to 1.
     """
     similarity = decided.near[SIMILARITY.name]
     low = min(threshold, float(similarity.min(initial=1.0)))
@@ -435,7 +402,6 @@ def without_version(features: JsonObject) -> JsonObject:
 def is_exact(left: Described, right: Described, left_rows: Integers, right_rows: Integers) -> Mask:
     """Return a mask of the pairs whose tokens are the same in the same order."""
     same = left.features.content[left_rows] == right.features.content[right_rows]
-    exact: Mask = (
-        same[:, 0] & same[:, 1] & left.keys.featured[left_rows] & right.keys.featured[right_rows]
-    )
+    have_features = left.keys.featured[left_rows] & right.keys.featured[right_rows]
+    exact: Mask = same[:, 0] & same[:, 1] & have_features
     return exact

@@ -1,6 +1,4 @@
-"""MinHash: bands of signatures or samples of shingles propose pairs, and the exact similarity of
-sets confirms them.
-"""
+"""MinHash: bands or samples of shingles propose pairs, and the exact similarity confirms them."""
 
 from __future__ import annotations
 
@@ -50,13 +48,15 @@ from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import PAGE_TOKENS, MinHash, Shingling
 from neardup.verify.measured import Measured, Rule, similarity_above_chance, similarity_of_lists
 
-MIN_DOCUMENTS = 20  # of a run that warns of short texts
+MIN_DOCUMENTS = 20  # the fewest in a run that warns of short texts
 CURVE_STEPS = 20  # from threshold 0 to 1
-# a search at 0.1 takes some eight times as long, and at a lower threshold compares almost all pairs
+# A search at 0.1 takes some eight times as long, and at a lower threshold compares almost all
+# pairs.
 CURVE_FROM = 0.2
-_CURVE_RECALL = 0.99  # at least, at the lowest threshold
-_LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
-_TEXT = np.uint64(0x9E3779B97F4A7C15)  # makes the hash of a text differ from that of its tags
+_MIN_CURVE_RECALL = 0.99  # at the lowest threshold
+_MIN_WEIGHT = 1e-100
+_MAX_WEIGHT = 1e100
+_TEXT_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # so that the hashes of a text and its tags differ
 
 
 @dataclass(frozen=True)
@@ -83,26 +83,25 @@ class MinHashMethod(Method):
 
     @property
     def directed(self) -> bool:  # type: ignore[override]
-        """Whether the similarity is that of the later document in the earlier one."""
+        """True if the similarity is the containment of the later document in the earlier one."""
         return self.settings.similarity == "containment"
 
     @property
     def describes_again(self) -> bool:  # type: ignore[override]
-        """Whether a kernel cuts the texts, and nothing else of a document is compared."""
+        """True if a kernel cuts the texts, and only the shingles are compared."""
         return is_scanned(self.settings) and self.settings.of_structure is None
 
     @property
     def by_samples(self) -> bool:
-        """Whether samples of shingles propose pairs: bands of a signature do not find contained
-        texts.
+        """True if samples of shingles propose pairs.
+
+        Bands of a signature do not find contained texts.
         """
         return self.settings.similarity == "containment"
 
     @cached_property
     def bands(self) -> Bands:
-        """The bands of a signature: those of the settings, or the cheapest that reach the
-        recall.
-        """
+        """The bands of a signature, as set, or the cheapest ones that reach the recall."""
         rows = self.settings.rows_per_band
         if self.settings.num_bands is not None and rows is not None:
             return Bands(self.settings.num_bands, rows)
@@ -138,48 +137,38 @@ class MinHashMethod(Method):
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        return (
-            (SIMILARITY, EXACT)
-            if self.settings.min_structure is None
-            else (SIMILARITY, STRUCTURE, EXACT)
-        )
+        if self.settings.min_structure is None:
+            return (SIMILARITY, EXACT)
+        return (SIMILARITY, STRUCTURE, EXACT)
 
     @property
     def counted(self) -> Shingling | None:
         return self.settings.of_structure or (self.settings if self.settings.boost_rare else None)
 
     def describe(self, texts: pa.Array, workspace: Workspace | None = None) -> Features:
-        """Return the shingles of texts; rare ones count more if the settings set `boost_rare` and
-        `idf` is present.
-        """
+        """Return the shingles of texts; rare ones count more with `boost_rare` if `idf` is set."""
         shingles = shingle_documents(texts, self.settings, workspace)
-        sets, content = Lists(shingles.hashes, shingles.offsets), shingles.content
+        sets = Lists(shingles.hashes, shingles.offsets)
         even = even_features(sets) if self.settings.above_chance else None
         if self.settings.boost_rare:
             sets = _count_rare(sets, self.idf)
             even = None if even is None else _count_rare(even, self.idf)
         if self.settings.of_structure is None:
-            return Features(content, sets, even)
+            return Features(shingles.content, sets, even)
         tags = shingle_documents(texts, self.settings.of_structure)
         # Pages are copies if both text and tags are equal.
-        return Features(
-            content * _TEXT + tags.content,
-            sets,
-            _count_rare(Lists(tags.hashes, tags.offsets), self.idf),
-        )
+        content = shingles.content * _TEXT_FACTOR + tags.content
+        structure = _count_rare(Lists(tags.hashes, tags.offsets), self.idf)
+        return Features(content, sets, structure)
 
     def summarise(self, features: Features) -> Keys:
-        featured = features.sets.sizes > 0
         if self.by_samples:
-            return self.keys_of(np.empty((len(featured), 0), np.uint32), features)
-        return self.keys_of(
-            sign(*features.sets, self.bands.num_hashes, self.settings.seed), features
-        )
+            return self.keys_of(_no_signatures(features), features)
+        signatures = sign(*features.sets, self.bands.num_hashes, self.settings.seed)
+        return self.keys_of(signatures, features)
 
     def summarise_at(self, limits: Sequence[Method], features: Features) -> list[Keys]:
-        """Return the keys of each method, from one signature that is as long as any of them
-        needs.
-        """
+        """Return the keys of each method, from one signature that is long enough for all."""
         if self.by_samples:
             return super().summarise_at(limits, features)
         num_hashes = [
@@ -189,16 +178,14 @@ class MinHashMethod(Method):
         return [method.keys_of(signatures, features) for method in limits]
 
     def sketch(self, features: Features) -> Uint32s:
-        """Return signatures of `num_hashes`, or as long as the bands need; none where samples find
-        documents.
+        """Return signatures of `num_hashes`, or longer ones if the bands need them.
+
+        Samples need no signatures: their rows are empty.
         """
         if self.by_samples:
-            return np.empty((len(features.content), 0), np.uint32)
-        return sign(
-            *features.sets,
-            max(self.bands.num_hashes, self.settings.num_hashes or 0),
-            self.settings.seed,
-        )
+            return _no_signatures(features)
+        num_hashes = max(self.bands.num_hashes, self.settings.num_hashes or 0)
+        return sign(*features.sets, num_hashes, self.settings.seed)
 
     @property
     def sketcher(self) -> MinHashSketcher:
@@ -207,9 +194,8 @@ class MinHashMethod(Method):
     def keys_of(self, sketch: Array, features: Features) -> Keys:
         featured = features.sets.sizes > 0
         if self.by_samples:
-            return Keys(
-                np.empty((len(featured), 0), np.uint64), features.content, featured, features.sets
-            )
+            no_keys = np.empty((len(featured), 0), np.uint64)
+            return Keys(no_keys, features.content, featured, samples=features.sets)
         banded = np.ascontiguousarray(sketch[:, : self.bands.num_hashes])
         return Keys(band_keys(banded, self.bands.num_bands).T, features.content, featured)
 
@@ -221,7 +207,7 @@ class MinHashMethod(Method):
         first = left.features.structure
         second = right.features.structure
         if self.settings.above_chance and first is not None and second is not None:
-            even = first, second
+            even = (first, second)
             similarity = similarity_above_chance(
                 sets, even, (left_rows, right_rows), self.settings.similarity
             )
@@ -234,10 +220,10 @@ class MinHashMethod(Method):
         return Measured(columns | {EXACT.name: exact})
 
     def is_duplicate(self, measured: Measured) -> Mask:
-        enough = super().is_duplicate(measured)
+        is_duplicate = super().is_duplicate(measured)
         if self.settings.min_structure is not None:
-            enough &= measured[STRUCTURE.name] >= self.settings.min_structure
-        return enough
+            is_duplicate &= measured[STRUCTURE.name] >= self.settings.min_structure
+        return is_duplicate
 
     @property
     def hit_probability(self) -> Callable[[Floats], Floats]:
@@ -264,14 +250,19 @@ class MinHashMethod(Method):
             )
 
     def curve(self, lowest: float | None = None) -> Curve:
-        """Return thresholds up to 1; bands of the settings stay, others are chosen for the lowest
-        threshold.
+        """Return thresholds up to 1.
+
+        Bands that the settings set stay; otherwise they are chosen for the lowest threshold.
         """
         lowest = CURVE_FROM if lowest is None else lowest
         limits = np.arange(math.floor(lowest * CURVE_STEPS + 1e-9), CURVE_STEPS + 1) / CURVE_STEPS
-        settings, recall = self.settings, max(self.settings.recall, _CURVE_RECALL)
-        rows = None if settings.num_bands is None else settings.rows_per_band
-        loosest = replace(settings, threshold=float(limits[0]), recall=recall, rows_per_band=rows)
+        has_bands = self.settings.num_bands is not None
+        loosest = replace(
+            self.settings,
+            threshold=float(limits[0]),
+            recall=max(self.settings.recall, _MIN_CURVE_RECALL),
+            rows_per_band=self.settings.rows_per_band if has_bands else None,
+        )
         return Curve(limits, MinHashMethod(loosest, self.idf))
 
     def _measure_pair(self, described: Described) -> PairMeasures:
@@ -282,13 +273,13 @@ class MinHashMethod(Method):
             found = found._replace(structure=float(structure[0]))
         if self.by_samples:
             return found
-        both = bool(described.keys.featured.all())
+        if not described.keys.featured.all():
+            return found._replace(estimated_jaccard=0.0, candidate_probability=0.0)
         signatures = sign(*described.features.sets, self.bands.num_hashes, self.settings.seed)
+        probability = candidate_probability(found.jaccard, self.bands)
         return found._replace(
-            estimated_jaccard=float(np.mean(signatures[0] == signatures[1])) if both else 0.0,
-            candidate_probability=float(candidate_probability(found.jaccard, self.bands))
-            if both
-            else 0.0,
+            estimated_jaccard=float(np.mean(signatures[0] == signatures[1])),
+            candidate_probability=float(probability),
         )
 
     def explain(self, text: Any, idf: IdfTable | None = None) -> SignatureExplanation:
@@ -330,20 +321,20 @@ class MinHashMethod(Method):
         A changed word changes `ngram` of the shingles: of n shingles, n - ngram stay, and both
         texts have n + ngram.
         """
-        threshold, ngram, corpus = self.settings.threshold, self.settings.ngram, outcome.corpus
-        featured = corpus.num_documents - corpus.tally.without_features
-        fits = int(
-            SHORT * (1 - threshold) / (1 + threshold)
-        )  # 0 where no change of a word is to be similar
-        few = featured < MIN_DOCUMENTS or 2 * outcome.short <= featured
-        if few or self.settings.similarity != "jaccard" or fits == 0 or ngram <= fits:
+        threshold = self.settings.threshold
+        ngram = self.settings.ngram
+        num_featured = outcome.corpus.num_documents - outcome.corpus.tally.without_features
+        # The greatest ngram with which a text of SHORT shingles stays similar; 0 if there is none.
+        max_ngram = int(SHORT * (1 - threshold) / (1 + threshold))
+        has_no_advice = max_ngram == 0 or ngram <= max_ngram
+        are_few = num_featured < MIN_DOCUMENTS or 2 * outcome.short <= num_featured
+        if are_few or has_no_advice or self.settings.similarity != "jaccard":
             return []
+        suggested = min(2, max_ngram)
         return [
-            f"{outcome.short:,} of {featured:,} documents have fewer than {SHORT} shingles of "
-            f"{ngram} tokens. In such "
-            f"a text one changed word lowers the similarity below {threshold:g}. Set "
-            f"ngram={min(2, fits)} "
-            f"(--ngram {min(2, fits)}), or a lower threshold."
+            f"{outcome.short:,} of {num_featured:,} documents have fewer than {SHORT} shingles of "
+            f"{ngram} tokens. In such a text one changed word lowers the similarity below "
+            f"{threshold:g}. Set ngram={suggested} (--ngram {suggested}), or a lower threshold."
         ]
 
     def describe_search(self, outcome: Totals) -> JsonObject:
@@ -354,7 +345,7 @@ class MinHashMethod(Method):
 class MinHashSketcher(TokenSketcher):
     """Makes MinHash signatures of `signature_length` hashes."""
 
-    weight_range = f"0 or a number from {_LEAST_WEIGHT} to {_MOST_WEIGHT}"
+    weight_range = f"0 or a number from {_MIN_WEIGHT} to {_MAX_WEIGHT}"
     method: MinHashMethod
 
     def __init__(self, method: MinHashMethod) -> None:
@@ -385,7 +376,8 @@ class MinHashSketcher(TokenSketcher):
         return {"name": name, "version": SCHEME_VERSION, **parameters, "features": features}
 
     def sign_texts(self, texts: pa.Array, out: SketchBuffers) -> int:
-        settings, values = self.method.settings, out.values
+        settings = self.method.settings
+        values = out.values
         scan = None if settings.boost_rare else scan_of(texts, settings)
         if scan is None:
             sign(*self.method.describe(texts).sets, self.width, settings.seed, values)
@@ -414,7 +406,7 @@ class MinHashSketcher(TokenSketcher):
         )
 
     def accepts(self, weights: Floats) -> Mask:
-        return np.equal(weights, 0) | ((weights >= _LEAST_WEIGHT) & (weights <= _MOST_WEIGHT))
+        return np.equal(weights, 0) | ((weights >= _MIN_WEIGHT) & (weights <= _MAX_WEIGHT))
 
 
 def _warn_of_texts(num_without: int, num_documents: int) -> list[str]:
@@ -434,6 +426,9 @@ def _count_rare(sets: Lists, idf: IdfTable | None) -> Lists:
     if idf is None:
         return sets
     features = distinct_features(*sets)
-    return Lists(
-        *replicate_rare_features(features, idf.document_counts(features.hashes), idf.num_documents)
-    )
+    document_counts = idf.document_counts(features.hashes)
+    return Lists(*replicate_rare_features(features, document_counts, idf.num_documents))
+
+
+def _no_signatures(features: Features) -> Uint32s:
+    return np.empty((len(features.content), 0), np.uint32)

@@ -1,6 +1,4 @@
-"""The registry of methods: one line for each, and its settings as an index or a report stores
-them.
-"""
+"""The registry of methods, and their settings as indexes and reports store them."""
 
 from __future__ import annotations
 
@@ -49,9 +47,7 @@ def settings_to_json(settings: Any) -> JsonObject:
 
 
 def settings_or_none(settings: Any) -> JsonObject | None:
-    """Return the settings of a method as values for JSON; None if one of them is a Python
-    function.
-    """
+    """Return the settings of a method as values for JSON; None if one is a Python function."""
     try:
         return settings_to_json(settings)
     except SettingError:
@@ -71,11 +67,11 @@ def settings_from_json(values: Mapping[str, Any]) -> Any:
     kinds = {kind.__name__: kind for kind in _METHODS}
     for key, value in rest.items():
         if isinstance(value, dict) and "jieba" in value:
-            words: Any = {
-                part: tuple(word) if isinstance(word, list) else word
-                for part, word in value["jieba"].items()
+            fields: dict[str, Any] = {
+                name: tuple(field) if isinstance(field, list) else field
+                for name, field in value["jieba"].items()
             }
-            rest[key] = Jieba(**words)
+            rest[key] = Jieba(**fields)
     try:
         return kinds[str(name)](**rest)
     except (KeyError, TypeError, InputError, SettingError) as error:
@@ -100,7 +96,7 @@ def register(
     ----------
     settings : the type of its settings, a frozen dataclass.
     method : its stages.
-    names : the names by which functions and the command line know it, each with its settings.
+    names : the names of the method in functions and the command line, each with its settings.
 
     Raises
     ------

@@ -1,6 +1,4 @@
-"""SimHash: fingerprints within a Hamming distance propose pairs; the exact similarity of features
-confirms them.
-"""
+"""SimHash: near fingerprints propose pairs, and the exact similarity of features confirms them."""
 
 from __future__ import annotations
 
@@ -43,15 +41,13 @@ from neardup.settings.methods import MAX_HAMMING_DISTANCE, Shingling, SimHash
 from neardup.verify.measured import Measured, Rule, hamming_distances, similarity_of_lists
 
 _MAX_TABLES = 16  # of an index; more take less time for a query, and more bytes a document
-# of a look-up: a fifth of a query. Tables that the page cache has no room for cost far more
+# The time of a look-up, a fifth of a query. Tables that exceed the page cache cost far more.
 _CHEAP_NS = 20_000
 
 
 @dataclass(frozen=True)
 class SimHashMethod(Method):
-    """Hamming distance of fingerprints and, depending on the settings, Jaccard similarity of the
-    features.
-    """
+    """Hamming distance of fingerprints and, if the settings say so, Jaccard similarity."""
 
     settings: SimHash
 
@@ -62,12 +58,12 @@ class SimHashMethod(Method):
 
     @property
     def confirms_sets(self) -> bool:  # type: ignore[override]
-        """Whether the features of candidates are compared too."""
+        """True if the features of candidates are compared too."""
         return self.settings.confirm != "hamming"
 
     @property
     def describes_again(self) -> bool:  # type: ignore[override]
-        """Whether a kernel cuts the texts."""
+        """True if a kernel cuts the texts."""
         return is_scanned(self.settings)
 
     @property
@@ -80,21 +76,21 @@ class SimHashMethod(Method):
         return DistanceLookup(self.radius, self.confirms_sets)
 
     def for_index(self, expected_documents: int) -> SimHashMethod:
-        """Return the method with the fewest tables of a cheap query, or else with the cheapest
-        query.
+        """Return the method with the fewest tables of a cheap query.
+
+        If no query is cheap, it has the cheapest query.
         """
         radius = self.radius
         if radius.num_blocks is not None:
             return self
         plans = plan_blocks(expected_documents, radius.bits, radius.max_distance)
-        fitting = [
-            plan for plan in plans if plan.num_tables <= max(_MAX_TABLES, radius.max_distance + 1)
-        ]
+        max_tables = max(_MAX_TABLES, radius.max_distance + 1)
+        fitting = [plan for plan in plans if plan.num_tables <= max_tables]
         cheap = [plan for plan in fitting if plan.query_cost <= _CHEAP_NS]
-        best = min(
-            cheap or fitting,
-            key=lambda plan: (plan.num_tables if cheap else plan.query_cost, plan.num_tables),
-        )
+        if cheap:
+            best = min(cheap, key=lambda plan: plan.num_tables)
+        else:
+            best = min(fitting, key=lambda plan: (plan.query_cost, plan.num_tables))
         return replace(self, settings=replace(self.settings, num_blocks=best.num_blocks))
 
     @property
@@ -115,19 +111,13 @@ class SimHashMethod(Method):
 
     @property
     def counted(self) -> Shingling | None:
-        return (
-            self.settings
-            if self.settings.weights == "tfidf" and self.settings.idf == "corpus"
-            else None
-        )
+        needs_counts = self.settings.weights == "tfidf" and self.settings.idf == "corpus"
+        return self.settings if needs_counts else None
 
     @property
     def weighed(self) -> Shingling | None:
-        return (
-            self.settings
-            if self.settings.weights == "tfidf" and self.settings.idf != "lines"
-            else None
-        )
+        is_weighed = self.settings.weights == "tfidf" and self.settings.idf != "lines"
+        return self.settings if is_weighed else None
 
     def resolve(self) -> SimHashMethod:
         """Return the method with the table that its settings name, read from its file.
@@ -153,23 +143,25 @@ class SimHashMethod(Method):
         return Keys(fingerprints, features.content, features.sets.sizes > 0)
 
     def radius_of(self, scheme: Scheme, name: str) -> Radius:
-        settings, plain = self.settings, SimHash()
+        settings = self.settings
+        default = SimHash()
         if settings.confirm == "jaccard":
             raise self.refuse_fingerprints(name, "confirm='jaccard'")
-        if settings.threshold != plain.threshold:
+        if settings.threshold != default.threshold:
             raise self.refuse_fingerprints(name, f"threshold={settings.threshold!r}")
-        unset = [*scheme_of(plain).items(), ("idf", "corpus")]
-        requested = {
-            key: value for key, value in scheme_of(settings).items() if (key, value) not in unset
-        }
+        # Settings that are not set accept any scheme.
+        unset = [*scheme_of(default).items(), ("idf", "corpus")]
+        requested = dict(item for item in scheme_of(settings).items() if item not in unset)
         require_same(requested, {key: scheme.get(key) for key in requested}, "the method", name)
         return self.radius._replace(bits=int(scheme["bits"]))
 
     @property
     def sketcher(self) -> SimHashSketcher:
-        return SimHashSketcher(
-            self if self.idf is not None else replace(self, idf=resolve_idf(self.settings))
-        )
+        return SimHashSketcher(self._with_table())
+
+    def _with_table(self) -> SimHashMethod:
+        """Return the method with document frequencies, from the settings if it has none."""
+        return self if self.idf is not None else replace(self, idf=resolve_idf(self.settings))
 
     def measure(
         self, left: Described, right: Described, left_rows: Integers, right_rows: Integers
@@ -184,12 +176,10 @@ class SimHashMethod(Method):
         return Measured(columns | {EXACT.name: exact})
 
     def is_duplicate(self, measured: Measured) -> Mask:
-        near = super().is_duplicate(measured)
-        return (
-            near & (measured[SIMILARITY.name] >= self.settings.threshold)
-            if self.confirms_sets
-            else near
-        )
+        is_near = super().is_duplicate(measured)
+        if not self.confirms_sets:
+            return is_near
+        return is_near & (measured[SIMILARITY.name] >= self.settings.threshold)
 
     def strength(self, measured: Measured) -> Floats:
         return measured[SIMILARITY.name] if self.confirms_sets else super().strength(measured)
@@ -209,15 +199,13 @@ class SimHashMethod(Method):
                 f"{lowest:g}. Leave curve_from "
                 "(--curve-from) out."
             )
-        farthest = max(
-            self.settings.max_distance, min(MAX_HAMMING_DISTANCE, self.settings.bits // 4)
-        )
-        loosest = replace(self.settings, max_distance=farthest, num_blocks=None)
-        return Curve(np.arange(farthest + 1), SimHashMethod(loosest, self.idf))
+        max_distance = min(MAX_HAMMING_DISTANCE, self.settings.bits // 4)
+        max_distance = max(self.settings.max_distance, max_distance)
+        loosest = replace(self.settings, max_distance=max_distance, num_blocks=None)
+        return Curve(np.arange(max_distance + 1), SimHashMethod(loosest, self.idf))
 
     def compare(self, left: str, right: str) -> PairMeasures:
-        method = self if self.idf is not None else replace(self, idf=resolve_idf(self.settings))
-        return super(SimHashMethod, method).compare(left, right)
+        return super(SimHashMethod, self._with_table()).compare(left, right)
 
     def _measure_pair(self, described: Described) -> PairMeasures:
         found = super()._measure_pair(described)
@@ -233,9 +221,8 @@ class SimHashMethod(Method):
     def scheme_settings(self) -> JsonObject:
         scheme = scheme_of(self.settings, getattr(self.settings.idf, "version", None))
         features = without_version(scheme.pop("features", {}))
-        return features | {
-            name: value for name, value in scheme.items() if name not in ("name", "version")
-        }
+        del scheme["name"]
+        return features | without_version(scheme)
 
     def scheme(self) -> JsonObject:
         return {**SCHEME, **self.scheme_settings()}
@@ -257,13 +244,9 @@ class SimHashMethod(Method):
 
     def histogram(self, counts: Counts) -> JsonObject:
         distance = counts.near[DISTANCE.name]
-        distances = (
-            np.bincount(distance, counts.repeats, self.settings.max_distance + 1)
-            .astype(np.int64)
-            .tolist()
-        )
+        bars = np.bincount(distance, counts.repeats, self.settings.max_distance + 1)
         similarities = histogram(counts, self.settings.threshold) if self.confirms_sets else None
-        return {"similarities": similarities, "distances": distances}
+        return {"similarities": similarities, "distances": bars.astype(np.int64).tolist()}
 
     def warnings(self, outcome: Totals) -> list[str]:
         return warn_of_short(outcome.short)
@@ -284,10 +267,10 @@ class SimHashSketcher(TokenSketcher):
 
     def scheme_of_tokens(self, *, weighted: bool) -> JsonObject:
         settings = self.method.settings
-        by_text = settings.weights in ("given", "depth") or (
-            settings.weights == "tfidf" and settings.idf == "lines"
-        )
-        if by_text and not (weighted and settings.weights == "given"):
+        counts_lines = settings.weights == "tfidf" and settings.idf == "lines"
+        needs_text = settings.weights == "depth" or counts_lines
+        needs_weights = settings.weights == "given" and not weighted
+        if needs_text or needs_weights:
             raise SettingError(
                 "Token lists have no text to compute weights from: got "
                 f"weights={settings.weights!r}, "

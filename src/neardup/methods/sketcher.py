@@ -1,4 +1,4 @@
-"""The sketches that `sign` makes of documents by a method: a row of fixed width for each."""
+"""Sign documents by a method: a sketch is a row of fixed width."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ GIVEN = {"tokens": "given", "version": FEATURES_VERSION}
 
 
 class SketchBuffers(NamedTuple):
-    """The rows to fill. values : (num_rows, width); empty : bool (num_rows,), set for documents
-    without features.
+    """The rows to fill.
+
+    values : (num_rows, width). empty : bool (num_rows,), set for documents without features.
     """
 
     values: Array
@@ -51,7 +52,7 @@ class Sketcher:
 
     @property
     def of_tokens(self) -> TokenSketcher:
-        """The same for token lists. Raises SettingError if the method signs texts only."""
+        """The sketcher of token lists. Raises SettingError if the method signs texts only."""
         raise SettingError(
             f"{type(self.method.settings).__name__} signs texts only: got lists of tokens. "
             "Pass texts, or use "
@@ -68,14 +69,15 @@ class Sketcher:
         )
 
     def sign_texts(self, texts: pa.Array, out: SketchBuffers) -> int:
-        """Fill the rows of texts; return the number of those with fewer than SHORT features."""
+        """Fill the rows of texts; return the number of texts with fewer than SHORT features."""
         features = self.method.describe(texts)
         sizes = features.sets.sizes
-        out.values[:], out.empty[:] = self.method.sketch(features), sizes == 0
+        out.values[:] = self.method.sketch(features)
+        out.empty[:] = sizes == 0
         return int(np.count_nonzero((sizes > 0) & (sizes < SHORT)))
 
     def warnings(self, num_short: int) -> list[str]:
-        """Return warnings about the signed documents, of which `num_short` have few features."""
+        """Return warnings about signed documents. num_short : the documents with few features."""
         return []
 
 
@@ -91,14 +93,14 @@ class TokenSketcher(Sketcher):
 
     @abstractmethod
     def scheme_of_tokens(self, *, weighted: bool) -> JsonObject:
-        """Return the scheme of signed token lists. Raises SettingError if the settings need
-        texts.
+        """Return the scheme of signed token lists.
+
+        Raises SettingError if the settings need texts.
         """
 
     @abstractmethod
     def sign_tokens(self, tokens: pa.Array, offsets: Ints, out: SketchBuffers) -> int:
-        """Fill the rows of token lists; return the first list whose memory is damaged, -1 if there
-        is none.
+        """Fill the rows of token lists; return the first list whose memory is damaged, or -1.
 
         tokens : all strings. offsets : int64 (num_rows + 1,), the tokens of row i are offsets[i] to
         offsets[i + 1].

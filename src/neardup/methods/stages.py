@@ -6,32 +6,32 @@ keep no state.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neardup import kernels, schemas
-from neardup.arrays import arrow_of, begins_run, flatten_strings, writable
+from neardup.arrays import Floats, Integers, Words, arrow_of, begins_run, flatten_strings, writable
 from neardup.candidates.blocks import Radius, cut_blocks
 from neardup.candidates.hamming_join import join_block, to_words
-from neardup.candidates.sorted_members import Members, list_members, pair_members
+from neardup.candidates.sorted_members import BucketPairs, Members, list_members, pair_members
 from neardup.features.binary import binary_lists, binary_rows, lists_of, rows_of
-from neardup.features.described import Features, Keys, distinct_features, distinct_lists
+from neardup.features.described import Features, Keys, Lists, distinct_features, distinct_lists
 from neardup.features.grouping import hash_values, partition_by_group
 from neardup.features.shingles import Workspace, shingle_documents
 from neardup.methods.base import Described, Method
 from neardup.schemas import SIMILARITY
 from neardup.verify.audit import Audit, Audited
-from neardup.verify.measured import can_reach
+from neardup.verify.measured import Measured, can_reach
 
 Batches = Iterable[pa.RecordBatch]
 Read = Callable[[Batches], Iterator[pa.RecordBatch]]
-"""Reads documents: the columns of schemas.READ, and those by which documents were chosen."""
-_PAIRS_AT_ONCE, _KEYS_AT_ONCE = 1 << 18, 1 << 23
+"""Reads documents: the columns of schemas.READ, and the columns that chose the documents."""
+_PAIRS_AT_ONCE = 1 << 18
+_KEYS_AT_ONCE = 1 << 23
 _HALF = np.uint64(32)
 
 
@@ -41,12 +41,10 @@ def describe_documents(batches: Batches, method: Method, read: Read) -> Iterator
     for texts in read(batches):
         features = method.describe(texts["text"], workspace)
         features, keys = set_apart(method, features, method.summarise(features), texts["within"])
+        read_names = ("document", "against", "id", "row", "ranks", "count_by", "rejected")
         yield batch_of(
             schemas.DESCRIBED.insert(0, pa.field("document", texts["document"].type)),
-            *(
-                texts[name]
-                for name in ("document", "against", "id", "row", "ranks", "count_by", "rejected")
-            ),
+            *(texts[name] for name in read_names),
             np.diff(flatten_strings(texts["text"])[1]),
             binary_rows(features.content),
             features.sets.sizes,
@@ -60,12 +58,16 @@ def describe_sets(batches: Batches, method: Method, read: Read) -> Iterator[pa.R
     workspace = Workspace()
     for texts in read(batches):
         features = method.describe(texts["text"], workspace)
-        empty = np.empty((len(texts), 0), np.uint64)
-        keys = Keys(empty, features.content, np.ones(len(texts), np.bool_))
         if method.lookup.radius is not None:
             keys = method.summarise(features)
+        else:  # keys are no longer needed
+            no_keys = np.empty((len(texts), 0), np.uint64)
+            keys = Keys(no_keys, features.content, np.ones(len(texts), np.bool_))
         features, keys = set_apart(method, features, keys, texts["within"])
-        sets, none = method.compact(features.sets), pa.nulls(len(texts), "binary")
+        sets = method.compact(features.sets)
+        structure = pa.nulls(len(texts), "binary")
+        if features.structure is not None:
+            structure = binary_lists(distinct_lists(features.structure))
         yield batch_of(
             schemas.SETS,
             texts["position"],
@@ -74,9 +76,7 @@ def describe_sets(batches: Batches, method: Method, read: Read) -> Iterator[pa.R
             binary_rows(features.content),
             binary_rows(keys.values),
             binary_lists(sets),
-            none
-            if features.structure is None
-            else binary_lists(distinct_lists(features.structure)),
+            structure,
             texts["cells"]
             if "cells" in texts.schema.names
             else pa.nulls(len(texts), pa.list_(pa.int64())),
@@ -89,9 +89,12 @@ def describe_sample(batches: Batches, method: Method, read: Read) -> Iterator[pa
     for texts in read(batches):
         features = method.describe(texts["text"], workspace)
         features, keys = set_apart(method, features, method.summarise(features), texts["within"])
-        hashes = binary_rows(features.content), binary_rows(keys.values)
         yield batch_of(
-            schemas.AUDITED, texts["document"], *hashes, binary_lists(method.compact(features.sets))
+            schemas.AUDITED,
+            texts["document"],
+            binary_rows(features.content),
+            binary_rows(keys.values),
+            binary_lists(method.compact(features.sets)),
         )
 
 
@@ -107,9 +110,8 @@ def audit_documents(
     for audit in audits:
         numbers = np.arange(first, first + len(audit.true))
         first += len(numbers)
-        yield batch_of(schemas.AUDIT_COUNTS, numbers, audit.found, audit.true).filter(
-            arrow_of(audit.true > 0)
-        )
+        counts = batch_of(schemas.AUDIT_COUNTS, numbers, audit.found, audit.true)
+        yield counts.filter(arrow_of(audit.true > 0))
 
 
 def _audited(rows: pa.RecordBatch) -> Audited:
@@ -123,25 +125,38 @@ def _audited(rows: pa.RecordBatch) -> Audited:
 def set_apart(
     method: Method, features: Features, keys: Keys, groups: pa.Array
 ) -> tuple[Features, Keys]:
-    """Return features and keys of which those of different groups have nothing in common.
+    """Salt features and keys with the group, so that groups never match.
 
     groups : the value of each document, within which it is compared; nulls if all are compared.
     """
     if groups.null_count:
         return features, keys
-    mixes = {"mixes_keys": method.lookup.radius is None, "mixes_sets": not method.ordered}
-    return partition_by_group(features, keys, hash_values(groups), **mixes)
+    return partition_by_group(
+        features,
+        keys,
+        hash_values(groups),
+        mixes_keys=method.lookup.radius is None,
+        mixes_sets=not method.ordered,
+    )
 
 
 def sign_documents(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
     """Return the sketches of documents, as schemas.SIGNED."""
     sketcher = method.sketcher
     for texts in read(batches):
-        out, short = sketcher.allocate(len(texts)), np.zeros(len(texts), np.int64)
-        short[:1] = sketcher.sign_texts(texts["text"], out)
-        named = (texts[name] for name in ("document", "id", "rejected"))
-        num_bytes = np.diff(flatten_strings(texts["text"])[1])
-        yield batch_of(schemas.SIGNED, *named, num_bytes, short, out.empty, binary_rows(out.values))
+        out = sketcher.allocate(len(texts))
+        num_short = np.zeros(len(texts), np.int64)
+        num_short[:1] = sketcher.sign_texts(texts["text"], out)  # the first row has the sum
+        yield batch_of(
+            schemas.SIGNED,
+            texts["document"],
+            texts["id"],
+            texts["rejected"],
+            np.diff(flatten_strings(texts["text"])[1]),
+            num_short,
+            out.empty,
+            binary_rows(out.values),
+        )
 
 
 def count_documents(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
@@ -150,14 +165,12 @@ def count_documents(batches: Batches, method: Method, read: Read) -> Iterator[pa
     assert counted is not None
     for texts in read(batches):
         shingles = shingle_documents(texts["text"], counted)
-        found, counts = np.unique(
-            distinct_features(shingles.hashes, shingles.offsets).hashes, return_counts=True
-        )
-        found, counts = (
-            np.append(found, np.uint64(0)),
-            np.append(counts, texts["rejected"].null_count),
-        )
-        yield batch_of(schemas.COUNTS, found.view(np.int64), counts)
+        distinct = distinct_features(shingles.hashes, shingles.offsets)
+        hashes, counts = np.unique(distinct.hashes, return_counts=True)
+        # 0, which is no hash, for all documents.
+        hashes = np.append(hashes, np.uint64(0))
+        counts = np.append(counts, texts["rejected"].null_count)
+        yield batch_of(schemas.COUNTS, hashes.view(np.int64), counts)
 
 
 def list_entries(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
@@ -168,58 +181,99 @@ def list_entries(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
 
 
 def pair_entries(batches: Batches, method: Method, most: int) -> Iterator[pa.RecordBatch]:
-    """Pair the members of whole buckets, schemas.ENTRIES; return schemas.CANDIDATES, a pair once in
-    some millions.
+    """Pair the members of whole buckets, schemas.ENTRIES; return schemas.CANDIDATES.
+
+    A pair is returned once in some millions of pairs found.
     """
     rows = pa.Table.from_batches(batches, schemas.ENTRIES)
-    members = Members(*(rows[name].to_numpy() for name in Members._fields))
+    numbered = _number_members(Members(*(rows[name].to_numpy() for name in Members._fields)))
+    possible = partial(can_reach, None if method.lookup.radius else method.rule)
+    keys: list[Words] = []
+    num_waiting = 0
+    for pairs in pair_members([numbered.members], most, possible):
+        keys.append(_keys_of_pairs(pairs))
+        num_waiting += len(pairs.left)
+        if num_waiting >= _KEYS_AT_ONCE:
+            yield _count_hits(np.concatenate(keys), numbered)
+            keys = []
+            num_waiting = 0
+    if num_waiting:
+        yield _count_hits(np.concatenate(keys), numbered)
+
+
+class _Numbered(NamedTuple):
+    """Members of buckets whose positions are numbers of 31 bits, in the same order.
+
+    members : sorted as `pair_members` requires. positions, needed : integers by number, the
+    document's position, and the common buckets that make a pair with it a candidate.
+    """
+
+    members: Members
+    positions: Integers
+    needed: Integers
+
+
+def _number_members(members: Members) -> _Numbered:
+    """Number the documents of members: two numbers fit into one key."""
     members = members.take(np.argsort(members.position, kind="stable"))
-    # Numbers of 32 bits keep the order of positions, and two of them make a key.
-    first = begins_run(members.position)
-    known, numbers = members.position[first], np.cumsum(first) - 1
-    needed = np.zeros(len(known), np.int32)
-    asking = members.needed != 0
-    needed[numbers[asking]] = np.abs(members.needed[asking])
-    last, copied = numbers.copy(), np.flatnonzero(members.last != members.position)
-    last[copied] = np.searchsorted(known, members.last[copied])
+    is_first = begins_run(members.position)
+    positions = members.position[is_first]
+    numbers = np.cumsum(is_first) - 1
+    last = numbers.copy()
+    copied = np.flatnonzero(members.last != members.position)
+    last[copied] = np.searchsorted(positions, members.last[copied])
+    needed = members.needed[is_first]
     members = members._replace(position=numbers, last=last)
-    # Sorts that keep the order of equal rows.
-    members = (
-        members.take(np.argsort(members.needed < 0, kind="stable"))
-        if (members.needed < 0).any()
-        else members
-    )
+
+    # Stable sorts, the most significant key last.
+    if not members.listed.all():
+        members = members.take(np.argsort(~members.listed, kind="stable"))
     members = members.take(np.argsort(members.bucket, kind="stable"))
-    keys, waiting = [], 0
-    pairs = pair_members(
-        [members], most, partial(can_reach, None if method.lookup.radius else method.rule)
+    return _Numbered(members, positions, needed)
+
+
+# The key of a pair of numbers: the right one in bits 32 to 63, whether its bucket does not list the
+# left one in bit 31, and the left one in bits 0 to 30.
+_UNLISTED = np.uint64(1 << 31)
+_LEFT_BITS = _UNLISTED - np.uint64(1)
+
+
+def _keys_of_pairs(pairs: BucketPairs) -> Words:
+    keys: Words = pairs.right.astype(np.uint64) << _HALF | pairs.left.astype(np.uint64)
+    if not pairs.listed:
+        keys |= _UNLISTED
+    return keys
+
+
+def _count_hits(keys: Words, numbered: _Numbered) -> pa.RecordBatch:
+    """Return each pair once, as schemas.CANDIDATES, with the number of its keys."""
+    keys, hits = np.unique(keys, return_counts=True)
+    left = (keys & _LEFT_BITS).astype(np.int64)
+    right = (keys >> _HALF).astype(np.int64)
+    return batch_of(
+        schemas.CANDIDATES,
+        numbered.positions[left],
+        numbered.positions[right],
+        (keys & _UNLISTED) == 0,
+        numbered.needed[right],
+        hits,
     )
-    for pair in itertools.chain(pairs, [None]):
-        if pair is not None:
-            keys.append(
-                pair.right.astype(np.uint64) << _HALF | pair.left.astype(np.int32).view(np.uint32)
-            )
-            waiting += len(pair.left)
-        if waiting >= _KEYS_AT_ONCE or (pair is None and waiting):
-            found, hits = np.unique(np.concatenate(keys), return_counts=True)
-            left, right = found.astype(np.uint32).view(np.int32), (found >> _HALF).astype(np.int64)
-            listed = np.where(left < 0, ~known[~left], known[left])
-            yield batch_of(schemas.CANDIDATES, listed, known[right], needed[right], hits)
-            keys, waiting = [], 0
 
 
 def merge_pairs(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
     """Return the candidates of all tasks, schemas.CANDIDATES, each once, by the later document."""
-    pairs = pa.Table.from_batches(batches, schemas.CANDIDATES)
-    left, right, needed, hits = (column.to_numpy() for column in pairs.columns)
-    order = np.lexsort((left, right))
-    left, right, needed, hits = left[order], right[order], needed[order], hits[order]
-    first = np.flatnonzero(begins_run(right, left))
-    if len(first):
-        hits = np.add.reduceat(hits, first, dtype=np.int64)
-        kept = (hits >= needed[first]) | (left[first] < 0)
-        first = first[kept]
-        yield batch_of(schemas.CANDIDATES, left[first], right[first], needed[first], hits[kept])
+    rows = pa.Table.from_batches(batches, schemas.CANDIDATES)
+    pairs = {name: rows[name].to_numpy() for name in rows.column_names}
+    order = np.lexsort((pairs["left"], pairs["listed"], pairs["right"]))
+    pairs = {name: column[order] for name, column in pairs.items()}
+    first = np.flatnonzero(begins_run(pairs["right"], pairs["listed"], pairs["left"]))
+    if not len(first):
+        return
+    hits = np.add.reduceat(pairs.pop("hits"), first, dtype=np.int64)
+    merged = {name: column[first] for name, column in pairs.items()}
+    is_candidate = (hits >= merged["needed"]) | ~merged["listed"]
+    columns = [*merged.values(), hits]
+    yield batch_of(schemas.CANDIDATES, *(column[is_candidate] for column in columns))
 
 
 def earliest_candidates(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
@@ -234,8 +288,8 @@ def earliest_candidates(batches: Batches, method: Method) -> Iterator[pa.RecordB
 
 
 def list_blocks(batches: Batches, method: Method, num_blocks: int) -> Iterator[pa.RecordBatch]:
-    """Return fingerprints, once for each block in which they may first agree with others, as
-    schemas.FINGERPRINTS.
+    """Return fingerprints, as schemas.FINGERPRINTS, once for each block that may be the first one
+    in which they agree with others.
     """
     radius = method.lookup.radius
     assert radius is not None
@@ -254,56 +308,80 @@ def list_blocks(batches: Batches, method: Method, num_blocks: int) -> Iterator[p
 
 
 def join_blocks(block: int, rows: pa.Table, radius: Radius, num_blocks: int) -> pa.Table:
-    """Return the pairs within the distance, as schemas.NEAR, of fingerprints that may first agree
-    in a block.
+    """Return the pairs of fingerprints within the distance whose first agreeing block is `block`.
+
+    rows : schemas.FINGERPRINTS of the block. The pairs are schemas.NEAR.
     """
-    first, words = rows["leader"].to_numpy(), rows_of(rows["keys"].combine_chunks())
-    near = [
-        batch_of(
-            schemas.NEAR, np.append(first[left], first[right]), np.append(first[right], first[left])
-        )
-        for left, right, _ in join_block(words, radius.bits, radius.max_distance, num_blocks, block)
-    ]
+    leaders = rows["leader"].to_numpy()
+    words = rows_of(rows["keys"].combine_chunks())
+    near = []
+    for pairs in join_block(words, radius.bits, radius.max_distance, num_blocks, block):
+        left = leaders[pairs.left]
+        right = leaders[pairs.right]
+        near.append(batch_of(schemas.NEAR, np.append(left, right), np.append(right, left)))
     return pa.Table.from_batches(near, schemas.NEAR)
 
 
 def measure_pairs(batches: Batches, method: Method, every: bool) -> Iterator[pa.RecordBatch]:
-    """Measure pairs; return those that are duplicates, or all if `every` is true, as
-    schemas.confirmed_schema.
+    """Measure pairs; return the duplicates, or all if `every` is true.
 
-    batches : in any order, the documents of all pairs, schemas.SETS, and the pairs,
-    schemas.CANDIDATES.
+    The rows are schemas.confirmed_schema. batches : in any order, the documents of all pairs,
+    schemas.SETS, and the pairs, schemas.CANDIDATES.
     """
-    tables: dict[str, list[pa.RecordBatch]] = {"position": [], "left": []}
-    for batch in batches:
-        tables[batch.schema.names[0]].append(batch)
-    if not tables["left"]:
+    documents, candidates = _documents_and_pairs(batches)
+    if not candidates:
         return
-    rows = pa.Table.from_batches(tables["position"]).combine_chunks().to_batches()[0]
-    keys, sets = _keys(rows), lists_of(rows["features"])
-    structure = None if rows["structure"].null_count else lists_of(rows["structure"])
-    described = Described(Features(keys.content, sets, structure), keys)
+    rows = pa.Table.from_batches(documents).combine_chunks().to_batches()[0]
+    described = _described(rows)
     position = rows["position"].to_numpy()
     order = np.argsort(position)
-    schema = schemas.confirmed_schema(method.measures)
-    for pairs in pa.Table.from_batches(tables["left"]).to_batches(_PAIRS_AT_ONCE):
-        ends = [pairs[name].to_numpy() for name in ("left", "right")]
-        left, right = (order[np.searchsorted(position, end, sorter=order)] for end in ends)
+    for pairs in pa.Table.from_batches(candidates).to_batches(_PAIRS_AT_ONCE):
+        left = order[np.searchsorted(position, pairs["left"].to_numpy(), sorter=order)]
+        right = order[np.searchsorted(position, pairs["right"].to_numpy(), sorter=order)]
         measured = method.measure(described, described, left, right)
-        similarity = measured.columns.get(SIMILARITY.name, np.zeros(len(left)))
-        sizes = (sets.sizes[end].astype(np.float64) for end in (left, right))
-        columns = [
-            *ends,
+        is_returned = method.is_duplicate(measured) | measured.exact | every
+        yield batch_of(
+            schemas.confirmed_schema(method.measures),
+            pairs["left"],
+            pairs["right"],
             method.strength(measured),
-            method.proposed_similarity(similarity, *sizes),
+            _proposed_similarity(method, measured, described.features.sets, left, right),
             *(measured[measure.name] for measure in method.measures),
-        ]
-        wanted = arrow_of(method.is_duplicate(measured) | measured.exact | every)
-        yield batch_of(schema, *columns).filter(wanted)
+        ).filter(arrow_of(is_returned))
+
+
+def _documents_and_pairs(
+    batches: Batches,
+) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
+    """Return the batches of schemas.SETS, and the batches of schemas.CANDIDATES."""
+    documents: list[pa.RecordBatch] = []
+    pairs: list[pa.RecordBatch] = []
+    for batch in batches:
+        is_pairs = batch.schema.names[0] == "left"
+        (pairs if is_pairs else documents).append(batch)
+    return documents, pairs
+
+
+def _described(rows: pa.RecordBatch) -> Described:
+    """Return the documents of schemas.SETS."""
+    keys = _keys(rows)
+    sets = lists_of(rows["features"])
+    structure = None if rows["structure"].null_count else lists_of(rows["structure"])
+    return Described(Features(keys.content, sets, structure), keys)
+
+
+def _proposed_similarity(
+    method: Method, measured: Measured, sets: Lists, left: Integers, right: Integers
+) -> Floats:
+    """Return the similarity to pass to `hit_probability`, 0 if the method measures none."""
+    similarity = measured.columns.get(SIMILARITY.name, np.zeros(len(left)))
+    left_sizes = sets.sizes[left].astype(np.float64)
+    right_sizes = sets.sizes[right].astype(np.float64)
+    return method.proposed_similarity(similarity, left_sizes, right_sizes)
 
 
 def _keys(rows: pa.RecordBatch) -> Keys:
-    """Return the keys of documents; and their sets, if they are among the columns."""
+    """Return the keys of documents, with their sets if these are among the columns."""
     sets = lists_of(rows["features"]) if "features" in rows.schema.names else None
     return Keys(rows_of(rows["keys"]), rows_of(rows["content"]), np.ones(len(rows), np.bool_), sets)
 

@@ -30,15 +30,14 @@ from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import Vectors
 from neardup.verify.measured import Measured
 
-_MAX_PLANES, _MAX_BANDS = (
-    int(constraints_of(Vectors)["planes"].high or 0),
-    512,
-)  # more were not measured
+_MAX_PLANES = int(constraints_of(Vectors)["planes"].high or 0)
+_MAX_BANDS = 512  # more were not measured
 # A band costs about as much as half a pair compared. Of 600,000 unrelated vectors, half come before
 # a vector, and a band proposes 2^-planes of them: measured 2 us a pair and 1.2 us a band of 20
 # planes of 256 numbers.
 _UNRELATED = 300_000
-_CURVE_FROM, _CURVE_STEPS = 0.5, 20
+_CURVE_FROM = 0.5
+_CURVE_STEPS = 20  # from threshold 0 to 1
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,11 @@ class VectorsMethod(Method):
             If _MAX_BANDS bands do not reach it.
         """
         planes = self.settings.planes
-        side = float(same_side(self.settings.threshold))
+        same = float(same_side(self.settings.threshold))  # the probability, for one hyperplane
         numbers = range(1, _MAX_PLANES + 1) if planes is None else (planes,)
-        choices = [Bands(bands_needed(side**num, self.settings.recall), num) for num in numbers]
+        choices = [
+            Bands(bands_needed(same**number, self.settings.recall), number) for number in numbers
+        ]
         fitting = [bands for bands in choices if bands.num_bands <= _MAX_BANDS]
         if not fitting:
             raise SettingError(
@@ -89,9 +90,7 @@ class VectorsMethod(Method):
         return describe_vectors(texts, self.settings.vector_length, by_direction=True)
 
     def sketch(self, features: Features) -> Uint32s:
-        """Return the sides of the hyperplanes of each band; all ones for a document without
-        features.
-        """
+        """Return the sides of each band's hyperplanes; all ones for a document without features."""
         sides = find_sides(vectors_of(features.sets), *self.bands, self.settings.seed)
         sides[features.sets.sizes == 0] = ~np.uint32(0)
         return sides
@@ -107,10 +106,13 @@ class VectorsMethod(Method):
         self, left: Described, right: Described, left_rows: Integers, right_rows: Integers
     ) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)
-        sides = (_rows_of(left.features.sets, left_rows), _rows_of(right.features.sets, right_rows))
+        left_vectors, left_index = _vectors_of(left.features.sets, left_rows)
+        right_vectors, right_index = _vectors_of(right.features.sets, right_rows)
         cosines = np.zeros(len(exact))
-        if all(len(vectors) for vectors, _ in sides):
-            kernels.vectors.fill_cosines(*sides[0], *sides[1], cosines)
+        if len(left_vectors) and len(right_vectors):
+            kernels.vectors.fill_cosines(
+                left_vectors, left_index, right_vectors, right_index, cosines
+            )
         return Measured({SIMILARITY.name: np.where(exact, 1.0, cosines), EXACT.name: exact})
 
     @property
@@ -127,9 +129,8 @@ class VectorsMethod(Method):
     def curve(self, lowest: float | None = None) -> Curve:
         """Return thresholds up to 1, with bands for the lowest one."""
         lowest = _CURVE_FROM if lowest is None else lowest
-        limits = (
-            np.arange(math.floor(lowest * _CURVE_STEPS + 1e-9), _CURVE_STEPS + 1) / _CURVE_STEPS
-        )
+        first_step = math.floor(lowest * _CURVE_STEPS + 1e-9)
+        limits = np.arange(first_step, _CURVE_STEPS + 1) / _CURVE_STEPS
         return Curve(limits, VectorsMethod(replace(self.settings, threshold=float(limits[0]))))
 
     def scheme_settings(self) -> JsonObject:
@@ -142,14 +143,18 @@ class VectorsMethod(Method):
         return super().describe_search(outcome) | {self.lookup.name: self.bands._asdict()}
 
 
-def _rows_of(features: Lists, rows: Integers) -> tuple[Float32s, Ints]:
-    """Return the vectors of all documents with features, and the row of each document there, -1 if
-    it has none.
+def _vectors_of(features: Lists, rows: Integers) -> tuple[Float32s, Ints]:
+    """Return the vectors of documents.
+
+    Returns
+    -------
+    vectors : float32 (num_vectors, length), of all documents with features.
+    index : int64 by row of `rows`, its vector; -1 without features.
     """
-    length = int(features.sizes.max(initial=0))
-    sizes, starts = features.sizes[rows], features.offsets[rows]
-    vectors = read_only(features.hashes).view(np.float32).reshape(-1, max(1, 2 * length))
-    return vectors, np.where(sizes > 0, starts // max(1, length), -1)
+    num_words = int(features.sizes.max(initial=0))  # each has two numbers
+    vectors = read_only(features.hashes).view(np.float32).reshape(-1, max(1, 2 * num_words))
+    index = features.offsets[rows] // max(1, num_words)
+    return vectors, np.where(features.sizes[rows] > 0, index, -1)
 
 
 def _hit_probability(cosine: Floats, bands: Bands) -> Floats:

@@ -1,11 +1,11 @@
-"""Align two texts or two outlines: the passages they share, and those that differ, by turns."""
+"""Align two texts or two outlines: shared and differing passages by turns."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from neardup.features.normalise import normalise
@@ -23,15 +23,16 @@ class Pair(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """Whether both pages have the line."""
+        """True if both pages have the line."""
         return (
             self.left is not None and self.right is not None and self.left.label == self.right.label
         )
 
 
 class Outlines(NamedTuple):
-    """Two outlines as pairs of lines, and the number of elements of each that are left out at the
-    end.
+    """Two outlines as pairs of lines.
+
+    left_out : the number of elements at the end of each page that its outline leaves out.
     """
 
     pairs: list[Pair]
@@ -52,18 +53,22 @@ def align_outlines(left: str, right: str) -> Outlines:
     lines inside, as with the shingles of start tags, which ignore depth. The number of repetitions
     of a line does not count.
     """
-    (first, first_left_out), (second, second_left_out) = outline(left), outline(right)
+    left_lines, num_left_out = outline(left)
+    right_lines, num_right_out = outline(right)
     pairs: list[Pair] = []
-    start = other_start = 0
-    shared = common_lines([line.label for line in first], [line.label for line in second])
-    for line_index, other_index in [*shared, (len(first), len(second))]:
-        pairs += [Pair(line, None) for line in first[start:line_index]]
-        pairs += [Pair(None, line) for line in second[other_start:other_index]]
-        pairs += map(
-            Pair, first[line_index : line_index + 1], second[other_index : other_index + 1]
-        )
-        start, other_start = line_index + 1, other_index + 1
-    return Outlines(pairs, (first_left_out, second_left_out))
+    left_start = 0
+    right_start = 0
+    left_labels = [line.label for line in left_lines]
+    right_labels = [line.label for line in right_lines]
+    for left_index, right_index in common_lines(left_labels, right_labels):
+        pairs += [Pair(line, None) for line in left_lines[left_start:left_index]]
+        pairs += [Pair(None, line) for line in right_lines[right_start:right_index]]
+        pairs.append(Pair(left_lines[left_index], right_lines[right_index]))
+        left_start = left_index + 1
+        right_start = right_index + 1
+    pairs += [Pair(line, None) for line in left_lines[left_start:]]
+    pairs += [Pair(None, line) for line in right_lines[right_start:]]
+    return Outlines(pairs, (num_left_out, num_right_out))
 
 
 def _record(line: Line | None) -> JsonObject | None:
@@ -92,40 +97,36 @@ def mark_passages(
     left_text, right_text : the texts.
     left, right : their tokens with their positions; neither starts nor ends decrease. Tokens may
         share characters. A token of no width is compared, but not shown.
-    ngram : tokens per shingle. A text of fewer tokens is one shingle of all of them.
+    ngram : tokens per shingle. All tokens of a shorter text are one shingle.
 
     Returns
     -------
     tuple of two lists of Passage
         For each text its passages in order, without gaps, from 0 to its end, alternately shared and
         differing; none for an empty text. Characters between two tokens belong to the passage on
-        their left, those before the first token to the first passage.
+        their left, characters before the first token to the first passage.
 
     Notes
     -----
     A token is shared if a shingle that covers it occurs anywhere in the other text, so a moved
     block is shared, with its first and last ``ngram - 1`` tokens. Characters that several tokens
-    come from are shared only if all those tokens are. Time is linear in the number of tokens, times
+    come from are shared only if all these tokens are. Time is linear in the number of tokens, times
     ``ngram``.
     """
-    shingles, others = _shingles(left, ngram), _shingles(right, ngram)
-    return (
-        _merge(left_text, left, _covered(shingles, set(others), len(left))),
-        _merge(right_text, right, _covered(others, set(shingles), len(right))),
-    )
+    left_shingles = _shingles(left, ngram)
+    right_shingles = _shingles(right, ngram)
+    left_shared = _covered(left_shingles, set(right_shingles), len(left))
+    right_shared = _covered(right_shingles, set(left_shingles), len(right))
+    return _merge(left_text, left, left_shared), _merge(right_text, right, right_shared)
 
 
 def _shingles(spans: Sequence[TokenSpan], ngram: int) -> list[tuple[str, ...]]:
-    """Return the shingles in order: one of all tokens if there are fewer than `ngram`, none if
-    there are none.
-    """
+    """Return the shingles in order. Fewer than `ngram` tokens are one shingle."""
     tokens = [span.token for span in spans]
     width = min(ngram, len(tokens))
-    return (
-        [tuple(tokens[first : first + width]) for first in range(len(tokens) - width + 1)]
-        if width
-        else []
-    )
+    if width == 0:
+        return []
+    return [tuple(tokens[first : first + width]) for first in range(len(tokens) - width + 1)]
 
 
 def _covered(
@@ -133,11 +134,11 @@ def _covered(
 ) -> list[bool]:
     """Return for each token whether a shingle that covers it is among ``others``."""
     shared = [False] * num_tokens
-    reach = 0
+    shared_end = 0
     for index in range(num_tokens):
         if index < len(shingles) and shingles[index] in others:
-            reach = index + len(shingles[index])
-        shared[index] = index < reach
+            shared_end = index + len(shingles[index])
+        shared[index] = index < shared_end
     return shared
 
 
@@ -145,7 +146,8 @@ def _merge(text: str, spans: Sequence[TokenSpan], shared: list[bool]) -> list[Pa
     """Return the passages of a text whose tokens are shared or not."""
     if not text:
         return []
-    runs = [next(run) for _, run in groupby(_units(spans, shared), key=lambda unit: unit.shared)]
+    units = _units(spans, shared)
+    runs = [next(run) for _, run in groupby(units, key=lambda unit: unit.shared)]
     if not runs:
         return [Passage(0, len(text), False)]
     starts = [0, *(run.start for run in runs[1:])]
@@ -156,7 +158,7 @@ def _merge(text: str, spans: Sequence[TokenSpan], shared: list[bool]) -> list[Pa
 
 
 def _units(spans: Sequence[TokenSpan], shared: list[bool]) -> list[Passage]:
-    """Return the tokens of some width, with those that share characters merged."""
+    """Return the tokens of some width. Tokens that share characters are merged."""
     units: list[Passage] = []
     for (start, end, _), flag in zip(spans, shared, strict=True):
         if start == end:
@@ -172,9 +174,7 @@ def _units(spans: Sequence[TokenSpan], shared: list[bool]) -> list[Passage]:
 _WORDS = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
 """A word, or a letter of a script without spaces."""
 _MAX_CELLS = 300_000_000  # words of one text times words of the other: some 40 MB and 0.1 s
-_MIN_RUN = (
-    3  # words that must match one after the other: fewer would cut a moved passage into pieces
-)
+_MIN_RUN = 3  # words that must match in a row: fewer would cut a moved passage into pieces
 
 
 class Stretch(NamedTuple):
@@ -188,35 +188,42 @@ class Stretch(NamedTuple):
 def align(
     left: str, left_passages: Sequence[Passage], right: str, right_passages: Sequence[Passage]
 ) -> list[Stretch] | None:
-    """Return shared and differing stretches by turns, or None if long texts share passages in
-    another order.
+    """Return shared and differing stretches by turns.
+
+    Returns
+    -------
+    list of Stretch, or None if long texts share passages in another order.
 
     Notes
     -----
-    Passages are shared wherever they are in the other text. If the shared passages of both texts
-    are the same, letter by letter, then a differing passage belongs in the other text after as many
-    shared letters as in its own. Letters and digits are counted, as the space between tokens may
-    differ; case, compatibility and traditional Chinese are folded, as tokens may have been. This
-    takes linear time. Otherwise some passages moved or are repeated: then only a longest common
-    subsequence of the shared words stays shared, and a moved passage differs in both texts.
+    A passage is shared if it is anywhere in the other text. If the shared passages of both texts
+    are the same, letter by letter, then a differing passage has a place in the other text: after
+    the same number of shared letters. Letters and digits are counted, as the space between tokens
+    may differ; case, compatibility and traditional Chinese are folded, as tokens may have been.
+    This takes linear time. Otherwise some passages moved or are repeated: then only a longest
+    common subsequence of the shared words stays shared, and a moved passage differs in both texts.
     """
-    sides = [_Side(left, left_passages), _Side(right, right_passages)]
-    if sides[0].letters != sides[1].letters:
-        ordered = _in_order(left, left_passages, right, right_passages)
-        sides = [_Side(left, ordered[0]), _Side(right, ordered[1])]
-        if sides[0].letters != sides[1].letters:
-            return None
-    cuts = sorted(set(sides[0].differing) | set(sides[1].differing))
+    left_side = _Side(left, left_passages)
+    right_side = _Side(right, right_passages)
+    if left_side.letters != right_side.letters:
+        left_ordered, right_ordered = _in_order(left, left_passages, right, right_passages)
+        left_side = _Side(left, left_ordered)
+        right_side = _Side(right, right_ordered)
+    if left_side.letters != right_side.letters:
+        return None
     stretches = []
-    begin = (0, 0)
-    for cut in cuts:
-        (left_start, left_end), (right_start, right_end) = (
-            side.differing_after(cut) for side in sides
-        )
-        stretches.append(Stretch(left[begin[0] : left_start], right[begin[1] : right_start], True))
-        stretches.append(Stretch(left[left_start:left_end], right[right_start:right_end], False))
-        begin = left_end, right_end
-    stretches.append(Stretch(left[begin[0] :], right[begin[1] :], True))
+    left_begin = 0
+    right_begin = 0
+    for num_letters in sorted(set(left_side.differing) | set(right_side.differing)):
+        left_start, left_end = left_side.differing_after(num_letters)
+        right_start, right_end = right_side.differing_after(num_letters)
+        stretches += [
+            Stretch(left[left_begin:left_start], right[right_begin:right_start], True),
+            Stretch(left[left_start:left_end], right[right_start:right_end], False),
+        ]
+        left_begin = left_end
+        right_begin = right_end
+    stretches.append(Stretch(left[left_begin:], right[right_begin:], True))
     return [stretch for stretch in stretches if stretch.left or stretch.right]
 
 
@@ -230,23 +237,25 @@ class _Word(NamedTuple):
 def _in_order(
     left: str, left_passages: Sequence[Passage], right: str, right_passages: Sequence[Passage]
 ) -> tuple[Sequence[Passage], Sequence[Passage]]:
-    """Return the passages of both texts, of which those stay shared that are in one order; all if
-    they are too long.
+    """Return the passages of both texts, in which only words in one order stay shared.
+
+    Passages of long texts are returned as they are.
     """
-    first, second = _words(left, left_passages), _words(right, right_passages)
-    if len(first) * len(second) > _MAX_CELLS:
+    left_words = _words(left, left_passages)
+    right_words = _words(right, right_passages)
+    if len(left_words) * len(right_words) > _MAX_CELLS:
         return left_passages, right_passages
-    pairs = common_lines([word.letters for word in first], [word.letters for word in second])
+    left_letters = [word.letters for word in left_words]
+    right_letters = [word.letters for word in right_words]
     runs: list[list[tuple[int, int]]] = []
-    for pair in pairs:
-        if runs and (pair[0] - 1, pair[1] - 1) == runs[-1][-1]:
-            runs[-1].append(pair)
-        else:
-            runs.append([pair])
-    kept = [pair for run in runs if len(run) >= _MIN_RUN for pair in run]
+    for left_index, right_index in common_lines(left_letters, right_letters):
+        if not runs or (left_index - 1, right_index - 1) != runs[-1][-1]:
+            runs.append([])
+        runs[-1].append((left_index, right_index))
+    kept = list(chain(*(run for run in runs if len(run) >= _MIN_RUN)))
     return (
-        _split(left_passages, first, {place for place, _ in kept}),
-        _split(right_passages, second, {place for _, place in kept}),
+        _split(left_passages, left_words, {left_index for left_index, _ in kept}),
+        _split(right_passages, right_words, {right_index for _, right_index in kept}),
     )
 
 
@@ -266,19 +275,21 @@ def _words(text: str, passages: Sequence[Passage]) -> list[_Word]:
 
 
 def _split(passages: Sequence[Passage], words: Sequence[_Word], kept: Set[int]) -> list[Passage]:
-    """Return passages, the shared ones cut where words that are kept begin or end."""
+    """Cut shared passages where words in `kept` begin or end; only these words stay shared."""
     split: list[Passage] = []
-    place = 0
+    index = 0
     for passage in passages:
         if not passage.shared:
             split.append(passage)
             continue
-        start, shared = passage.start, place in kept
-        while place < len(words) and words[place].start < passage.end:
-            if (place in kept) != shared:
-                split.append(Passage(start, words[place].start, shared))
-                start, shared = words[place].start, not shared
-            place += 1
+        start = passage.start
+        shared = index in kept
+        while index < len(words) and words[index].start < passage.end:
+            if (index in kept) != shared:
+                split.append(Passage(start, words[index].start, shared))
+                start = words[index].start
+                shared = not shared
+            index += 1
         split.append(Passage(start, passage.end, shared))
     return split
 
@@ -286,8 +297,9 @@ def _split(passages: Sequence[Passage], words: Sequence[_Word], kept: Set[int]) 
 class _Side:
     """One of the texts: its shared letters, and the differing ranges between them.
 
-    letters : the folded letters of the shared passages. offsets : the position of each in the text.
-    differing : number of shared letters before a differing stretch -> its start and end.
+    letters : the folded letters of the shared passages. offsets : the position of each letter in
+    the text. differing : by the number of shared letters before a differing range, its start and
+    end.
     """
 
     def __init__(self, text: str, passages: Sequence[Passage]) -> None:
@@ -297,14 +309,14 @@ class _Side:
         letters: list[str] = []
         for start, end, shared in passages:
             if not shared:
-                first = self.differing.get(len(letters), (start, end))[0]
-                self.differing[len(letters)] = first, end
+                # Ranges with no shared letter between them are one.
+                first_start, _ = self.differing.get(len(letters), (start, end))
+                self.differing[len(letters)] = (first_start, end)
                 continue
             for position in range(start, end):
-                for letter in _folded(text[position]):
-                    if letter.isalnum():
-                        letters.append(letter)
-                        self.offsets.append(position)
+                found = [letter for letter in _folded(text[position]) if letter.isalnum()]
+                letters += found
+                self.offsets += [position] * len(found)
         self.letters = "".join(letters)
 
     def differing_after(self, num_letters: int) -> tuple[int, int]:

@@ -1,6 +1,4 @@
-"""Measure the recall of a search on a sample: its documents are compared exactly with all
-others.
-"""
+"""Measure the recall of a search on a sample, whose documents are compared with all documents."""
 
 from __future__ import annotations
 
@@ -18,8 +16,9 @@ _SEED = 20261121  # fixed: the same corpus and settings draw the same documents
 
 
 def draw_sample(is_featured: Mask, num_documents: int) -> Ints:
-    """Return the numbers of sampled documents, rising. is_featured : bool by document, in input
-    order.
+    """Return the numbers of sampled documents, rising.
+
+    is_featured : bool by document, in input order.
     """
     featured = np.flatnonzero(is_featured)
     drawn = np.random.default_rng(_SEED).permutation(len(featured))[:num_documents]
@@ -29,8 +28,8 @@ def draw_sample(is_featured: Mask, num_documents: int) -> Ints:
 class Audited(NamedTuple):
     """Documents to compare.
 
-    content : uint64 (num_documents, 2). keys : uint64 (num_keys, num_documents). sets : of these
-    documents, or of all; document i is number `first` + i there.
+    content : uint64 (num_documents, 2). keys : uint64 (num_keys, num_documents). sets : the sets of
+    these documents, or of all documents, in which document i is number `first` + i.
     """
 
     content: Words
@@ -40,10 +39,10 @@ class Audited(NamedTuple):
 
 
 class Audit:
-    """A sample, and the pairs of each of its documents so far: `found`, by a band, and `true`, all.
-    Both are int64.
+    """A sample, and the number of pairs of each of its documents so far.
 
-    Copies share every band; they are left out here and in the estimate of the recall.
+    `found` has the pairs that share a band, `true` all pairs, both int64 (num_samples,). Copies
+    share every band; they are left out here and in the estimate of the recall.
 
     Parameters
     ----------

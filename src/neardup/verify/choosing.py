@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from neardup import kernels
 from neardup.arrays import Floats, Ints, Positions
 
+if TYPE_CHECKING:
+    from neardup.kernels.agreement import Graph
+
 LOWEST = 0.1
 STEPS = np.arange(2, 20) / 20
 """The thresholds that answers choose from; the graph chooses from those up to 0.85."""
 _GRAPHS = STEPS[:17]
-_MOST_SHARE, _MOST_PAIRS = (
-    0.1,
-    5_000_000,
-)  # of all pairs, above which the graph is one group; and to compare neighbours
-_LEAST_DOCUMENTS, _LEAST_AGREEMENT, _LEAST_STABILITY = 30, 0.95, 0.90
-_RIVAL = (
-    0.8  # of the score, and of the documents; 0.74 to 0.86 decide the same on the labelled sets
-)
+_MAX_SHARE = 0.1  # of all pairs; a graph of more is one group
+_MAX_PAIRS = 5_000_000  # whose neighbours are compared
+_MIN_DOCUMENTS = 30
+_MIN_AGREEMENT = 0.95
+_MIN_STABILITY = 0.90
+# Of the score, and of the documents; 0.74 to 0.86 decide the same on the labelled sets.
+_RIVAL = 0.8
 
 
 class Level(NamedTuple):
     """The graph of the pairs at a threshold.
 
-    documents : those with a neighbour. agreement : the mean over them of the mean, over their
-    pairs, of the Jaccard similarity of the neighbours of both; 1 where groups are complete.
-    stability : the share of the pairs that are left at a threshold that is 0.05 higher.
+    documents : the number of documents with a neighbour. agreement : the mean, over documents, of
+    the mean, over their pairs, of the Jaccard similarity of the neighbours of both; 1 if groups are
+    complete. stability : the share of the pairs that remain at a threshold that is 0.05 higher.
     """
 
     threshold: float
@@ -40,36 +42,35 @@ class Level(NamedTuple):
 
     @property
     def score(self) -> float:
-        """The documents, and how clearly they are in groups."""
+        """The number of documents, weighted by the clarity of their groups."""
         return self.documents * (self.agreement * self.stability) ** 2
 
     def doubts(self, levels: Sequence[Level]) -> str | None:
         """Return why the threshold may not be suggested, as a clause; None if it may.
 
-        levels : the graphs of all thresholds. One with fewer documents and nearly the same score
-        has clearer groups.
+        levels : the graphs of all thresholds. A graph with fewer documents and nearly the same
+        score has clearer groups.
         """
-        if self.documents < _LEAST_DOCUMENTS:
+        if self.documents < _MIN_DOCUMENTS:
             return (
-                f"{self.documents} documents have a neighbour, and fewer than {_LEAST_DOCUMENTS} "
+                f"{self.documents} documents have a neighbour, and fewer than {_MIN_DOCUMENTS} "
                 "show no pattern"
             )
-        if self.agreement < _LEAST_AGREEMENT:
+        if self.agreement < _MIN_AGREEMENT:
             return (
                 f"two neighbours have {self.agreement * 100:.1f} % of their neighbours in "
                 "common, below "
-                f"{_LEAST_AGREEMENT * 100:.0f} %: there is more than one grade of similarity"
+                f"{_MIN_AGREEMENT * 100:.0f} %: there is more than one grade of similarity"
             )
-        if self.stability < _LEAST_STABILITY:
+        if self.stability < _MIN_STABILITY:
             return (
                 f"{self.stability * 100:.1f} % of the pairs remain at "
                 f"{self.threshold + 0.05:.2f}, fewer than "
-                f"{_LEAST_STABILITY * 100:.0f} %: pairs lie close to the line"
+                f"{_MIN_STABILITY * 100:.0f} %: pairs lie close to the line"
             )
-        score, documents = _RIVAL * self.score, _RIVAL * self.documents
-        rivals = [each for each in levels if each.score >= score and each.documents < documents]
+        rivals = [level for level in levels if self._is_rival(level)]
         if rivals:
-            rival = max(rivals, key=lambda each: each.score)
+            rival = max(rivals, key=lambda level: level.score)
             return (
                 f"the groups at {rival.threshold:g} are clearer, without "
                 f"{(1 - rival.documents / self.documents) * 100:.1f} % of these documents, "
@@ -78,51 +79,75 @@ class Level(NamedTuple):
             )
         return None
 
+    def _is_rival(self, level: Level) -> bool:
+        """Return whether another graph has clearer groups of many fewer documents."""
+        has_score = level.score >= _RIVAL * self.score
+        return has_score and level.documents < _RIVAL * self.documents
+
 
 def levels_of(
     left: Positions, right: Positions, similarity: Floats, num_documents: int
 ) -> list[Level]:
-    """Return the graphs at rising thresholds of 0.05 steps that have pairs: at most a tenth of all,
-    and 5 million.
+    """Return the graphs at rising thresholds, in steps of 0.05.
+
+    They have pairs: at most a tenth of all, and 5 million.
 
     left, right, similarity : all pairs from LOWEST on, each once.
     """
     level = np.searchsorted(_GRAPHS, similarity, side="right") - 1
-    pairs = np.cumsum(np.bincount(level, minlength=len(_GRAPHS))[::-1])[::-1]
-    most = min(_MOST_SHARE * num_documents * (num_documents - 1) / 2, _MOST_PAIRS)
-    allowed = np.flatnonzero((pairs > 0) & (pairs <= most))
+    num_pairs = np.cumsum(np.bincount(level, minlength=len(_GRAPHS))[::-1])[::-1]
+    max_pairs = min(_MAX_SHARE * num_documents * (num_documents - 1) / 2, _MAX_PAIRS)
+    allowed = np.flatnonzero((num_pairs > 0) & (num_pairs <= max_pairs))
     if not len(allowed):
         return []
     first = int(allowed[0])
-    near = level >= first
-    degrees, sums = _compare(
-        left[near], right[near], level[near] - first, num_documents, len(_GRAPHS) - first
-    )
-    documents = np.count_nonzero(degrees, axis=0)
-    means = np.divide(sums, degrees, out=np.zeros_like(sums), where=degrees > 0).sum(
-        axis=0
-    ) / np.maximum(documents, 1)
-    left_over = pairs[first + 1 :] / np.maximum(pairs[first:-1], 1)
-    columns = _GRAPHS[first:-1], pairs[first:-1], documents[:-1], means[:-1], left_over
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return [found for row in rows if (found := Level(*row)).pairs]
+    is_near = level >= first
+    graph = _make_graph(left[is_near], right[is_near], level[is_near] - first, num_documents)
+    agreement = _compare(graph, num_documents, num_levels=len(_GRAPHS) - first)
+    return _make_levels(_GRAPHS[first:], num_pairs[first:], agreement)
 
 
-def _compare(
-    left: Positions, right: Positions, level: Ints, num_documents: int, num_levels: int
-) -> tuple[Ints, Floats]:
-    """Return the degree of each document in the graph of each level, and the sum of the agreement
-    of its pairs.
-    """
-    sources, targets = np.concatenate([left, right]), np.concatenate([right, left])
+def _make_levels(thresholds: Floats, num_pairs: Ints, agreement: _Agreement) -> list[Level]:
+    """Return the levels that have pairs, without the last, whose stability is unknown."""
+    stability = num_pairs[1:] / np.maximum(num_pairs[:-1], 1)
+    return [
+        Level(
+            threshold=float(thresholds[row]),
+            pairs=int(num_pairs[row]),
+            documents=int(agreement.documents[row]),
+            agreement=float(agreement.mean[row]),
+            stability=float(stability[row]),
+        )
+        for row in range(len(stability))
+        if num_pairs[row]
+    ]
+
+
+class _Agreement(NamedTuple):
+    """Agreement by level: the documents with a neighbour, and the mean over these documents."""
+
+    documents: Ints
+    mean: Floats
+
+
+def _make_graph(left: Positions, right: Positions, level: Ints, num_documents: int) -> Graph:
+    """Return the neighbours of each document; level : the highest level that has a pair."""
+    sources = np.concatenate([left, right])
+    targets = np.concatenate([right, left])
     order = np.lexsort((targets, sources))
-    starts = np.searchsorted(sources[order], np.arange(num_documents + 1)).astype(np.int64)
-    degrees, sums = (
-        np.zeros((num_documents, num_levels), np.int64),
-        np.zeros((num_documents, num_levels)),
+    return kernels.agreement.Graph(
+        np.searchsorted(sources[order], np.arange(num_documents + 1)).astype(np.int64),
+        targets[order],
+        np.concatenate([level, level])[order].astype(np.int64),
     )
-    graph = kernels.agreement.Graph(
-        starts, targets[order], np.concatenate([level, level])[order].astype(np.int64)
-    )
+
+
+def _compare(graph: Graph, num_documents: int, *, num_levels: int) -> _Agreement:
+    """Compare the neighbours of both documents of each pair, at each level."""
+    shape = (num_documents, num_levels)
+    degrees = np.zeros(shape, np.int64)
+    sums = np.zeros(shape)
     kernels.agreement.compare(graph, degrees, sums)
-    return degrees, sums
+    documents = np.count_nonzero(degrees, axis=0)
+    means = np.divide(sums, degrees, out=np.zeros(shape), where=degrees > 0)
+    return _Agreement(documents, means.sum(axis=0) / np.maximum(documents, 1))

@@ -1,6 +1,8 @@
-"""The comparison of two texts: the measures of the pair, and the passages that they share."""
+"""Compare two texts: the measures of the pair, and its shared passages."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,16 +16,28 @@ from neardup.verify.alignment import Passage, mark_passages
 from neardup.verify.measured import count_shared, similarity_of_counts
 
 
-def measure_shared(sets: Lists) -> tuple[int, int, int, float, float, float]:
-    """Return the first six fields of PairMeasures for two lists of features."""
+class SharedFeatures(NamedTuple):
+    """The fields of PairMeasures that count features."""
+
+    num_left: int
+    num_right: int
+    num_shared: int
+    jaccard: float
+    left_in_right: float
+    right_in_left: float
+
+
+def measure_shared(sets: Lists) -> SharedFeatures:
+    """Measure two lists of features as sets."""
     shared, left, right = count_shared(sets, sets, np.array([0]), np.array([1]))
-    measures = [
-        similarity_of_counts(shared, left, right, "jaccard"),
-        similarity_of_counts(shared, left, right, "containment"),
-        similarity_of_counts(shared, right, left, "containment"),
-    ]
-    jaccard, left_in_right, right_in_left = (float(measure[0]) for measure in measures)
-    return int(left[0]), int(right[0]), int(shared[0]), jaccard, left_in_right, right_in_left
+    return SharedFeatures(
+        num_left=int(left[0]),
+        num_right=int(right[0]),
+        num_shared=int(shared[0]),
+        jaccard=float(similarity_of_counts(shared, left, right, "jaccard")[0]),
+        left_in_right=float(similarity_of_counts(shared, left, right, "containment")[0]),
+        right_in_left=float(similarity_of_counts(shared, right, left, "containment")[0]),
+    )
 
 
 def read_pair(left: str, right: str) -> pa.Array:
@@ -51,9 +65,7 @@ def _refuse_lone_surrogates(name: str, text: str) -> None:
 
 
 def shown(left: str, right: str, shingling: Shingling) -> tuple[str, str]:
-    """Return the compared text of two documents: the text of a page, if the settings compare
-    that.
-    """
+    """Return the compared texts of two documents: their page texts if settings are for pages."""
     if shingling.html is None:
         return left, right
     first, second = extract_text(pa.array([left, right], "large_string"), shingling).to_pylist()

@@ -1,4 +1,4 @@
-"""The measures of pairs of documents, as columns, and the rule by which a pair is measured."""
+"""Measures of pairs of documents, as columns, and the rule of a duplicate."""
 
 from __future__ import annotations
 
@@ -62,12 +62,8 @@ def hamming_distances(left: Words, right: Words) -> Uint16s:
     -------
     uint16 array of shape (num_rows,).
     """
-    if (
-        left.shape != right.shape
-        or left.dtype != np.uint64
-        or right.dtype != np.uint64
-        or left.ndim not in (1, 2)
-    ):
+    are_words = left.dtype == np.uint64 and right.dtype == np.uint64
+    if not are_words or left.shape != right.shape or left.ndim not in (1, 2):
         raise TypeError(
             f"hamming_distances needs two uint64 arrays of one shape: got {left.dtype} "
             f"{left.shape} and "
@@ -83,9 +79,9 @@ class Rule(NamedTuple):
     """The condition of a duplicate pair.
 
     similarity : jaccard, containment or cosine of the sets, which must reach `threshold`; or
-    hamming, if the distance of the fingerprints decides alone. bits : of a fingerprint; 0 without
-    fingerprints. min_structure : the least cosine of the structure of two pages; 0 if it is not
-    compared. above_chance : whether two documents must also share more shingles than unrelated
+    hamming, if the distance of the fingerprints decides alone. bits : the bits of a fingerprint; 0
+    without fingerprints. min_structure : the least cosine of the structure of two pages; 0 if it is
+    not compared. above_chance : whether two documents must also share more shingles than unrelated
     texts do.
     """
 
@@ -97,9 +93,7 @@ class Rule(NamedTuple):
 
 
 def similarity_of_counts(shared: Ints, sizes: Ints, other_sizes: Ints, similarity: str) -> Floats:
-    """Return the similarity of sets, from their sizes and the number of shared elements; 0 for
-    empty sets.
-    """
+    """Return the similarity of sets, from the number of shared elements; 0 for empty sets."""
     measure = kernels.sorted_sets.MEASURES[similarity]
     return np.asarray(kernels.sorted_sets.similarity_of_counts(shared, sizes, other_sizes, measure))
 
@@ -109,23 +103,24 @@ def can_reach(rule: Rule | None, size: Array, other_size: Array) -> Mask:
 
     Parameters
     ----------
-    rule : None, or of the distance alone, if sets of any sizes can be duplicates.
-    size, other_size : integers (num_pairs,). Containment is that of the second set.
+    rule : the rule of a duplicate. Sets of any sizes can be duplicates if it is None, or if the
+        distance decides alone.
+    size, other_size : integers (num_pairs,). Containment is the containment of the second set.
     """
     if rule is None or rule.similarity == "hamming":
         return np.ones(len(size), np.bool_)
-    first, second = size.astype(np.int64), other_size.astype(np.int64)
-    return (
-        similarity_of_counts(np.minimum(first, second), second, first, rule.similarity)
-        >= rule.threshold
-    )
+    first = size.astype(np.int64)
+    second = other_size.astype(np.int64)
+    max_shared = np.minimum(first, second)
+    return similarity_of_counts(max_shared, second, first, rule.similarity) >= rule.threshold
 
 
 def similarity_of_lists(
     left: Lists, right: Lists, left_rows: Array, right_rows: Array, similarity: str
 ) -> Floats:
-    """Return the exact similarity of unsorted lists, pair by pair; containment is that of the right
-    list.
+    """Return the exact similarity of unsorted lists, pair by pair.
+
+    Containment is the containment of the right list.
 
     Parameters
     ----------
@@ -151,20 +146,29 @@ def similarity_above_chance(
     left_rows, right_rows = rows
     shared, left_sizes, right_sizes = count_shared(*sets, left_rows, right_rows)
     found = similarity_of_counts(shared, right_sizes, left_sizes, similarity)
-    least = kernels.sorted_sets.shared_above_chance(
+    min_shared = kernels.sorted_sets.shared_above_chance(
         even[0].sizes[left_rows], even[1].sizes[right_rows]
     )
-    return np.where(shared >= least, found, 0.0)
+    return np.where(shared >= min_shared, found, 0.0)
 
 
 def count_shared(left: Lists, right: Lists, left_rows: Array, right_rows: Array) -> Ints:
-    """Return how many elements lists share, as sets, and how many each has: (3, num_pairs), shared,
-    left and right.
+    """Return the sizes of lists as sets, pair by pair.
+
+    Returns
+    -------
+    int64 (3, num_pairs) : the shared elements, the left list's and the right list's.
     """
     counts = np.empty((3, len(left_rows)), np.int64)
-    first = writable(left.hashes), writable(left.offsets), writable(left_rows, np.int64)
-    second = writable(right.hashes), writable(right.offsets), writable(right_rows, np.int64)
-    kernels.sorted_sets.list_overlaps(*first, *second, counts)
+    kernels.sorted_sets.list_overlaps(
+        writable(left.hashes),
+        writable(left.offsets),
+        writable(left_rows, np.int64),
+        writable(right.hashes),
+        writable(right.offsets),
+        writable(right_rows, np.int64),
+        counts,
+    )
     return counts
 
 
@@ -186,7 +190,7 @@ class Measured:
 
     @property
     def exact(self) -> Mask:
-        """Whether both documents are the same text after normalisation."""
+        """Mask of the pairs whose texts are the same after normalisation."""
         return self.columns[EXACT.name]
 
     def take(self, rows: Rows) -> Measured:

@@ -14,7 +14,7 @@ _NORMAL_95 = 1.959963984540054
 
 
 class Recall(NamedTuple):
-    """An estimate of recall with a 95 % interval, all in [0, 1]; from num_pairs pairs."""
+    """An estimate of recall with a 95 % interval, in [0, 1], from num_pairs pairs."""
 
     estimated: float
     low: float
@@ -56,11 +56,11 @@ def estimate_recall(
     spread = _NORMAL_95 * math.sqrt(float(np.sum(deviations**2)))
     low = num_pairs / (total + spread)
     high = min(1.0, num_pairs / max(total - spread, num_pairs))
-    return Recall(num_pairs / total, low, high, num_pairs)
+    return Recall(estimated=num_pairs / total, low=low, high=high, num_pairs=num_pairs)
 
 
 def audit_recall(found: Ints, true: Ints) -> Recall | None:
-    """Measure the recall on documents that were compared with all others.
+    """Measure the recall on documents that were compared with all other documents.
 
     Parameters
     ----------
@@ -69,9 +69,9 @@ def audit_recall(found: Ints, true: Ints) -> Recall | None:
 
     Returns
     -------
-    Recall, or None if the documents have no duplicates. The interval is that of a ratio of two sums
-    over documents drawn at random (Cochran, Sampling Techniques, 1977, section 6.3), never narrower
-    than Wilson's interval for the number of documents with duplicates.
+    Recall, or None if the documents have no duplicates. The interval is the interval of a ratio of
+    two sums over documents drawn at random (Cochran, Sampling Techniques, 1977, section 6.3), never
+    narrower than Wilson's interval for the number of documents with duplicates.
     """
     total = int(true.sum())
     if total == 0:
@@ -85,19 +85,21 @@ def audit_recall(found: Ints, true: Ints) -> Recall | None:
         spread = _NORMAL_95 * math.sqrt(count * float(residual.var(ddof=1))) / total
     low, high = wilson(share, count)
     return Recall(
-        share, max(0.0, min(low, share - spread)), min(1.0, max(high, share + spread)), total
+        estimated=share,
+        low=max(0.0, min(low, share - spread)),
+        high=min(1.0, max(high, share + spread)),
+        num_pairs=total,
     )
 
 
 def wilson(share: float, count: float) -> tuple[float, float]:
-    """Return Wilson's 95 % interval (1927) of a share observed in `count` trials, which need not be
-    a whole number.
+    """Return Wilson's 95 % interval (1927) of a share observed in `count` trials.
+
+    count : need not be a whole number.
     """
     z2 = _NORMAL_95**2
-    centre = (share + z2 / (2 * count)) / (1 + z2 / count)
-    half = (
-        _NORMAL_95
-        / (1 + z2 / count)
-        * math.sqrt(share * (1 - share) / count + z2 / (4 * count * count))
-    )
+    scale = 1 + z2 / count
+    centre = (share + z2 / (2 * count)) / scale
+    root = math.sqrt(share * (1 - share) / count + z2 / (4 * count * count))
+    half = _NORMAL_95 / scale * root
     return centre - half, centre + half

@@ -9,8 +9,10 @@ import numpy.typing as npt
 
 from neardup.arrays import Array, Floats, Ints, Mask, Positions, Words, find_in, rank_in_run
 
-SAME, DIFFERENT, UNKNOWN = 1, 0, -1
-_LISTED_PAIRS = 2_000_000  # of more duplicate pairs, as many are drawn
+SAME = 1
+DIFFERENT = 0
+UNKNOWN = -1
+_MAX_LISTED_PAIRS = 2_000_000  # duplicate pairs; of more, this number is drawn
 
 
 class Score(NamedTuple):
@@ -61,14 +63,13 @@ class Labels(NamedTuple):
 
     def judge(self, left: Positions, right: Positions) -> npt.NDArray[np.int8]:
         """Return SAME, DIFFERENT or UNKNOWN for each pair of documents."""
-        left_codes, right_codes = self.codes[left], self.codes[right]
-        return np.where(
-            (left_codes >= 0) & (right_codes >= 0), left_codes == right_codes, UNKNOWN
-        ).astype(np.int8)
+        left_codes = self.codes[left]
+        right_codes = self.codes[right]
+        is_known = (left_codes >= 0) & (right_codes >= 0)
+        return np.where(is_known, left_codes == right_codes, UNKNOWN).astype(np.int8)
 
     def count_positives(self, classes: Ints) -> Ints:
-        """Return the number of duplicate pairs in each class; a pair is in the lower class of its
-        documents.
+        """Return the number of duplicate pairs by the lower class of their documents.
 
         Pairs are counted without listing them: with documents sorted by decreasing class, the i-th
         document of a label is the lower one of i pairs.
@@ -80,8 +81,9 @@ class Labels(NamedTuple):
         return counts
 
     def draw_missed(self, found: Words, count: int, seed: int) -> tuple[Positions, Positions]:
-        """Return duplicate pairs that were not found, at random: `count` of them, or fewer if they
-        are few or rare.
+        """Return duplicate pairs that were not found, at random.
+
+        They are `count` pairs, or fewer if few or rare pairs were not found.
 
         Parameters
         ----------
@@ -89,21 +91,21 @@ class Labels(NamedTuple):
         """
         known = np.flatnonzero(self.codes >= 0)
         known = known[np.argsort(self.codes[known], kind="stable")]
-        before = rank_in_run(
-            self.codes[known]
-        )  # members of its label ahead of each document: its pairs
-        ends = np.cumsum(before)
+        # Each document makes a pair with each member of its label before it. Pairs are numbered by
+        # document: document i has the pairs starts[i] to ends[i].
+        num_pairs = rank_in_run(self.codes[known])
+        ends = np.cumsum(num_pairs)
+        starts = ends - num_pairs
         total = int(ends[-1]) if len(ends) else 0
-        few = total <= _LISTED_PAIRS
-        pairs = (
-            np.arange(total)
-            if few
-            else np.random.default_rng(seed).integers(0, total, _LISTED_PAIRS)
-        )
-        second = np.searchsorted(ends, pairs, side="right")
-        other = second - before[second] + pairs - (ends[second] - before[second])
-        keys = np.unique(pair_keys(known[second].astype(np.uint32), known[other].astype(np.uint32)))
-        return _draw_absent(keys, found, count, seed)
+        if total <= _MAX_LISTED_PAIRS:
+            pairs = np.arange(total)
+        else:
+            pairs = np.random.default_rng(seed).integers(0, total, _MAX_LISTED_PAIRS)
+        document = np.searchsorted(ends, pairs, side="right")
+        first_of_label = document - num_pairs[document]
+        other = first_of_label + pairs - starts[document]
+        keys = pair_keys(known[document].astype(np.uint32), known[other].astype(np.uint32))
+        return _draw_absent(np.unique(keys), found, count, seed)
 
     @property
     def num_pairs(self) -> int:
@@ -131,19 +133,14 @@ class Judgements(NamedTuple):
         return verdicts
 
     def count_positives(self, classes: Ints) -> Ints:
-        """Return the number of duplicate pairs in each class; a pair is in the lower class of its
-        documents.
-        """
-        lesser = np.minimum(classes[self.left], classes[self.right])[self.same]
-        return np.bincount(lesser, minlength=int(classes.max(initial=0)) + 1).astype(np.int64)
+        """Return the number of duplicate pairs by the lower class of their documents."""
+        lower = np.minimum(classes[self.left], classes[self.right])[self.same]
+        return np.bincount(lower, minlength=int(classes.max(initial=0)) + 1).astype(np.int64)
 
     def draw_missed(self, found: Words, count: int, seed: int) -> tuple[Positions, Positions]:
-        """Return duplicate pairs that were not found, at random: `count` of them, or fewer if they
-        are fewer.
-        """
-        return _draw_absent(
-            pair_keys(self.left[self.same], self.right[self.same]), found, count, seed
-        )
+        """Return duplicate pairs that were not found, at random: `count` pairs, or all if fewer."""
+        keys = pair_keys(self.left[self.same], self.right[self.same])
+        return _draw_absent(keys, found, count, seed)
 
     @property
     def num_pairs(self) -> int:
@@ -155,10 +152,10 @@ Truth = Labels | Judgements
 
 
 def pair_keys(left: Positions, right: Positions) -> Words:
-    """Return a key for each pair, whatever the order of the two; keys sort as (lower, higher)."""
-    return np.minimum(left, right).astype(np.uint64) << np.uint64(32) | np.maximum(
-        left, right
-    ).astype(np.uint64)
+    """Return a key for each pair, in either order; keys sort as (lower, higher)."""
+    lower = np.minimum(left, right).astype(np.uint64)
+    higher = np.maximum(left, right).astype(np.uint64)
+    return lower << np.uint64(32) | higher
 
 
 def _draw_absent(keys: Words, found: Words, count: int, seed: int) -> tuple[Positions, Positions]:
@@ -169,8 +166,9 @@ def _draw_absent(keys: Words, found: Words, count: int, seed: int) -> tuple[Posi
 
 
 def count_within(limits: Array, values: Floats, *, at_least: bool) -> Ints:
-    """Return the number of values at or above each limit, or at or below it; limits are
-    ascending.
+    """Return the number of values at or above each limit, or at or below it.
+
+    limits : ascending. at_least : whether values at or above are counted.
     """
     ordered = np.sort(values)
     if at_least:
@@ -179,17 +177,19 @@ def count_within(limits: Array, values: Floats, *, at_least: bool) -> Ints:
 
 
 def best_of(scores: list[Score], *, at_least: bool) -> Score:
-    """Return the score of the highest F1; of equal scores the strictest: the highest threshold, the
-    least distance.
+    """Return the score of the highest F1, of equal scores the strictest.
+
+    at_least : whether a higher limit is stricter, as with thresholds, or a lower one, as with
+    distances.
     """
-    return max(
-        scores, key=lambda score: (score.f1 or 0.0, score.limit if at_least else -score.limit)
-    )
+    sign = 1 if at_least else -1
+    return max(scores, key=lambda score: (score.f1 or 0.0, sign * score.limit))
 
 
 def adjusted_rand(left: Ints, right: Ints) -> float | None:
-    """Return the adjusted Rand index of two partitions of the same items: 1 if they are equal,
-    about 0 by chance.
+    """Return the adjusted Rand index of two partitions of the same items.
+
+    It is 1 if they are equal, and about 0 by chance.
 
     Parameters
     ----------
@@ -213,14 +213,15 @@ def adjusted_rand(left: Ints, right: Ints) -> float | None:
     """
     if len(left) == 0:
         return None
-    (left_sizes, left_index), (right_sizes, right_index) = _numbered(left), _numbered(right)
-    cells = np.unique(left_index * len(right_sizes) + right_index, return_counts=True)[1]
-    together, in_left, in_right = (
-        _pairs_within(sizes) for sizes in (cells, left_sizes, right_sizes)
-    )
+    left_sizes, left_index = _numbered(left)
+    right_sizes, right_index = _numbered(right)
+    cells = left_index * len(right_sizes) + right_index
+    in_both = _pairs_within(np.unique(cells, return_counts=True)[1])
+    in_left = _pairs_within(left_sizes)
+    in_right = _pairs_within(right_sizes)
     all_pairs = len(left) * (len(left) - 1) // 2
-    most = all_pairs * (in_left + in_right) - 2 * in_left * in_right
-    return 2 * (all_pairs * together - in_left * in_right) / most if most else 1.0
+    denominator = all_pairs * (in_left + in_right) - 2 * in_left * in_right
+    return 2 * (all_pairs * in_both - in_left * in_right) / denominator if denominator else 1.0
 
 
 def _numbered(clusters: Ints) -> tuple[Ints, Ints]:

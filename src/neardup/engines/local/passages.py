@@ -158,7 +158,13 @@ def _decide(
     scratch, num_against = documents.scratch, documents.corpus.num_against
     places, hashes = scratch.column(schemas.PIECE_ANCHORS), scratch.column(schemas.PIECE_HASHES)
     groups = group_anchors(
-        pieces, places, hashes, settings.min_length, anchoring.size, num_against, documents.threads
+        pieces,
+        places,
+        hashes,
+        settings.min_length,
+        anchoring.size,
+        num_against=num_against,
+        threads=documents.threads,
     )
     lengths, done = scratch.column(schemas.LENGTHS), 0
     found = None

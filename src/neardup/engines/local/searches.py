@@ -19,7 +19,7 @@ from neardup.arrays import Array, Bytes, Integers, Ints, Mask, Positions, Words,
 from neardup.candidates.hamming_join import HammingNeighbours, find_neighbours
 from neardup.candidates.hamming_join import Pairs as NearPairs
 from neardup.candidates.lookups import BandLookup, DistanceLookup, SampleLookup
-from neardup.candidates.sorted_members import NO_BUCKET, fill_buckets, propose
+from neardup.candidates.sorted_members import NO_BUCKET, Unlisted, fill_buckets, propose
 from neardup.decide.rule import Confirmed, Queue
 from neardup.decide.sieve import Sifted, sift
 from neardup.engines.local.sets import stretches
@@ -388,7 +388,7 @@ class ComposedSearch(LocalSearch):
         if self.scope.connected:  # copies are of one cluster anyway
             original = first == np.arange(len(first))
             left, right = left[original[right]], right[original[right]]
-            unlisted = unlisted[original[unlisted >> 32]]
+            unlisted = Unlisted(*(column[original[unlisted.document]] for column in unlisted))
         measured = measure_pairs(
             self.method, self._documents, queue.order[left], queue.order[right]
         )
@@ -402,16 +402,16 @@ class ComposedSearch(LocalSearch):
             start = queue.num_against
             sifted = sift(self.method, left, right, measured, first, start)
         left_out = np.zeros_like(kept)
-        left_out[unlisted >> 32] = True
+        left_out[unlisted.document] = True
         left_out &= sifted.kept
         left_out[:start] = False
         progress.advance(len(queue.order), 0)
         return Confirmed(*sifted, left_out, len(self._candidates.left), 0)
 
     def unlisted(self) -> Iterable[tuple[Array, Array]]:
-        unlisted, right = self._candidates.unlisted & 0xFFFFFFFF, self._candidates.unlisted >> 32
-        original = self.queue.representative[right] == right
-        return [(unlisted[original], right[original])]
+        unlisted = self._candidates.unlisted
+        original = self.queue.representative[unlisted.document] == unlisted.document
+        return [(unlisted.member[original], unlisted.document[original])]
 
 
 FUSED: dict[str, type[LocalSearch]] = {

@@ -316,7 +316,7 @@ def _keys(left: Array, right: Array) -> Ints:
 def _unlisted(search: Search, at: _Positions) -> tuple[Positions, Positions]:
     """Return positions that a bucket does not list, and the later ones that look it up."""
     hidden = collect(search.hidden, CANDIDATES)
-    return at.of_places(~hidden["left"].to_numpy()), at.of_places(hidden["right"].to_numpy())
+    return at.of_places(hidden["left"].to_numpy()), at.of_places(hidden["right"].to_numpy())
 
 
 def _left_out(unlisted: tuple[Positions, Positions], queue: Queue, rule: Rule) -> Mask:

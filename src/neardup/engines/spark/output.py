@@ -182,7 +182,7 @@ def _num_overflows(outcome: Outcome) -> int:
     With linkage="connected", copies do not query, and are left out, as are those of the same
     cluster.
     """
-    hidden = outcome.hidden.select(F.bitwise_not("left").alias("left"), "right")
+    hidden = outcome.hidden.select("left", "right")
     if outcome.clusters is not None:
         for end in ("left", "right"):
             hidden = hidden.join(

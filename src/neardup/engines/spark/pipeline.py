@@ -506,11 +506,15 @@ class Run:
             declare(schemas.NEAR),
         )
         listed = members.selectExpr(
-            "leader as bucket", "position", "last", "0 as size", "1 as needed"
+            *("leader as bucket", "position", "last", "0 as size", "1 as needed"),
+            *("true as listed", "true as queries"),
         )
         queries = near.join(members.withColumnRenamed("leader", "right"), "right")
         return listed.unionByName(
-            queries.selectExpr("left as bucket", "position", "last", "0 as size", "-1 as needed")
+            queries.selectExpr(
+                *("left as bucket", "position", "last", "0 as size", "1 as needed"),
+                *("false as listed", "true as queries"),
+            )
         )
 
     def _describe_again(self, nodes: DataFrame) -> DataFrame:
@@ -594,7 +598,7 @@ class Run:
         """Return blocks of pairs of the first documents of their contents, `left` and `right`,
         measured.
         """
-        candidates = pairs.selectExpr("left", "right", "1 as needed", "1 as hits")
+        candidates = pairs.selectExpr("left", "right", "true as listed", "1 as needed", "1 as hits")
         blocks = self._persist(self._to_blocks(candidates, _same, _listed_first))
         return self._confirm(blocks, self._choose_cells(blocks), every=True)
 
@@ -733,7 +737,7 @@ def _place_by_part(documents: pa.RecordBatch) -> Placed:
 
 
 def _listed_first(pairs: pa.RecordBatch) -> Placed:
-    return np.arange(len(pairs)), (pairs["left"].to_numpy() < 0).astype(np.int64)
+    return np.arange(len(pairs)), pc.invert(pairs["listed"]).cast("int64").to_numpy()
 
 
 def _in_one(table: pa.RecordBatch) -> Placed:
