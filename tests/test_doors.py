@@ -218,7 +218,7 @@ def answer_of(result: neardup.Deduplication) -> dict[str, Any]:
 
 @given(data=st.data())
 def test_the_layout_of_a_collection_changes_no_answer(tmp_path_factory, monkeypatch, data):
-    monkeypatch.setattr("neardup.runs.reading._MOST_REMEMBERED", 1)
+    monkeypatch.setattr("neardup.runs.reading._MAX_REMEMBERED", 1)
     rows = data.draw(documents())
     settings = {
         "keep": data.draw(st.sampled_from(["max:score", "min:score"])),

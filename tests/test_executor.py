@@ -103,7 +103,7 @@ def test_no_more_waits_than_the_bytes_ahead(threads, monkeypatch):
 def test_a_list_of_several_items_has_at_most_the_rows_that_are_allowed(
     rows: list[int], most: int
 ) -> None:
-    groups = list(group_small(rows, lambda _: 1, rows_of=lambda item: item, most_rows=most))
+    groups = list(group_small(rows, lambda _: 1, rows_of=lambda item: item, max_rows=most))
     assert [item for group in groups for item in group] == rows
     assert all(len(group) == 1 or sum(group) <= most for group in groups)
     for before, after in pairwise(groups):

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-# The arrays of most signatures, by their type; a docstring has the shape.
+# The arrays of most signatures, by their type; docstrings give the shapes.
 Mask = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 Uint16s = npt.NDArray[np.uint16]
@@ -61,7 +61,7 @@ def view_strings(strings: pa.Array) -> tuple[Bytes, Ints]:
         width = np.int64
     else:
         raise TypeError(f"Strings are required: got {strings.type}. Cast the array first.")
-    if strings.null_count:
+    if strings.null_count:  # the bytes under a null are undefined
         strings = strings.fill_null(b"" if pa.types.is_binary(strings.type) else "")
     _, offsets_buffer, data_buffer = strings.buffers()
     if offsets_buffer is None or len(strings) == 0:
@@ -86,7 +86,7 @@ def read_only(array: Array) -> Array:
 def writable(array: Array, dtype: Any = None) -> Array:
     """Return an array in the layout that kernels are compiled for, of its own type or another.
 
-    Itself if it is: `np.require` alone takes five times as long.
+    An array in this layout is returned itself: `np.require` alone takes five times as long.
     """
     if array.flags.carray and (dtype is None or array.dtype == dtype):
         return array
@@ -142,9 +142,7 @@ def arrow_of_strings(strings: list[str]) -> pa.LargeStringArray:
 
 
 def arrow_of_optional(strings: Sequence[str | None]) -> pa.StringArray:
-    """Return a list of strings, less than 2 GiB of them, as an Arrow array that is null where one
-    is None.
-    """
+    """Return a list of strings, less than 2 GiB of them, as an Arrow array; None is null."""
     encoded = [b"" if text is None else text.encode() for text in strings]
     offsets = offsets_from_lengths([len(text) for text in encoded]).astype(np.int32)
     is_there = np.array([text is not None for text in strings], np.bool_)
@@ -171,7 +169,7 @@ def grow(array: Array, size: int) -> Array:
 
 
 def ranges(starts: Integers | int, sizes: Integers) -> Ints:
-    """Return the numbers from each start on, as many as its size, one list after the other."""
+    """Return consecutive numbers from each start, as many as its size, one list after the other."""
     ends = np.cumsum(sizes, dtype=np.int64)
     numbers = np.repeat(starts - ends + sizes, sizes)
     numbers += np.arange(len(numbers))
@@ -179,13 +177,13 @@ def ranges(starts: Integers | int, sizes: Integers) -> Ints:
 
 
 def find_in(known: Array, values: Array) -> tuple[Ints, Mask]:
-    """Return the place of each value in a rising array, and whether it is there; the place of
-    others has no meaning.
+    """Return the index of each value in a rising array, and whether the array contains it; the
+    index of other values has no meaning.
     """
     if not len(known):
         return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
-    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return places, known[places] == values
+    index = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return index, known[index] == values
 
 
 def begins_run(*columns: Array) -> Mask:
@@ -200,15 +198,17 @@ def begins_run(*columns: Array) -> Mask:
 
 
 def rank_in_run(*columns: Array) -> Ints:
-    """Return the number of rows before each row in its run of equal rows. columns : as of
-    `begins_run`.
+    """Return the number of rows before each row in its run of equal rows.
+
+    columns : see `begins_run`.
     """
-    place = np.arange(len(columns[0]))
-    return np.subtract(place, np.maximum.accumulate(np.where(begins_run(*columns), place, 0)))
+    rows = np.arange(len(columns[0]))
+    first_rows = np.maximum.accumulate(np.where(begins_run(*columns), rows, 0))
+    return np.subtract(rows, first_rows)
 
 
 def arrow_file(path: str | os.PathLike[str], mode: Literal["rb", "wb"] = "rb") -> pa.NativeFile:
-    """Open a local file for Arrow, which takes a path as text for an address, or fails where it is
+    """Open a local file for Arrow, which would take a path as text for an address, or fail if it is
     not UTF-8.
     """
     return pa.OSFile(os.fsencode(path), mode)

@@ -14,15 +14,18 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 Result = TypeVar("Result")
 _AHEAD = 8  # waiting items, enough to continue reading while the compiler is loaded
-_LEAST_BYTES_AHEAD, _BYTES_AHEAD_PER_THREAD = 64 << 20, 8 << 20
+_MIN_BYTES_AHEAD = 64 << 20
+_BYTES_AHEAD_PER_THREAD = 8 << 20
 STREAM_BYTES = 32 << 20
-"""How many bytes may wait of one of several iterators that run ahead, unless a single item is
-larger.
+"""The maximum number of bytes that wait of one of several iterators that run ahead, unless a single
+item is larger.
 """
-_ENCODED_BYTES = 1 << 30
-_ITEM_BYTES = 4096  # of the objects around the data of an item
-_SMALL_BYTES, _MAX_ITEMS = 1 << 20, 4096
-# results of encoders, before they get a further job: writing all that is done would leave them idle
+_ENCODED_BYTES = 1 << 30  # data that waits for the writers of files
+_ITEM_BYTES = 4096  # memory of the objects around the data of an item
+_SMALL_BYTES = 1 << 20  # a list of small items has at least this size
+_MAX_ITEMS = 4096  # items in such a list
+# Results that a writer takes from encoders before it gives them another job: if it took all
+# results, the encoders would be idle.
 _TAKEN_AT_ONCE = 2
 
 
@@ -39,10 +42,10 @@ def count_threads(threads: int | None) -> int:
 
 
 def bytes_ahead(threads: int) -> int:
-    """Return how many bytes may wait for threads in order that none is idle, unless a single item
-    is larger.
+    """Return the number of bytes that may wait for threads so that none is idle, unless a single
+    item is larger.
     """
-    return max(_LEAST_BYTES_AHEAD, threads * _BYTES_AHEAD_PER_THREAD)
+    return max(_MIN_BYTES_AHEAD, threads * _BYTES_AHEAD_PER_THREAD)
 
 
 def map_ordered(
@@ -62,7 +65,7 @@ def map_ordered(
     work : called on a thread of the pool.
     threads : the size of the pool.
     bytes_of : the memory of an item; it limits the number of waiting items.
-    ahead : the greatest number of waiting items. Default: two for each thread, at least 8.
+    ahead : the maximum number of waiting items. Default: two for each thread, at least 8.
 
     Notes
     -----
@@ -72,17 +75,21 @@ def map_ordered(
     """
     waiting: deque[tuple[T, Future[Result]]] = deque()
     errors: list[Exception] = []
-    num_bytes, most_bytes = 0, bytes_ahead(threads)
-    most = max(_AHEAD, 2 * threads) if ahead is None else ahead
+    num_bytes = 0
+    max_bytes = bytes_ahead(threads)
+    max_waiting = max(_AHEAD, 2 * threads) if ahead is None else ahead
     pool = ThreadPoolExecutor(threads, thread_name_prefix="neardup")
     try:
         for item in _until_error(items, errors):
             waiting.append((item, pool.submit(work, item)))
             num_bytes += bytes_of(item)
-            while waiting and (
-                len(waiting) > most or num_bytes > most_bytes or waiting[0][1].done()
-            ):
-                first, future = waiting.popleft()
+            # Yield the first result once it is done, or wait for it if too much is waiting.
+            while waiting:
+                first, future = waiting[0]
+                has_many = len(waiting) > max_waiting or num_bytes > max_bytes
+                if not has_many and not future.done():
+                    break
+                waiting.popleft()
                 num_bytes -= bytes_of(first)
                 yield first, future.result()
         while waiting:
@@ -95,8 +102,8 @@ def map_ordered(
 
 
 def _until_error(items: Iterable[T], errors: list[Exception]) -> Iterator[T]:
-    """Yield items; put an error of theirs into a list, so that it is raised when those before it
-    are done.
+    """Yield items; append an error of the iterator to a list, to raise it after the items before
+    it.
     """
     try:
         yield from items
@@ -117,40 +124,42 @@ def map_all(items: Sequence[T], work: Callable[[T], Result], threads: int) -> li
 def group_small(
     items: Iterable[T],
     bytes_of: Callable[[T], int],
-    least_bytes: int | None = None,
+    min_bytes: int | None = None,
     *,
     fits: Callable[[list[T], T], bool] = lambda *_: True,
     rows_of: Callable[[T], int] = lambda _: 0,
-    most_rows: int | None = None,
+    max_rows: int | None = None,
 ) -> Iterator[list[T]]:
     """Yield items in lists of a mebibyte or more, except the last, because each batch has a fixed
     cost.
 
-    An error of `items` is raised after those before it.
+    An error of `items` is raised after the items before it.
 
     Parameters
     ----------
-    items : such as batches, of which each file starts a new one.
+    items : batches, for example: each file begins a new one.
     bytes_of : the size of an item.
-    least_bytes : of a list, instead of a mebibyte.
+    min_bytes : the minimum size of a list. Default: a mebibyte.
     fits : whether an item may join the list of earlier items; it must not look at all of them.
-    rows_of, most_rows : the rows of an item, and the most of a list of several; no limit if None.
+    rows_of, max_rows : the rows of an item, and the maximum of a list of several; no limit if None.
     """
     group: list[T] = []
     errors: list[Exception] = []
     num_bytes = num_rows = 0
     for item in _until_error(items, errors):
         rows = rows_of(item)
-        is_full = most_rows is not None and num_rows + rows > most_rows
+        is_full = max_rows is not None and num_rows + rows > max_rows
         if group and (is_full or not fits(group, item)):
             yield group
-            group, num_bytes, num_rows = [], 0, 0
+            group = []
+            num_bytes = num_rows = 0
         group.append(item)
         num_bytes += bytes_of(item)
         num_rows += rows
-        if num_bytes >= (least_bytes or _SMALL_BYTES) or len(group) >= _MAX_ITEMS:
+        if num_bytes >= (min_bytes or _SMALL_BYTES) or len(group) >= _MAX_ITEMS:
             yield group
-            group, num_bytes, num_rows = [], 0, 0
+            group = []
+            num_bytes = num_rows = 0
     if group:
         yield group
     for error in errors:
@@ -158,20 +167,26 @@ def group_small(
 
 
 class _Stream(Generic[T]):
-    """An iterator of `chain_ahead`, and its items that wait. room : notified when there may be
-    more.
+    """An iterator of `chain_ahead`, and its waiting items.
+
+    not_full : notified when there may be space for more items.
     """
 
     def __init__(self, lock: Lock) -> None:
         self.items: deque[tuple[T, int]] = deque()
         self.num_bytes = 0
-        self.room = Condition(lock)
+        self.not_full = Condition(lock)
         self.has_ended = False
         self.error: BaseException | None = None
 
 
 class _Chain(Generic[T]):
-    """What the threads of `chain_ahead` share."""
+    """The state that the threads of `chain_ahead` share.
+
+    `_lock` protects all of it; `_opening` lets one thread open the next iterator at a time.
+    `_filled` is notified when the caller may have an item or the end, `_may_open` when an iterator
+    may be opened.
+    """
 
     def __init__(
         self,
@@ -179,69 +194,93 @@ class _Chain(Generic[T]):
         threads: int,
         bytes_of: Callable[[T], int],
     ) -> None:
-        self._unopened, self._threads, self._bytes_of = iter(streams), threads, bytes_of
-        self._most, self._num_bytes = bytes_ahead(threads), 0
-        self._opening, self._lock = Lock(), Lock()
-        self._filled, self._room = Condition(self._lock), Condition(self._lock)
-        self._streams: deque[_Stream[T]] = deque()
+        self._unopened = iter(streams)
+        self._threads = threads
+        self._bytes_of = bytes_of
+        self._max_bytes = bytes_ahead(threads)
+        self._num_bytes = 0
+        self._opening = Lock()
+        self._lock = Lock()
+        self._filled = Condition(self._lock)
+        self._may_open = Condition(self._lock)
+        self._streams: deque[_Stream[T]] = deque()  # opened and not exhausted by the caller
         self._workers: list[Thread] = []
         self._stopped = self._exhausted = False
 
     def items(self) -> Iterator[T]:
-        self._start()
+        """Yield the items of all iterators, in order."""
+        self._start_thread()
         while True:
             with self._lock:
-                while not (self._streams and self._streams[0].items):
-                    if self._streams and self._streams[0].has_ended:
-                        if error := self._streams.popleft().error:
-                            raise error
-                        self._room.notify()
-                    elif self._exhausted and not self._streams:
-                        return
-                    else:
-                        self._filled.wait()
-                stream = self._streams[0]
+                stream = self._first_filled()
+                if stream is None:
+                    return
                 item, size = stream.items.popleft()
                 stream.num_bytes -= size
                 self._num_bytes -= size
-                stream.room.notify()
-                self._room.notify()
+                stream.not_full.notify()
+                self._may_open.notify()
             yield item
+
+    def _first_filled(self) -> _Stream[T] | None:
+        """Wait for an item of the first iterator that has not ended; None if all have ended.
+
+        Raises the error of an iterator that failed. Requires: the lock is held.
+        """
+        while True:
+            if self._streams:
+                first = self._streams[0]
+                if first.items:
+                    return first
+                if first.has_ended:
+                    self._streams.popleft()
+                    if first.error:
+                        raise first.error
+                    self._may_open.notify()
+                    continue
+            elif self._exhausted:
+                return None
+            self._filled.wait()
 
     def stop(self) -> None:
         """End all threads."""
         with self._lock:
             self._stopped = True
-            for room in (self._room, *(stream.room for stream in self._streams)):
-                room.notify()
+            self._may_open.notify()
+            for stream in self._streams:
+                stream.not_full.notify()
         while self._workers:
             self._workers.pop().join()
 
-    def _start(self) -> None:
+    def _start_thread(self) -> None:
         self._workers.append(Thread(target=self._work, daemon=True, name="neardup-read-ahead"))
         self._workers[-1].start()
 
     def _work(self) -> None:
+        """Open iterators and run them to their ends, until none is left."""
         while (opened := self._open()) is not None:
             stream, open_stream = opened
             try:
                 for item in open_stream():
                     if not self._put(stream, item):
                         return
-            except BaseException as error:  # raised in the caller, whatever it is
+            except BaseException as error:  # any error is raised in the caller
                 stream.error = error
             with self._lock:
                 stream.has_ended = True
                 self._filled.notify()
 
     def _open(self) -> tuple[_Stream[T], Callable[[], Iterable[T]]] | None:
+        """Return the next iterator and its place in the order; None if there is none, or the caller
+        has stopped.
+        """
         with self._opening:
             with self._lock:
-                while self._num_bytes >= self._most and self._streams and not self._stopped:
-                    self._room.wait()
+                while self._num_bytes >= self._max_bytes and self._streams and not self._stopped:
+                    self._may_open.wait()
             try:
                 open_stream = next(self._unopened, None)
-            except BaseException as error:
+            except BaseException as error:  # raised at its position in the order
                 open_stream = partial(_fail, error)
             with self._lock:
                 self._exhausted |= open_stream is None
@@ -250,16 +289,16 @@ class _Chain(Generic[T]):
                     return None
                 stream = _Stream[T](self._lock)
                 self._streams.append(stream)
-                if len(self._workers) < self._threads:
-                    self._start()
+                if len(self._workers) < self._threads:  # another thread opens the next iterator
+                    self._start_thread()
         return stream, open_stream
 
     def _put(self, stream: _Stream[T], item: T) -> bool:
-        """Add an item once there is room; return False if the caller has stopped."""
+        """Add an item once there is space; return False if the caller has stopped."""
         size = self._bytes_of(item) + _ITEM_BYTES
         with self._lock:
             while stream.num_bytes >= STREAM_BYTES and not self._stopped:
-                stream.room.wait()
+                stream.not_full.wait()
             stream.items.append((item, size))
             stream.num_bytes += size
             self._num_bytes += size
@@ -280,7 +319,7 @@ def chain_ahead(
     Parameters
     ----------
     streams : open the iterators, in order; a thread opens one and runs it to its end.
-    threads : iterators at once; with 1, the caller's thread runs them.
+    threads : the number of iterators at once; with 1, the caller's thread runs them.
     bytes_of : the memory of an item. An iterator pauses while STREAM_BYTES of its items wait, and
         none is opened while `bytes_ahead` of all items do.
 
@@ -305,13 +344,15 @@ class Encoders:
 
     Parameters
     ----------
-    pool : of `threads` threads.
-    threads : of the pool; writers and encoders at work together are no more.
-    max_bytes : that each writer may have waiting, encoded or not.
+    pool : a pool of `threads` threads.
+    threads : the maximum number of writers and encoders at work together.
+    max_bytes : the data that each writer may have waiting, encoded or not.
     """
 
     def __init__(self, pool: Executor, threads: int, max_bytes: int) -> None:
-        self._pool, self._idle, self.max_bytes = pool, Semaphore(threads), max_bytes
+        self._pool = pool
+        self._idle = Semaphore(threads)
+        self.max_bytes = max_bytes
 
     def __enter__(self) -> None:
         self._idle.acquire()
@@ -332,8 +373,8 @@ class Encoders:
 
 @contextmanager
 def open_encoders(threads: int, writers: int) -> Iterator[Encoders | None]:
-    """Open the encoders of some writers at once; None for two threads, which a writer and its
-    reader keep busy.
+    """Open the encoders of several writers; None for two threads, since a writer and its reader
+    keep them busy.
     """
     if threads <= 2:
         yield None
@@ -351,7 +392,7 @@ class InOrder(Generic[Result]):
     Parameters
     ----------
     take : called with each result, on the caller's thread.
-    share : of the memory of a writer, what these jobs may take.
+    share : the share of the memory of a writer that these jobs may take.
 
     Attributes
     ----------
@@ -360,16 +401,18 @@ class InOrder(Generic[Result]):
 
     def __init__(self, take: Callable[[Result], object], share: float = 1) -> None:
         self.encoders: Encoders | None = None
-        self._take, self._share, self._num_bytes = take, share, 0
+        self._take = take
+        self._share = share
+        self._num_bytes = 0
         self._waiting: deque[tuple[Future[Result], int]] = deque()
 
     def put(self, job: Callable[[], Result], num_bytes: int) -> None:
-        """Run a job, whose data take some memory; wait for earlier ones if there is too little."""
+        """Run a job, whose data take some memory; wait for earlier jobs if there is too little."""
         if self.encoders is None:
             self._take(job())
             return
-        most = self.encoders.max_bytes * self._share - num_bytes
-        while self._waiting and self._num_bytes > most:
+        free_at = self.encoders.max_bytes * self._share - num_bytes
+        while self._waiting and self._num_bytes > free_at:
             self._take_first()
         for _ in range(_TAKEN_AT_ONCE):
             if self._waiting and self._waiting[0][0].done():

@@ -1,5 +1,5 @@
-"""Write files that appear only when they are complete, read small ones as UTF-8, and advise on what
-went wrong.
+"""Write files that appear only when they are complete, read small ones as UTF-8, and give advice on
+errors of files.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ AnyPath: TypeAlias = str | os.PathLike[str]
 JsonObject: TypeAlias = dict[str, Any]
 Output: TypeAlias = Path | str | None
 """The folder of an output, or its address; None if nothing is written."""
-_SHOWN_OF_NAME = 40  # characters, at most 160 bytes: a name may have 255 with all that is added
+_SHOWN_OF_NAME = 40  # characters, at most 160 bytes: a name may have 255 with the additions
 
-# What to do about an OSError is a matter of its cause, not of the place that met it.
+# The advice on an OSError depends on its cause, not on the operation that failed.
 _NO_SPACE = "Free some space, or use another disk."
 _NO_PERMISSION = "Use a folder with write permission."
 _READ_ONLY = "Use a folder on a disk that can be written to."
@@ -57,9 +57,8 @@ _UNWRITABLE_VALUE = "Leave the values out, or use another format."
 def reason_of(error: Exception) -> str:
     """Return the reason of an error, without its number and without a full stop."""
     reason = str(getattr(error, "strerror", None) or error)
-    if (
-        isinstance(error, OSError) and error.errno is not None and "[errno" in reason
-    ):  # of Arrow, with names of its own
+    is_of_arrow = "[errno" in reason  # Arrow words the cause in its own way
+    if isinstance(error, OSError) and error.errno is not None and is_of_arrow:
         reason = os.strerror(error.errno)
     return reason.rstrip(".")
 
@@ -67,7 +66,7 @@ def reason_of(error: Exception) -> str:
 def advice_on(error: Exception) -> str:
     """Return the next step after an error in writing a file, by its cause.
 
-    error : an OSError; another one is of the values that were to be written.
+    error : an OSError, or an error of a value that cannot be written.
     """
     if not isinstance(error, OSError):
         return _UNWRITABLE_VALUE
@@ -78,8 +77,8 @@ class AtomicFile(AbstractContextManager[Path]):
     """A file that is written beside its path, then renamed to it.
 
     As a context manager it gives the path to write to; the file is renamed if the block succeeds,
-    else removed. Two writers of one path write to different files, so that each publishes what it
-    wrote itself.
+    or removed if it fails. Two writers of one path write to different files, so that each publishes
+    its own content.
 
     Raises
     ------
@@ -103,11 +102,11 @@ class AtomicFile(AbstractContextManager[Path]):
                 elif isinstance(error, OSError):
                     raise error
         finally:
-            with suppress(OSError):  # there is a reason to name already, or nothing to remove
+            with suppress(OSError):  # the first error is raised, or there is nothing to remove
                 self.discard()
 
     def commit(self) -> None:
-        """Rename the file to its path, replacing what is there. Raises OSError."""
+        """Rename the file to its path, replacing a file of that name. Raises OSError."""
         os.replace(self.partial, self.path)
 
     def discard(self) -> None:
@@ -136,8 +135,8 @@ def cannot_write(path: Path, error: Exception) -> OutputError:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a small file in one step: it is there with all of the bytes, or as it was before.
-    Raises OSError.
+    """Write a small file in one step: it has all bytes afterwards, or is as it was before. Raises
+    OSError.
     """
     file = AtomicFile(path)
     try:
@@ -199,8 +198,8 @@ def parse_toml(text: str) -> dict[str, Any]:
 def lines_of(text: str) -> list[str]:
     """Return the lines of a text, which end at a line feed, or a carriage return and a line feed.
 
-    Unlike those of `str.splitlines`, they may contain U+0085, U+2028, U+2029 and form feeds: names
-    and ids do.
+    Unlike the lines of `str.splitlines`, they may contain U+0085, U+2028, U+2029 and form feeds,
+    which names and ids do.
     """
     lines = text.split("\n")
     if not lines[-1]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def lock_file(path: Path) -> int:
-    """Lock a file, which notes the process, and return its descriptor; to close it ends the lock.
+    """Lock a file, write the process id to it, and return its descriptor; closing it unlocks it.
 
     Raises
     ------
@@ -22,9 +22,8 @@ def lock_file(path: Path) -> int:
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not path.exists() or not os.path.samestat(
-            os.fstat(file), path.stat()
-        ):  # its owner has just deleted it
+        # The owner may have deleted the file since it was opened.
+        if not path.exists() or not os.path.samestat(os.fstat(file), path.stat()):
             raise BlockingIOError
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)

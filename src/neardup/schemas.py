@@ -89,7 +89,10 @@ _ITEM = (
 
 
 def removed_schema(measures: Measures) -> pa.Schema:
-    """Return the schema of the table of removed documents; `measures` are those of the method."""
+    """Return the schema of the table of removed documents.
+
+    measures : the measures of the method.
+    """
     return _schema(
         _field(
             "id", "string", "The removed document: its id column as text, else its running number."
@@ -117,8 +120,9 @@ def removed_schema(measures: Measures) -> pa.Schema:
 
 
 def least_similar_schema(removed: pa.Schema) -> pa.Schema:
-    """Return the schema of the table of the least similar removals; `removed` is that of the
-    removed documents.
+    """Return the schema of the table of the least similar removals.
+
+    removed : the schema of the table of removed documents.
     """
     return _schema(
         *removed,
@@ -267,8 +271,10 @@ ANNOTATIONS = (
 )
 """The names of columns that may be added to the documents of an input."""
 
-KEPT, REMOVED = 1, 2
-"""The states of a document of an index."""
+# The states of a document of an index.
+KEPT = 1
+REMOVED = 2
+
 TIME = pa.timestamp("us", tz="UTC")
 
 
@@ -614,15 +620,15 @@ SHINGLES = Column(
     "shingles", "uint64", "The shingle hashes of all documents, one document after the other."
 )
 SHINGLE_STARTS = Column(
-    "starts", "int64", "Where the shingles of the document begin in `shingles`."
+    "shingle-starts", "int64", "The start of the shingles of the document in `shingles`."
 )
 TAGS = Column(
     "structure",
     "uint64",
-    "The hashes of runs of tags of all pages, where structure is compared too.",
+    "The hashes of runs of tags of all pages, if structure is compared too.",
 )
 TAG_STARTS = Column(
-    "structure-starts", "int64", "Where those of the document begin in `structure`."
+    "structure-starts", "int64", "The start of the hashes of the document in `structure`."
 )
 KEYS = Column(
     "keys",
@@ -646,7 +652,7 @@ VALUES = Column(
     "uint64",
     "The hash of the value by which removals are counted; 0 in the earlier corpus.",
 )
-# By value of the counted column; some more than once.
+# By value of the counted column; a value may have several rows.
 NAME_HASHES = Column("name-hashes", "uint64", "The hash of the value.")
 NAME_LENGTHS = Column("name-lengths", "int64", "The bytes of the value in UTF-8.")
 NAMES = Column("names", "uint8", "The values in UTF-8, one after the other.")
@@ -660,14 +666,14 @@ PART_REJECTED = Column("part-rejected", "int64", "The rows of the input that cou
 REJECTED = Column(
     "rejected.jsonl", "uint8", "Lines of JSON, one for each row that could not be read."
 )
-# Of items that are looked for in a corpus.
+# By item, shingle or text that is found in a document.
 FOUND_KEYS = Column(
-    "found-keys", "int32", "The shingles of items that documents have, each once for each of them."
+    "found-keys", "int32", "A shingle of items that a document has, once for each document."
 )
 FOUND_ITEMS = Column(
     "found-items",
     "int32",
-    "An item of which a document has enough, and its state; see decide.items.",
+    "An item that a document has enough of, and its state; see decide.items.",
     2,
 )
 FURTHER = Column(
@@ -684,7 +690,7 @@ EXCERPTS = Column(
     "uint8",
     "Lines of JSON, for the report: document, item, and the text around it.",
 )
-# By position in the order of priority, and by entry of a bucket.
+# By anchor of a passage, by piece of a document around anchors, and by document.
 ANCHOR_HASHES = Column("anchor-hashes", "uint32", "The hashes of all anchors, which are counted.")
 PIECES = Column("pieces", "int64", "By piece: see candidates/passages.Selected.", 6)
 PIECE_TEXTS = Column(
@@ -693,16 +699,16 @@ PIECE_TEXTS = Column(
 PIECE_ANCHORS = Column("piece-anchors", "int64", "By anchor: its last byte in `piece-texts`.")
 PIECE_HASHES = Column("piece-hashes", "uint32", "By anchor: its hash.")
 CHARACTERS = Column("characters", "int64", "By document: its characters.")
-
+# By position in the order of priority, and by entry of a bucket.
 BUCKETS = Column(
-    "buckets", "uint32", "Band after band: where the document's bucket begins among the members."
+    "buckets", "uint32", "Band after band: the first entry of the document's bucket in `members`."
 )
 MEMBERS = Column("members", "uint32", "The earliest positions of each bucket, band after band.")
-# By document: the sets that are compared.
+# By document: the sets that are compared. Several kinds of sets have columns, each with a prefix.
 SET_HASHES = Column(
-    "hashes", "uint64", "Sorted sets, each behind its sketch: see kernels/sorted_sets.py."
+    "hashes", "uint64", "Sorted sets, each after its sketch: see kernels/sorted_sets.py."
 )
-SET_STARTS = Column("starts", "int64", "Where the set of the document begins.")
+SET_STARTS = Column("starts", "int64", "The start of the set of the document in `hashes`.")
 # By pair of fingerprints within the distance.
 NEAR_LEFT = Column("near-left", "uint32", "A distinct fingerprint.")
 NEAR_RIGHT = Column("near-right", "uint32", "The other fingerprint of the pair.")
@@ -773,7 +779,7 @@ def items_schema() -> pa.Schema:
 
 
 def boilerplate_schema() -> pa.Schema:
-    """Return the schema of what did not count: boilerplate.parquet."""
+    """Return the schema of the table of boilerplate, which did not count: boilerplate.parquet."""
     return _schema(
         *_ITEM,
         _field("text", "string", "Words of it that do not count."),

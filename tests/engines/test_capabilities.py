@@ -1,6 +1,4 @@
-"""What each engine declares: every command and option works there, or is refused with its
-sentence.
-"""
+"""Check that each engine runs a command with an option, or refuses it by its sentence."""
 
 from __future__ import annotations
 

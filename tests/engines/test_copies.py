@@ -1,4 +1,4 @@
-"""How many documents of a group stay, compared with a plain loop over all pairs."""
+"""Check the number of documents that stay of a group against a plain loop over all pairs."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ def shingles(text: str) -> frozenset[tuple[str, ...]]:
 
 
 def similarity(left: dict, right: dict) -> float:
-    one, other = shingles(left["text"]), shingles(right["text"])
-    return len(one & other) / len(one | other)
+    left_set = shingles(left["text"])
+    right_set = shingles(right["text"])
+    return len(left_set & right_set) / len(left_set | right_set)
 
 
 def made_up(rng: random.Random) -> list[dict]:
-    """Return rows of texts of which many differ in a word or two."""
+    """Return rows of texts; many of them differ in a word or two."""
     texts: list[list[str]] = []
     for _ in range(rng.randint(1, 14)):
         words = (
@@ -55,11 +56,10 @@ def made_up(rng: random.Random) -> list[dict]:
 
 
 def expected(rows: list[dict], keep: str, copies: int, num_against: int) -> set[int]:
-    """Return the rows that are removed: of each kept one and those removed for it, all but the
-    first ones.
+    """Return the removed rows: of each kept row and its near-duplicates, all but the first
+    `copies`.
     """
     new = sorted(rows[num_against:], key=KEYS[keep])
-    groups: dict[int, list[int]] = {}
     kept = rows[:num_against]
     groups = {row["row"]: [row["row"]] for row in kept}
     for row in new:
@@ -95,7 +95,8 @@ def check_copies(seed: int) -> None:
     rng = random.Random(seed)
     rows = made_up(rng)
     num_against = rng.choice([0, 0, rng.randint(0, len(rows) - 1)])
-    keep, copies = rng.choice([*KEYS]), rng.randint(1, 4)
+    keep = rng.choice([*KEYS])
+    copies = rng.randint(1, 4)
     wanted = f"{keep},first:{copies}" if keep == "max:stars" else f"{keep}:{copies}"
     assert removed_rows(rows, wanted, num_against) == expected(rows, keep, copies, num_against)
 
@@ -112,10 +113,10 @@ def check_none(seed: int) -> None:
     assert removed_rows(rows, "none", num_against) == near
 
 
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("check", [check_copies, check_none])
-def test_the_first_of_each_group_stay_or_none_that_has_a_near_duplicate(check):
-    for seed in range(6):
-        check(seed)
+def test_the_first_of_each_group_stay_or_none_that_has_a_near_duplicate(check, seed):
+    check(seed)
 
 
 @pytest.mark.slow

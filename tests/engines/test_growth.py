@@ -1,6 +1,4 @@
-"""Collections of near-identical documents take work in proportion to their number, counted in
-pairs, not in time.
-"""
+"""Check that the work on near-identical documents, counted in pairs, grows with their number."""
 
 from __future__ import annotations
 

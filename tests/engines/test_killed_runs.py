@@ -1,6 +1,4 @@
-"""Runs that are killed at any moment: what is resumed gives the answer of a run that was left
-alone.
-"""
+"""Check that runs killed at any moment resume to the answer of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -103,7 +101,8 @@ def test_a_killed_run_counts_the_words_of_its_corpus_once(
     source = corpus(tmp_path / "in.parquet", 900)
     expected = neardup.dedup(source, method=made(TFIDF))
     assert expected.removed.num_rows > 50
-    out, table = tmp_path / "out", tmp_path / "out.partial" / "scratch" / "idf.parquet"
+    out = tmp_path / "out"
+    table = tmp_path / "out.partial" / "scratch" / "idf.parquet"
     kill_a_run(source, out, killed_after, "anew", TFIDF)
     assert table.exists() == (killed_after > 900)
     kill_a_run(source, out, 1000, "resume", TFIDF)
@@ -163,7 +162,8 @@ def test_a_run_is_not_resumed_with_other_settings(tmp_path: Path, method: str, o
 
 @pytest.mark.slow
 def test_a_run_is_not_resumed_with_another_table_in_the_place_of_the_first(tmp_path: Path) -> None:
-    source, table = corpus(tmp_path / "in.parquet", 900), tmp_path / "idf.parquet"
+    source = corpus(tmp_path / "in.parquet", 900)
+    table = tmp_path / "idf.parquet"
     neardup.document_frequencies(texts(100)).save(table)
     method = f"SimHash(weights='tfidf', idf={str(table)!r})"
     kill_a_run(source, tmp_path / "out", 700, "anew", method)
@@ -229,8 +229,9 @@ PAGES = "MinHash(tokens='tags', ngram=2, similarity='cosine', boost_rare=True, t
 def test_a_run_killed_at_any_moment_of_a_stage_resumes_to_the_same_answer(
     tmp_path: Path, stage: str, kills: int
 ) -> None:
-    """A timer ends the process wherever it is, also while a document's set is written."""
-    source, out = long_texts(tmp_path / "in.parquet"), tmp_path / "out"
+    """A timer ends the process at any point, also while it writes the set of a document."""
+    source = long_texts(tmp_path / "in.parquet")
+    out = tmp_path / "out"
     method = "MinHash(threshold=0.9)"
     expected = neardup.dedup(source, method=made(method), output=tmp_path / "expected")
     assert expected.removed.num_rows >= 25

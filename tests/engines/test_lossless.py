@@ -1,4 +1,4 @@
-"""Containment, the longest kept: a document goes only if a longer kept one contains it."""
+"""Check containment with the longest kept: a removed document is contained in a longer kept one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def sentences(count: int) -> list[str]:
 
 
 def lost_sentences(texts: list[str], result: neardup.Deduplication) -> list[str]:
-    """Return the sentences that no kept text has."""
+    """Return the sentences that no kept text contains."""
     kept = {
         part for text in result.kept["text"].to_pylist() for part in re.split(r"(?<=\.)\s", text)
     }
@@ -26,7 +26,8 @@ def lost_sentences(texts: list[str], result: neardup.Deduplication) -> list[str]
 
 
 def test_a_text_inside_of_a_longer_one_goes_whatever_their_order() -> None:
-    chapter, rest = sentences(20), sentences(60)
+    chapter = sentences(20)
+    rest = sentences(60)
     texts = [" ".join(chapter), " ".join([*rest, *chapter]), " ".join(sentences(20))]
     result = neardup.dedup(texts, **LOSSLESS)
     assert result.mask.tolist() == [False, True, True]
@@ -41,7 +42,8 @@ def test_rows_of_a_template_stay_where_each_has_its_own_values() -> None:
         sentences(4)
     )
     texts = [template.format(f"day{n}", f"name{n} surname{n}", n) for n in range(50)]
-    plain, lossless = neardup.dedup(texts, threshold=0.4), neardup.dedup(texts, **LOSSLESS)
+    plain = neardup.dedup(texts, threshold=0.4)
+    lossless = neardup.dedup(texts, **LOSSLESS)
     assert plain.report["counts"]["removed"] > 40
     assert lossless.report["counts"]["removed"] == 0
 

@@ -1,6 +1,4 @@
-"""Accuracy against theory: every bound is computed here, from a false-alarm rate that is stated
-beside it.
-"""
+"""Check the accuracy against theory: each bound is computed from the false-alarm rate beside it."""
 
 from __future__ import annotations
 
@@ -32,7 +30,8 @@ FALSE_ALARM = 1e-6
 """Of each comparison with a bound; some thirty of them: a wrong alarm in thirty thousand changes of
 the scheme.
 """
-NUM_SEEDS, NUM_HASHES = 1000, 128
+NUM_SEEDS = 1000
+NUM_HASHES = 128
 # Two sets of so many elements, of which so many are shared: Jaccard 0.5, 0.8, also as small and
 # large sets.
 PAIRS = {"J=0.5": (30, 20), "J=0.8": (90, 80), "J=0.5, small": (3, 2), "J=0.8, large": (2700, 2400)}
@@ -108,13 +107,12 @@ def test_band_keys_agree_where_the_bands_of_the_signatures_do():
         assert (keys[:, 0] == keys[:, 1]).tolist() == rows.all(axis=1).tolist()
 
 
-def test_the_s_curve_is_the_formula_of_the_book():
-    for bands in (Bands(1, 1), Bands(20, 5), Bands(512, 64)):
-        for similarity in (0.0, 0.01, 0.5, 0.8, 0.999, 1.0):
-            exact = 1 - (1 - Fraction(similarity) ** bands.rows_per_band) ** bands.num_bands
-            assert float(candidate_probability(similarity, bands)) == pytest.approx(
-                float(exact), rel=1e-12
-            )
+@pytest.mark.parametrize("bands", [Bands(1, 1), Bands(20, 5), Bands(512, 64)])
+@pytest.mark.parametrize("similarity", [0.0, 0.01, 0.5, 0.8, 0.999, 1.0])
+def test_the_s_curve_is_the_formula_of_the_book(bands, similarity):
+    exact = 1 - (1 - Fraction(similarity) ** bands.rows_per_band) ** bands.num_bands
+    probability = float(candidate_probability(similarity, bands))
+    assert probability == pytest.approx(float(exact), rel=1e-12)
 
 
 @pytest.mark.parametrize("threshold", [0.05, 0.3, 0.5, 0.8, 0.95, 1.0])
@@ -132,13 +130,13 @@ def test_chosen_bands_reach_the_recall_and_one_band_less_does_not(threshold, rec
 @pytest.mark.parametrize(
     "samples", [Samples(4, 1), Samples(16, 9), Samples(128, 100), Samples(32, 32)]
 )
-def test_the_chance_of_hits_is_a_binomial_tail(samples):
-    for share in (0.0, 0.2, 0.5, 0.9, 1.0):
-        tail = sum(
-            binomial_probability(hits, samples.num_samples, share)
-            for hits in range(samples.num_needed, samples.num_samples + 1)
-        )
-        assert float(hit_probability(share, samples)) == pytest.approx(tail, abs=1e-9)
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 1.0])
+def test_the_chance_of_hits_is_a_binomial_tail(samples, share):
+    tail = sum(
+        binomial_probability(hits, samples.num_samples, share)
+        for hits in range(samples.num_needed, samples.num_samples + 1)
+    )
+    assert float(hit_probability(share, samples)) == pytest.approx(tail, abs=1e-9)
 
 
 @pytest.mark.parametrize("threshold", [0.6, 0.8, 1.0])
@@ -311,7 +309,8 @@ def test_an_audit_of_all_documents_is_brute_force(truths):
 @pytest.mark.parametrize(("name", "threshold", "bands"), LOW_RECALL)
 def test_an_audit_of_a_few_documents_covers_the_recall_of_all(name, threshold, bands, truths):
     truth = truths(name, threshold)
-    num_audits, size = 200, 300
+    num_audits = 200
+    size = 300
     hits = candidates(truth, bands, 1)
     count = len(truth.texts)
     true = np.bincount(truth.left, minlength=count) + np.bincount(truth.right, minlength=count)
@@ -319,7 +318,8 @@ def test_an_audit_of_a_few_documents_covers_the_recall_of_all(name, threshold, b
         truth.right[hits], minlength=count
     )
     recall = hits.mean()
-    misses, randomness = 0, np.random.default_rng(1)
+    misses = 0
+    randomness = np.random.default_rng(1)
     for _ in range(num_audits):
         drawn = randomness.choice(count, min(size, count // 2), replace=False)
         audited = audit_recall(found[drawn], true[drawn])

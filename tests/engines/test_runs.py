@@ -1,4 +1,4 @@
-"""Whole runs: what lies in the output, what a full disk leaves, what bad input gets."""
+"""Check whole runs: the files of the output, a full disk, and bad input."""
 
 from __future__ import annotations
 
@@ -36,10 +36,8 @@ def test_the_output_holds_every_document_once_and_accounts_for_each(tmp_path: Pa
         "report.json",
     ]
     assert (out / "rejected.jsonl").read_text() == ""
-    kept, removed = (
-        pq.read_table(out / "kept" / "in.parquet"),
-        pq.read_table(out / "removed.parquet"),
-    )
+    kept = pq.read_table(out / "kept" / "in.parquet")
+    removed = pq.read_table(out / "removed.parquet")
     assert kept.schema.names == ["id", "text", "n"]
     assert removed.schema.equals(removed_schema(method_of(METHOD).measures), check_metadata=True)
     assert sorted(kept["n"].to_pylist() + removed["row"].to_pylist()) == list(range(300))
@@ -74,7 +72,8 @@ def test_new_documents_are_held_against_old_ones_which_stay(tmp_path: Path) -> N
 
 
 def test_a_table_and_the_file_it_was_saved_to_are_the_same_setting(tmp_path: Path) -> None:
-    source, table = corpus(tmp_path / "in.parquet", 300), neardup.document_frequencies(texts(100))
+    source = corpus(tmp_path / "in.parquet", 300)
+    table = neardup.document_frequencies(texts(100))
     table.save(tmp_path / "idf.parquet")
     results = [
         neardup.dedup(
@@ -129,7 +128,8 @@ def test_an_output_that_exists_is_refused_and_replaced_only_when_asked(tmp_path:
 def test_a_second_run_with_the_output_of_another_is_refused_until_that_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, out = corpus(tmp_path / "in.parquet", 60), tmp_path / "out"
+    source = corpus(tmp_path / "in.parquet", 60)
+    out = tmp_path / "out"
 
     class Second:
         stages = 0
@@ -375,10 +375,9 @@ def test_a_second_run_into_one_output_is_told_to_wait_and_not_about_permissions(
     with pytest.raises(neardup.errors.OutputError) as raised:
         neardup.dedup(["a b c"], output=tmp_path / "out")
     assert str(raised.value) == (
-        f"The output {tmp_path / 'out'} is being written by another run, in process "
-        f"{os.getpid()}. Wait until it ends, "
-        "or use another folder. If it has ended, on a machine that was lost, delete "
-        f"{tmp_path / 'out.partial'}."
+        f"The output {tmp_path / 'out'} is being written by another run, in process {os.getpid()}. "
+        "Wait until it ends, or use another folder. If it has ended, on a machine that was lost, "
+        f"delete {tmp_path / 'out.partial'}."
     )
     first.discard()
 

@@ -1,4 +1,4 @@
-"""The contract of the sieve, DESIGN.md section 2, point by point, and against the oracle."""
+"""Check the contract of the sieve, DESIGN.md section 2, point by point and against the oracle."""
 
 from __future__ import annotations
 
@@ -113,7 +113,8 @@ def test_documents_without_features_are_kept_and_counted(texts, method):
 @given(corpora.corpora(), METHODS)
 def test_every_count_of_the_report_follows_from_the_answer(texts, method):
     result = runs.run(texts, method)
-    counts, answer = result.report["counts"], runs.answer_of(result)
+    counts = result.report["counts"]
+    answer = runs.answer_of(result)
     exact = sum(exact for _, _, exact in answer.removals.values())
     assert counts["read"] == len(texts) == counts["kept"] + counts["removed"]
     assert counts["kept"] == len(answer.kept)
@@ -179,7 +180,8 @@ def test_the_most_similar_kept_document_removes_and_ties_go_to_the_earlier():
 
 def test_a_copy_of_a_removed_document_is_judged_in_its_own_turn():
     text = "a b c d e f g h i j"
-    first, later = "a b c d e f g h k", "b c d e f g h i j l"
+    first = "a b c d e f g h k"
+    later = "b c d e f g h i j l"
     answer = runs.answer_of(runs.run([first, text, later, text], find_all(ngram=1, threshold=0.6)))
     assert answer.kept == [0, 2]  # 7 of 12 words are common to both
     assert answer.removals == {1: (0, 8 / 11, False), 3: (2, 9 / 11, False)}
@@ -195,7 +197,8 @@ def test_with_short_buckets_the_answer_is_sound_and_the_bound_is_counted(
     texts, method, max_bucket_size
 ):
     result = runs.run(texts, method, max_bucket_size=max_bucket_size)
-    answer, bound = runs.answer_of(result), result.report["bound"]
+    answer = runs.answer_of(result)
+    bound = result.report["bound"]
     for removed, (kept, similarity, _) in answer.removals.items():
         assert kept in answer.kept
         assert kept < removed

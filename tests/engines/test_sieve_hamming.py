@@ -1,9 +1,9 @@
-"""The contract of the sieve, DESIGN.md section 2, for SimHash: against an oracle that compares all
-with all.
+"""Check the contract of the sieve, DESIGN.md section 2, for SimHash against an oracle that compares
+all pairs.
 
 The first word of a text names its fingerprint, `#5` the number 5, by a weight above that of all
-other words; the other words are features that have no say in it. So fingerprints collide and lie as
-near as an example wants.
+other words; the other words are features without influence on the fingerprint. So fingerprints
+collide, or have the distance that an example needs.
 """
 
 from __future__ import annotations
@@ -144,7 +144,8 @@ def test_a_document_without_features_is_not_near_a_fingerprint_of_zeros():
 def test_every_count_of_the_report_follows_from_the_answer(case):
     texts, method = case
     result = runs.run(texts, method)
-    counts, answer = result.report["counts"], runs.answer_of(result)
+    counts = result.report["counts"]
+    answer = runs.answer_of(result)
     exact = sum(removal[-1] for removal in answer.removals.values())
     assert counts["read"] == len(texts) == counts["kept"] + counts["removed"]
     assert (counts["removed"], counts["removed_exact"]) == (len(answer.removals), exact)
@@ -191,12 +192,10 @@ def test_where_the_distance_alone_decides_no_list_is_ever_full(case):
     assert result.report["bound"]["documents"] == 0
 
 
-def test_a_document_exactly_at_the_distance_is_removed():
-    for max_distance, kept in ((3, [0]), (2, [0, 1])):
-        assert (
-            runs.answer_of(runs.run(["#0 a", "#7 b"], made_up(max_distance=max_distance))).kept
-            == kept
-        )
+@pytest.mark.parametrize(("max_distance", "kept"), [(3, [0]), (2, [0, 1])])
+def test_a_document_exactly_at_the_distance_is_removed(max_distance, kept):
+    result = runs.run(["#0 a", "#7 b"], made_up(max_distance=max_distance))
+    assert runs.answer_of(result).kept == kept
 
 
 def test_the_nearest_kept_document_removes_and_ties_go_to_the_earlier():
@@ -245,7 +244,9 @@ def test_every_policy_of_keeping_is_that_of_the_oracle(keep, case, data):
 @pytest.mark.slow
 @given(cases(max_size=16), st.integers(0, 8), st.sampled_from(POLICIES[:4]))
 def test_an_earlier_corpus_is_never_removed_and_comes_first(case, num_against, keep):
-    (against, texts), method = (case[0][:num_against], case[0][num_against:]), case[1]
+    all_texts, method = case
+    against = all_texts[:num_against]
+    texts = all_texts[num_against:]
     result = runs.run(texts, method, against=against, keep=keep)
     assert runs.answer_of(result) == runs.expected(texts, method, against=against, keep=keep)
     assert result.report["counts"]["against"] == len(against)
@@ -254,7 +255,9 @@ def test_an_earlier_corpus_is_never_removed_and_comes_first(case, num_against, k
 @pytest.mark.slow
 @given(cases(max_size=14), st.integers(0, 5), st.sampled_from(POLICIES[:4]))
 def test_connected_clusters_are_those_of_a_plain_union_find(case, num_against, keep):
-    (against, texts), method = (case[0][:num_against], case[0][num_against:]), case[1]
+    all_texts, method = case
+    against = all_texts[:num_against]
+    texts = all_texts[num_against:]
     answer = runs.answer_of(
         runs.run(texts, method, against=against, linkage="connected", keep=keep)
     )

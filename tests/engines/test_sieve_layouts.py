@@ -1,4 +1,4 @@
-"""The answer depends on the documents, their order and the settings; on nothing else."""
+"""Check that the answer depends on the documents, their order and the settings only."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ REAL = {
 }
 
 
-def told(result: neardup.Deduplication) -> tuple:
-    """Return all that a run says about its documents, save what it took."""
+def facts_of(result: neardup.Deduplication) -> tuple:
+    """Return the facts of a report about the documents, without time and memory."""
     summary = {
         name: result.report[name]
         for name in ("counts", "recall", "bound", "similarities", "cluster_sizes")
@@ -54,7 +54,7 @@ def test_threads_and_batches_change_nothing(name, real_texts):
     texts = real_texts(name, 100_000)
     expected = runs.expected(texts, REAL[name])
     answers = [
-        told(runs.run(texts, REAL[name], threads=threads, batch_rows=batch_rows))
+        facts_of(runs.run(texts, REAL[name], threads=threads, batch_rows=batch_rows))
         for threads in (1, 2)
         for batch_rows in (1, 7, 100, 10_000)
     ]
@@ -63,7 +63,7 @@ def test_threads_and_batches_change_nothing(name, real_texts):
 
 
 def alike(seed: int, count: int = 500) -> list[str]:
-    """Return texts of which most are copies or edits of an earlier one, nearby or far away."""
+    """Return texts; most are copies or edits of an earlier text, nearby or far away."""
     random_ = random.Random(seed)
     texts = [[random_.choice("abcdefghijklmnop") for _ in range(12)]]
     for number in range(count):
@@ -91,7 +91,8 @@ def alike(seed: int, count: int = 500) -> list[str]:
     ids=["", "against", "full buckets", "connected", "longest"],
 )
 def test_what_threads_measure_ahead_of_the_sieve_changes_no_row(monkeypatch, options, stretch):
-    texts, method = alike(1), METHOD
+    texts = alike(1)
+    method = METHOD
     rows = [runs.run(texts, method, threads=1, **options)]
     monkeypatch.setattr("neardup.engines.local.searches._FEW", 0)
     monkeypatch.setattr("neardup.engines.local.searches._STRETCH_AHEAD", stretch)
@@ -104,7 +105,7 @@ def test_what_threads_measure_ahead_of_the_sieve_changes_no_row(monkeypatch, opt
     for row in rows[1:]:
         assert row.removed.equals(rows[0].removed)
         assert row.pairs.equals(rows[0].pairs)
-        assert told(row) == told(rows[0])
+        assert facts_of(row) == facts_of(rows[0])
     assert rows[0].removed.num_rows > 100
 
 

@@ -1,4 +1,4 @@
-"""Every setting that changes the answer, against the oracle: who is kept, earlier corpora,
+"""Check every setting that changes the answer against the oracle: kept documents, earlier corpora,
 clusters, pairs, tokens.
 """
 
@@ -257,9 +257,8 @@ def test_a_run_over_short_texts_names_the_setting_that_fits():
     texts = [f"line {i} of a poem that has {i} and {2 * i} short words" for i in range(40)]
     (warning,) = neardup.dedup(texts).report["warnings"]
     assert warning == (
-        "40 of 40 documents have fewer than 32 shingles of 5 tokens. In such a text one "
-        "changed word lowers the "
-        "similarity below 0.8. Set ngram=2 (--ngram 2), or a lower threshold."
+        "40 of 40 documents have fewer than 32 shingles of 5 tokens. In such a text one changed "
+        "word lowers the similarity below 0.8. Set ngram=2 (--ngram 2), or a lower threshold."
     )
     assert neardup.dedup(texts, method=MinHash(ngram=2)).report["warnings"] == []
     assert neardup.dedup([text * 5 for text in texts]).report["warnings"] == []

@@ -1,6 +1,4 @@
-"""Crawls are made of templates: many fillings of one text cost little more than as many unrelated
-texts.
-"""
+"""Check that many fillings of one template, as in crawls, cost little more than unrelated texts."""
 
 from __future__ import annotations
 
@@ -26,15 +24,14 @@ def unrelated(count: int, rng: np.random.Generator) -> list[str]:
 
 
 def fillings(count: int, rng: np.random.Generator, slots: np.ndarray) -> list[str]:
-    """Return a text of 80 words so many times, one to three of its slots filled with other
-    words.
-    """
-    template, result = WORDS[rng.integers(0, len(WORDS), 80)], []
+    """Return copies of a text of 80 words, one to three of its slots filled with other words."""
+    template = WORDS[rng.integers(0, len(WORDS), 80)]
+    result = []
     for _ in range(count):
-        words, num_filled = template.copy(), int(rng.integers(1, 4))
-        words[rng.choice(slots, num_filled, replace=False)] = WORDS[
-            rng.integers(0, len(WORDS), num_filled)
-        ]
+        words = template.copy()
+        num_filled = int(rng.integers(1, 4))
+        filled = rng.choice(slots, num_filled, replace=False)
+        words[filled] = WORDS[rng.integers(0, len(WORDS), num_filled)]
         result.append(" ".join(words))
     return result
 
@@ -56,7 +53,8 @@ def test_fillings_of_a_template_take_no_more_than_thrice_the_time_of_unrelated_t
     """As commands, whole processes by turns, in processor time: other processes take the clock's,
     not theirs.
     """
-    rng, texts = np.random.default_rng(1), {}
+    rng = np.random.default_rng(1)
+    texts = {}
     seconds: dict[str, list[float]] = {"unrelated": [], "template": []}
     for name, make in (("unrelated", unrelated), ("template", partial(fillings, slots=slots))):
         texts[name] = make(100_000, rng)

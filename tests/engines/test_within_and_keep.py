@@ -237,7 +237,7 @@ def test_keep_compares_the_values_of_files_of_different_types_exactly(tmp_path: 
 
 
 def test_every_value_that_a_report_lists_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.runs.reading._MOST_REMEMBERED", 3)
+    monkeypatch.setattr("neardup.runs.reading._MAX_REMEMBERED", 3)
     values = [f"site {number // 2}" for number in range(200)]
     table = pa.table(
         {

@@ -85,7 +85,7 @@ def test_texts_are_signed_as_dedup_signs_them(real_texts):
 def test_threads_and_batches_change_nothing(monkeypatch):
     sets = [[str(number % 7), str(number)] for number in range(3000)]
     expected = rows_of(sign(sets, method=MinHash(num_hashes=4), threads=1))
-    monkeypatch.setattr("neardup.engines.local.sign._MOST_BYTES", 500)
+    monkeypatch.setattr("neardup.engines.local.sign._MAX_BYTES", 500)
     monkeypatch.setattr("neardup.api.sign._ROWS_AT_ONCE", 700)
     assert rows_of(sign(sets, method=MinHash(num_hashes=4), threads=3)) == expected
     assert rows_of(sign(pa.array(sets), method=MinHash(num_hashes=4))) == expected

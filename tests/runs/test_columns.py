@@ -1,4 +1,4 @@
-"""Which columns are chosen, and what is said when none can be."""
+"""Check the chosen columns, and the errors if none can be chosen."""
 
 from __future__ import annotations
 
@@ -164,7 +164,8 @@ def test_columns_that_many_files_share_are_checked_once_and_each_file_is_looked_
 
     counted = jsonl.HANDLER._replace(column_types=counting("looked at", jsonl.HANDLER.column_types))
     monkeypatch.setattr(jsonl, "HANDLER", counted)
-    monkeypatch.setattr(columns, "is_text", counting("checked", columns.is_text))
+    role = columns._TEXT._replace(fits=counting("checked", columns.is_text))
+    monkeypatch.setattr(columns, "_TEXT", role)
     monkeypatch.setattr(columns, "_named", counting("asked", columns._named))
     files = list_inputs([str(tmp_path)])
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""What list_inputs finds, and how it names it."""
+"""Check the files that list_inputs finds, and their names."""
 
 from __future__ import annotations
 

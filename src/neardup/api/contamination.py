@@ -148,7 +148,7 @@ def find_contamination(
                     inputs,
                     item_columns,
                     benchmark_column,
-                    run.rejecter,
+                    run.settings.on_error,
                     run.settings.max_unreadable,
                 )
                 run.refuse_replacing(read.tasks)

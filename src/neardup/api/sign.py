@@ -284,7 +284,9 @@ def _perform(
                     method.sketcher,
                     stage.enter_context(stages.stage("sign", total)),
                 )
-                batches = sign_corpus(tasks, sketcher, threads, counts, reading, reject)
+                batches = sign_corpus(
+                    tasks, sketcher, threads, counts, progress=reading, reject=reject
+                )
             none = method.sketches(
                 sketcher.allocate(0).values, sketcher.scheme, pa.array([], pa.large_string())
             )

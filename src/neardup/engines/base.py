@@ -1,4 +1,4 @@
-"""What every engine that decides about a collection has in common."""
+"""Define the base class of engines, and the records that engines return."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 
 
 class Inputs(NamedTuple):
-    """What an engine reads: the parts, the method and the selection, with warnings of what is left
-    out.
-    """
+    """The parts, the method and the selection of a run, with warnings about skipped files."""
 
     tasks: list[Task]
     method: Method
@@ -48,8 +46,9 @@ class Inputs(NamedTuple):
 
 
 class Cleaned(NamedTuple):
-    """The repeated passages of a collection. pieces : the text around them. edits : of all
-    documents.
+    """The repeated passages of a collection.
+
+    pieces : the text around them. edits : the decisions about all documents.
     """
 
     tasks: list[Task]
@@ -66,14 +65,14 @@ def _release_nothing() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """What an engine has read and found.
+    """The documents that an engine has read, and the pairs that it has found.
 
-    method : with the table of document frequencies it names. warnings : what the user should know
-    of the inputs. found : the confirmed pairs. short, num_fingerprints, num_near_pairs : as in
-    `Totals`. expected : returns the similarities by which the chance of pairs to be proposed is
-    known, of positions and measures; None if the recall is not estimated. audited : the recall
-    measured on a sample. engine : the facts for the report that only the engine knows. release :
-    drops what the engine stores for the rule, once it has decided.
+    method : the method with the table of document frequencies it names. warnings : remarks about
+    the inputs for the user. found : the confirmed pairs. short, num_fingerprints, num_near_pairs :
+    as in `Totals`. expected : returns the similarities of pairs that determine their probability to
+    be proposed, from their positions and measures; None if the recall is not estimated. audited :
+    the recall measured on a sample. engine : facts for the report that only the engine knows.
+    release : drops the data that the engine stores for the rule, once it has decided.
     """
 
     tasks: list[Task]
@@ -92,18 +91,20 @@ class Searched:
 
     def outcome(self, decision: Decision) -> Outcome:
         """Return the decisions of a rule by documents, with the measurements of the search."""
-        order, confirmed = self.found.queue.order, self.found.confirmed
-        pairs = Pairs(order[decision.left], order[decision.right], decision.measured)
+        order = self.found.queue.order
+        confirmed = self.found.confirmed
         lengths = self.found.lengths
+        pairs = Pairs(order[decision.left], order[decision.right], decision.measured)
+        counts = count_decisions(
+            decision.removals,
+            pairs,
+            self.corpus,
+            lambda documents: lengths[documents],
+            decision.cluster_sizes,
+        )
         return Outcome(
             corpus=self.corpus,
-            counts=count_decisions(
-                decision.removals,
-                pairs,
-                self.corpus,
-                lambda documents: lengths[documents],
-                decision.cluster_sizes,
-            ),
+            counts=counts,
             short=self.short,
             compared=confirmed.compared,
             num_bucket_overflows=decision.num_hidden,
@@ -119,16 +120,15 @@ class Searched:
 
     def _recall(self, decision: Decision) -> Recall | None:
         """Estimate the recall of the search from the pairs of a decision, without copies, which are
-        always found.
-
-        None if full buckets may have hidden pairs, whose number is not known.
+        always found. None if full buckets may have hidden an unknown number of pairs.
         """
         probability = self.method.hit_probability
         if self.expected is None or probability is None or decision.num_hidden:
             return None
-        near = ~decision.measured.exact
-        left, right = decision.left[near], decision.right[near]
-        similarity = self.expected(left, right, decision.measured.take(near))
+        is_near = ~decision.measured.exact
+        left = decision.left[is_near]
+        right = decision.right[is_near]
+        similarity = self.expected(left, right, decision.measured.take(is_near))
         # Pairs of one cluster share signatures: they are found or missed together.
         clusters = first_members(len(self.found.queue.order), left, right)[left]
         return estimate_recall(similarity, clusters, probability)
@@ -139,10 +139,10 @@ class Searched:
 
 
 class Decided(NamedTuple):
-    """What a run found, and what its rule decided.
+    """The result of a search, and the decisions of a rule about it.
 
     by_value : the removals for each value of a column, if counted. cleaned : the repeated passages
-    of the kept documents, if they were looked for.
+    of the kept documents, if requested.
     """
 
     searched: Searched
@@ -173,27 +173,27 @@ class Decided(NamedTuple):
 
     @property
     def locations(self) -> DocumentLocations:
-        """Where the documents are."""
+        """The locations of the documents."""
         return self.searched.locations
 
     @property
     def warnings(self) -> list[str]:
-        """What the user should know of the inputs."""
+        """Remarks about the inputs for the user."""
         return self.searched.warnings
 
     def row_mask(self) -> Mask:
-        """Return for each row of the source whether it is kept; a rejected row is not.
+        """Return whether each row of the source is kept; a rejected row is not.
 
         Returns
         -------
         bool array of shape (num_rows,), the rows of the inputs one after the other.
         """
         masks = [mask for _, mask in row_masks(self.tasks, self.outcome, self.locations)]
-        return np.concatenate([np.empty(0, np.bool_), *masks])
+        return np.concatenate([np.empty(0, np.bool_), *masks])  # a run may have no input
 
 
 class Counted(NamedTuple):
-    """What a run decided about more documents than are collected: numbers alone. See `Decided`."""
+    """The numbers of a run that decided about more documents than are collected. See `Decided`."""
 
     tasks: list[Task]
     method: Method
@@ -205,7 +205,7 @@ class Counted(NamedTuple):
 
     @property
     def facts(self) -> Mapping[str, Mapping[str, Any]]:
-        """None: workers perform rules without facts."""
+        """No facts: the rules that workers perform have none."""
         return {}
 
 
@@ -228,23 +228,19 @@ def decide(run: Run, searched: Searched) -> Decided:
     """Decide by the rule of a run, and count."""
     decision = run.rule.decide(searched.found)
     outcome = searched.outcome(decision)
-    by_value = (
-        count_by_value(run, outcome, searched.found.values) if run.rule.counts_values else None
-    )
+    by_value = None
+    if run.rule.counts_values:
+        by_value = count_by_value(run, outcome, searched.found.values)
     searched.release()
     # The search has the features of all candidates, which the output does not need.
     found = searched.found.decided()
-    return Decided(
-        replace(searched, found=found, expected=None, release=_release_nothing),
-        decision,
-        outcome,
-        by_value,
-    )
+    searched = replace(searched, found=found, expected=None, release=_release_nothing)
+    return Decided(searched=searched, decision=decision, outcome=outcome, by_value=by_value)
 
 
 @dataclass
 class Engine(ABC):
-    """Decides about the documents of one run."""
+    """An engine, which decides about the documents of one run."""
 
     run: Run
 
@@ -253,7 +249,7 @@ class Engine(ABC):
         return named_paths(self.run.inputs.source) + named_paths(self.run.inputs.against)
 
     def inputs(self) -> Inputs:
-        """Find the inputs, and refuse what can be refused before any of them is read."""
+        """Find the inputs, and refuse unfit ones before any of them is read."""
         run = self.run
         if run.selection.audit_sample:
             method_of(run.method).refuse_audit(run.selection.audit_sample)
@@ -270,14 +266,16 @@ class Engine(ABC):
         """Read the inputs, and find the pairs that the rule of the run needs."""
 
     def commit(self, report: JsonObject, folder: OutputDirectory | None) -> None:  # noqa: B027
-        """Change what the run is to change besides its output, which is complete.
+        """Apply the changes of the run besides its output, such as to an index, once the output is
+        complete.
 
-        report : of the output once that is done.
+        report : the report of the run after these changes.
         """
 
 
 def count_by_value(run: Run, outcome: Outcome, hashes: Words) -> JsonObject | None:
-    """Return the removals for each value of the counted column; hashes : uint64 by document, of its
-    value.
+    """Return the removals for each value of the counted column; None if there is no such column.
+
+    hashes : uint64 (num_documents,), the hash of each value.
     """
     return None if run.counted is None else removed_by_value(outcome, hashes, run.counted)

@@ -1,6 +1,4 @@
-"""What each engine supports: the one place where it says so, and where everything else is
-refused.
-"""
+"""The capabilities of each engine, and their checks."""
 
 from __future__ import annotations
 
@@ -11,26 +9,24 @@ from typing import NamedTuple
 from neardup.errors import SettingError
 
 COMMANDS = (
-    *(
-        "dedup",
-        "cluster",
-        "find_pairs",
-        "sign",
-        "evaluate",
-        "sweep",
-        "document_frequencies",
-        "find_contamination",
-    ),
+    "dedup",
+    "cluster",
+    "find_pairs",
+    "sign",
+    "evaluate",
+    "sweep",
+    "document_frequencies",
+    "find_contamination",
     "remove_passages",
 )
 """The functions that run over a collection, and the commands of the same names."""
 
 
 class Limit(NamedTuple):
-    """An option of which an engine takes some values only.
+    """An option whose values an engine limits.
 
-    reason : why, as a clause. applies : whether the option means something there; else it is not
-    applicable.
+    reason : the reason, as a clause. applies : whether the option means something to the engine; if
+    not, the error says that it is not applicable.
     """
 
     option: str
@@ -39,19 +35,19 @@ class Limit(NamedTuple):
     applies: bool = True
 
     def takes(self, value: object) -> bool:
-        """Return whether the engine takes a value; max:COLUMN is any column, and keys may follow
-        each other.
+        """Return whether the engine takes a value, such as several keys joined by commas; `COLUMN`
+        stands for any column.
         """
         words = {re.sub(":.*", ":COLUMN", word) for word in str(value).split(",")}
         return value in self.accepted or words <= {*self.accepted}
 
 
 class Capabilities(NamedTuple):
-    """What an engine supports.
+    """The commands and options that an engine supports.
 
-    name : of the engine. where : the engine in a sentence. commands : the functions it runs, of
-    COMMANDS. limits : the options that it does not take as the local engine does. advice : what to
-    do instead; {option} is the option.
+    name : the name of the engine. where : the engine in a sentence. commands : the functions it
+    runs, of COMMANDS. limits : the options that it does not take as the local engine does. advice :
+    the next step for the user; {option} is the option.
     """
 
     name: str
@@ -79,17 +75,18 @@ class Capabilities(NamedTuple):
 
     def refusal(self, limit: Limit, value: object) -> str:
         """Return the sentence that refuses a value of an option."""
-        option, accepted = limit.option, " or ".join(map(repr, limit.accepted))
+        option = limit.option
+        accepted = " or ".join(map(repr, limit.accepted))
         advice = self.advice.format(option=f"{option} (--{option.replace('_', '-')})")
         rule = f"must be {accepted}" if limit.applies else "is not applicable"
         return f"{option} {rule} {self.where}: got {value!r}; {limit.reason}. {advice}"
 
 
 LOCAL = Capabilities(
-    "local",
-    "on this machine",
-    COMMANDS,
-    (
+    name="local",
+    where="on this machine",
+    commands=COMMANDS,
+    limits=(
         Limit(
             "update",
             (False,),
@@ -97,17 +94,17 @@ LOCAL = Capabilities(
             applies=False,
         ),
     ),
-    "Name an index as against (--against INDEX), or leave {option} out.",
+    advice="Name an index as against (--against INDEX), or leave {option} out.",
 )
 _BUCKETS = Limit(
     "max_bucket_size", (None, "that of the index"), "the buckets of the index are filled already"
 )
 
 INDEX = Capabilities(
-    "index",
-    "with an index as against",
-    ("dedup",),
-    (
+    name="index",
+    where="with an index as against",
+    commands=("dedup",),
+    limits=(
         Limit(
             "keep", ("first",), "an index decides in the order of arrival, and keeps what it has"
         ),
@@ -134,14 +131,14 @@ INDEX = Capabilities(
             "an index compares a document with those that it keeps, and no others",
         ),
     ),
-    "Leave {option} out.",
+    advice="Leave {option} out.",
 )
 
 SPARK = Capabilities(
-    "spark",
-    "on Spark",
-    ("dedup", "cluster", "find_pairs", "sign"),
-    (
+    name="spark",
+    where="on Spark",
+    commands=("dedup", "cluster", "find_pairs", "sign"),
+    limits=(
         Limit("against", (None, "a collection"), "workers do not share the locks of an index"),
         Limit("update", (False,), "workers do not share the locks of an index"),
         Limit(
@@ -159,15 +156,15 @@ SPARK = Capabilities(
         Limit("batch_rows", (None,), "Spark cuts the batches", applies=False),
         Limit("cache_bytes", (None,), "Spark gives a worker its memory", applies=False),
     ),
-    "Leave {option} out, or use the local engine (--engine local).",
+    advice="Leave {option} out, or use the local engine (--engine local).",
 )
 
 
 LARGE_SPARK = Capabilities(
-    "large spark",
-    "on Spark with more than the driver collects",
-    ("dedup",),
-    (
+    name="large spark",
+    where="on Spark with more than the driver collects",
+    commands=("dedup",),
+    limits=(
         Limit(
             "keep",
             ("first", "last", "longest", "shortest", "source", "max:COLUMN", "min:COLUMN"),
@@ -178,18 +175,21 @@ LARGE_SPARK = Capabilities(
         Limit("rethreshold", (False,), "the pairs are kept on the driver"),
         Limit("audit_sample", (0,), "the sample is drawn on the driver"),
     ),
-    (
+    advice=(
         "Leave {option} out, decide about fewer documents at once, or use the local engine "
         "(--engine local)."
     ),
 )
-"""What Spark supports if workers decide and write the output, because the driver cannot collect all
-documents.
+"""The capabilities of Spark if workers decide and write the output, because the driver cannot
+collect all documents.
 """
 
 
 def large_spark_of(num_documents: int, num_pairs: int, limit: str) -> Capabilities:
-    """Return the same for a run. limit : how much the driver collects."""
+    """Return the capabilities for a run with this many documents and pairs.
+
+    limit : the maximum that the driver collects, in words.
+    """
     size = (
         f"{num_documents:,} documents and {num_pairs:,} pairs, of which the driver collects {limit}"
     )
@@ -197,7 +197,7 @@ def large_spark_of(num_documents: int, num_pairs: int, limit: str) -> Capabiliti
 
 
 def index_of(max_bucket_size: int) -> Capabilities:
-    """Return the capabilities of an index whose buckets list so many members."""
+    """Return the capabilities of an index whose buckets list at most this many members."""
     buckets = _BUCKETS._replace(accepted=(None, max_bucket_size))
     return INDEX._replace(
         limits=tuple(buckets if limit is _BUCKETS else limit for limit in INDEX.limits)
@@ -205,15 +205,15 @@ def index_of(max_bucket_size: int) -> Capabilities:
 
 
 FRAMES = Capabilities(
-    "frames",
-    "with a DataFrame",
-    ("dedup", "cluster", "find_pairs", "sign"),
-    (
+    name="frames",
+    where="with a DataFrame",
+    commands=("dedup", "cluster", "find_pairs", "sign"),
+    limits=(
         Limit(
             "keep",
             ("first", "last", "longest", "shortest", "max:COLUMN", "min:COLUMN"),
             "its rows come in the order of their ids, and not of inputs",
         ),
     ),
-    "Leave {option} out, or pass files to neardup.dedup(engine='spark').",
+    advice="Leave {option} out, or pass files to neardup.dedup(engine='spark').",
 )

@@ -52,7 +52,7 @@ def open_engine(engine: str, master: str | None, command: str, run: Run) -> Iter
 
 
 def is_spark(engine: Any, master: str | None) -> bool:
-    """Return whether the engine is that on Spark. Raises SettingError, or MissingExtraError without
+    """Return whether the engine is Spark. Raises SettingError, or MissingExtraError without
     PySpark.
     """
     uses_spark = EngineSettings(engine=engine, master=master).engine == "spark"

@@ -1,1 +1,1 @@
-"""What a run reads: input files, columns, labels."""
+"""The parts of a run before and between the stages: inputs, columns, labels, scratch files."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -54,28 +54,28 @@ FILE_COLUMN = "file"
 """The id of a document that is a file: its path, as it was named."""
 
 
-def choose_columns(  # noqa: C901
+def choose_columns(
     parts: Sequence[Part],
     text_column: ColumnNames = None,
     id_column: ColumnNames = None,
     rank_columns: Sequence[str] = (),
     value_columns: Sequence[str] = (),
+    *,
     vector_length: int | None = None,
 ) -> Columns:
-    """Return the columns to read: those named, else those whose names are known, in whatever case.
+    """Return the columns to read: the named ones, or columns with recognised names in any case.
 
     Parameters
     ----------
     parts : the inputs. Plain text has no columns, empty and damaged parts show none; both are
-        ignored. Pages beside tables need not have the text column: theirs is the HTML.
-    text_column : or several, whose texts are joined. Default: the first of `TEXT_NAMES` that every
-        part has.
-    id_column : or several, whose values are joined. Default: the path where each document is a
-        file, the first of `ID_NAMES` that every part has, or None.
-    rank_columns, value_columns : columns of numbers or dates; of values that group documents; never
-        guessed.
-    vector_length : as of `Columns`; the column of vectors is the first of `VECTOR_NAMES` by
-        default.
+        ignored. Pages beside tables need not have the text column: their text is the HTML.
+    text_column : one column, or several to join their texts. Default: the first of `TEXT_NAMES`
+        that every part has.
+    id_column : one column, or several to join their values. Default: the path if each document is
+        a file, the first of `ID_NAMES` that every part has, or None.
+    rank_columns, value_columns : columns of numbers or dates; columns of values that group
+        documents; never guessed.
+    vector_length : see `Columns`; the default column of vectors is the first of `VECTOR_NAMES`.
 
     Raises
     ------
@@ -87,70 +87,115 @@ def choose_columns(  # noqa: C901
         _refuse_without_vectors(parts)
     types = _types_of(parts)
     _refuse_bare(parts)
-    ids: list[Any] = [] if id_column is None else check_columns(id_column)
-    has_paths = all(part.unit == "file" for part in parts) and ids in ([], [FILE_COLUMN])
-    ids = [FILE_COLUMN] if has_paths else ids
-    ranks, values = tuple(rank_columns), tuple(value_columns)
-    if not types:  # plain text has no columns, empty parts need none
-        if all(part.column_types() is None for part in parts):
-            for role, names in (
-                ("id", [] if has_paths else ids),
-                ("rank", ranks),
-                ("value", values),
-            ):
-                for column in names:
-                    _refuse_plain(parts, column, role)
-        text, *more = check_columns(text_column or names_of(vector_length)[0])
-        return Columns(
-            text, next(iter(ids), None), ranks, values, tuple(more), vector_length, tuple(ids[1:])
-        )
-    # The text of pages is in a fixed column; the text column is that of the other inputs.
-    pages = {part.name for part in parts if part.is_pages}
-    others = {name: shown for name, shown in types.items() if name not in pages} or types
-    guessed = _guess(others, names_of(vector_length)) if text_column is None else None
-    if text_column is None and guessed is None:
-        raise _no_text_column(others, names_of(vector_length))
-    fit = (
-        (is_text, "text", "of strings")
-        if vector_length is None
-        else (is_vector, "a vector", "of lists of numbers")
+    # A document that is a file has its path as its id, unless the user names another column.
+    ids = [] if id_column is None else check_columns(id_column)
+    id_is_path = ids in ([], [FILE_COLUMN]) and all(part.unit == "file" for part in parts)
+    if id_is_path:
+        ids = [FILE_COLUMN]
+
+    if types:
+        texts = _choose_texts(parts, types, text_column, vector_length)
+        ids = ids or _guess_id(types)
+        if id_column is not None:
+            for column in ids:
+                _fitting(types, column, _ID)
+        _check_keys(parts, rank_columns, value_columns)
+    else:
+        named_ids = [] if id_is_path else ids
+        _refuse_if_all_plain(parts, named_ids, rank_columns, value_columns)
+        texts = check_columns(text_column or names_of(vector_length)[0])
+
+    return Columns(
+        text=texts[0],
+        id=ids[0] if ids else None,
+        ranks=tuple(rank_columns),
+        values=tuple(value_columns),
+        more_text=tuple(texts[1:]),
+        vector_length=vector_length,
+        more_ids=tuple(ids[1:]),
     )
-    texts = [
-        _fitting(others, name, *fit)
-        for name in (check_columns(text_column) if guessed is None else [guessed])
-    ]
+
+
+class _Role(NamedTuple):
+    """The use of a column, and the types it may have.
+
+    kind : the adjective of such a column. meaning, types : the same use and its types, as in the
+    sentences "cannot be the id" and "columns of strings or numbers".
+    """
+
+    kind: str
+    meaning: str
+    fits: Callable[[pa.DataType], bool]
+    types: str
+
+
+_TEXT = _Role("text", "text", is_text, "of strings")
+_VECTOR = _Role("vector", "a vector", is_vector, "of lists of numbers")
+_ID = _Role("id", "the id", is_identifier, "of strings or numbers")
+_RANK = _Role("rank", "the rank", is_rank, "of numbers or dates")
+_VALUE = _Role("value", "a value", is_identifier, "of strings or numbers")
+_LABEL = _Role("label", "a label", is_identifier, "of strings or numbers")
+
+
+def _choose_texts(
+    parts: Sequence[Part],
+    types: dict[str, ColumnTypes],
+    text_column: ColumnNames,
+    vector_length: int | None,
+) -> list[str]:
+    """Return the columns of the text or the vector, by name or guessed."""
+    # Pages have their text in a fixed column, so a text column belongs to the other inputs.
+    pages = {part.name for part in parts if part.is_pages}
+    others = {name: columns for name, columns in types.items() if name not in pages} or types
+    if text_column is None:
+        recognised = names_of(vector_length)
+        guessed = _guess(others, recognised)
+        if guessed is None:
+            raise _no_text_column(others, recognised)
+        names = [guessed]
+    else:
+        names = check_columns(text_column)
+
+    role = _TEXT if vector_length is None else _VECTOR
+    texts = [_fitting(others, name, role) for name in names]
     if vector_length is not None and len(texts) > 1:
         raise ColumnError(f"A vector is in one column: got {listed(texts)}. Name one of them.")
-    if not ids:
-        named = _guess(types, ID_NAMES)
-        ids = (
-            [named]
-            if named and all(is_identifier(columns[named]) for columns in types.values())
-            else []
-        )
-    for column in () if id_column is None else ids:
-        _fitting(types, column, is_identifier, "the id", "of strings or numbers")
-    if ranks or values:
-        types = _types_of(parts, with_keys=True)
-    for column in ranks:
-        _fitting(types, column, is_rank, "the rank", "of numbers or dates")
-        _refuse_plain(parts, column, "rank")
-    for column in values:
-        _fitting(types, column, is_identifier, "a value", "of strings or numbers")
-        _refuse_plain(parts, column, "value")
-    id, more_ids = next(iter(ids), None), tuple(ids[1:])
-    return Columns(texts[0], id, ranks, values, tuple(texts[1:]), vector_length, more_ids)
+    return texts
+
+
+def _guess_id(types: dict[str, ColumnTypes]) -> list[str]:
+    """Return the column with a recognised name if its type fits in all parts, or no column."""
+    name = _guess(types, ID_NAMES)
+    if name is None or not all(is_identifier(columns[name]) for columns in types.values()):
+        return []
+    return [name]
+
+
+def _check_keys(
+    parts: Sequence[Part], rank_columns: Sequence[str], value_columns: Sequence[str]
+) -> None:
+    """Raise ColumnError unless all parts have the columns of ranks and of values."""
+    if not rank_columns and not value_columns:
+        return
+    # Folders such as year=2024 give all their rows a value.
+    types = _types_of(parts, with_keys=True)
+    for column in rank_columns:
+        _fitting(types, column, _RANK)
+        _refuse_plain(parts, column, _RANK.kind)
+    for column in value_columns:
+        _fitting(types, column, _VALUE)
+        _refuse_plain(parts, column, _VALUE.kind)
 
 
 def _types_of(parts: Sequence[Part], *, with_keys: bool = False) -> dict[str, ColumnTypes]:
-    """Return the columns of the parts that show some, by the name of the part.
+    """Return the columns of the parts that have columns, by the name of the part.
 
-    Of parts that are alike only the first is listed: a hundred thousand small files have few kinds
-    of columns, and each check below asks every one that is listed.
+    Parts with the same columns are listed once: a hundred thousand small files have few kinds of
+    columns, and each check below looks at every listed part.
 
-    with_keys : whether the keys of the folders of a part are columns, too.
+    with_keys : whether the keys in the folder names of a part are columns, too.
     """
-    listed: dict[str, ColumnTypes] = {}
+    types: dict[str, ColumnTypes] = {}
     seen: set[Hashable] = set()
     for part in parts:
         columns = part.column_types()
@@ -158,15 +203,15 @@ def _types_of(parts: Sequence[Part], *, with_keys: bool = False) -> dict[str, Co
             continue
         if with_keys:
             columns = dict.fromkeys(part.keys, pa.string()) | columns
-        kind = part.is_pages, tuple(columns.items())
+        kind = (part.is_pages, tuple(columns.items()))
         if kind not in seen:
             seen.add(kind)
-            listed[part.name] = columns
-    return listed
+            types[part.name] = columns
+    return types
 
 
 def names_of(vector_length: int | None) -> tuple[str, ...]:
-    """Return the recognised names of the column of documents, which are texts or vectors."""
+    """Return the recognised names of the column of texts, or of vectors."""
     return TEXT_NAMES if vector_length is None else VECTOR_NAMES
 
 
@@ -179,24 +224,24 @@ def choose_label(parts: Sequence[Part], label: str) -> str:
         If it is missing in a part, or its type cannot be a label.
     """
     _refuse_plain(
-        parts, label, "label", "Use JSON lines, CSV or Parquet, or pass judged pairs (--pairs)."
+        parts,
+        label,
+        _LABEL.kind,
+        "Use JSON lines, CSV or Parquet, or pass judged pairs (--pairs).",
     )
     advice = "Name the column of labels (label, --label)."
-    return _fitting(
-        _types_of(parts), label, is_identifier, "a label", "of strings or numbers", advice
-    )
+    return _fitting(_types_of(parts), label, _LABEL, advice)
 
 
 def choose_item_columns(
     parts: Sequence[Part], item_columns: ColumnNames, benchmark_column: str | None
 ) -> tuple[dict[str, float], list[str]]:
-    """Return the columns of items with their weights, and those of them that are strings in all
-    parts.
+    """Return the weight of each column of an item, and the columns that are strings in all parts.
 
     Parameters
     ----------
     item_columns : names, also separated by commas, with a weight that is not 1 as in "answer:0.5".
-        Default: the first of `QUESTION_NAMES`, and those of `ANSWER_NAMES` that every part has.
+        Default: the first of `QUESTION_NAMES`, and the `ANSWER_NAMES` that every part has.
     benchmark_column : a column that every part must have.
 
     Raises
@@ -205,45 +250,51 @@ def choose_item_columns(
         If a column is missing or weighs nothing, none is recognised, or no column of an item is of
         strings.
     """
-    types, advice = _types_of(parts), "Name columns of the items (item_columns, --item-columns)."
+    types = _types_of(parts)
     _refuse_bare(parts)
     if benchmark_column is not None:
         _refuse_plain(parts, benchmark_column, "benchmark")
         _named(types, benchmark_column, "Name one of these (benchmark_column, --benchmark-column).")
-    names: list[str | None]
-    if item_columns is not None:
-        names = [name for one in check_columns(item_columns) for name in one.split(",")]
-    else:
-        names = (
-            [_guess(types, QUESTION_NAMES), *(_guess(types, (name,)) for name in ANSWER_NAMES)]
-            if types
-            else ["text"]
-        )
-    if names[0] is None:
-        part, columns = next(iter(types.items()))
-        raise ColumnError(
-            f"No column of items in {part}: it has {listed(columns)}. Looked for "
-            f"{', '.join(QUESTION_NAMES)}. {advice}"
-        )
-    chosen = {}
-    for name in filter(None, names):
-        weighted = re.fullmatch(r"(.+):(\d*\.?\d+)", name)
-        column = _named(types, weighted[1] if weighted else name, advice)
-        chosen[column] = float(weighted[2]) if weighted else 1.0
-        if chosen[column] == 0:
+
+    weights = {}
+    for name in _item_names(types, item_columns):
+        weighted = re.fullmatch(r"(.+):(\d*\.?\d+)", name)  # answer:0.5
+        column = _named(types, weighted[1] if weighted else name, _ITEM_ADVICE)
+        weights[column] = float(weighted[2]) if weighted else 1.0
+        if weights[column] == 0:
             raise ColumnError(
                 f"The weight of a column must be more than 0: got {name!r}. Leave the column out."
             )
-    texts = [
-        name
-        for name in chosen
-        if types and all(is_text(columns[name]) for columns in types.values())
-    ]
-    if types and not texts:
+
+    if not types:
+        return weights, []
+    texts = [name for name in weights if all(is_text(columns[name]) for columns in types.values())]
+    if not texts:
         raise ColumnError(
-            f"An item needs a column of strings: got {listed(list(chosen))}. {advice}"
+            f"An item needs a column of strings: got {listed(list(weights))}. {_ITEM_ADVICE}"
         )
-    return chosen, texts
+    return weights, texts
+
+
+_ITEM_ADVICE = "Name columns of the items (item_columns, --item-columns)."
+
+
+def _item_names(types: dict[str, ColumnTypes], item_columns: ColumnNames) -> list[str]:
+    """Return the names of the columns of an item, which may end with weights."""
+    if item_columns is not None:
+        names = [name for column in check_columns(item_columns) for name in column.split(",")]
+        return [name for name in names if name]
+    if not types:
+        return ["text"]
+    question = _guess(types, QUESTION_NAMES)
+    if question is None:
+        part, columns = next(iter(types.items()))
+        raise ColumnError(
+            f"No column of items in {part}: it has {listed(columns)}. Looked for "
+            f"{', '.join(QUESTION_NAMES)}. {_ITEM_ADVICE}"
+        )
+    answers = [_guess(types, (name,)) for name in ANSWER_NAMES]
+    return [question, *(name for name in answers if name)]
 
 
 def _named(types: dict[str, ColumnTypes], column: str, advice: str = "Name one of these.") -> str:
@@ -260,16 +311,18 @@ def _named(types: dict[str, ColumnTypes], column: str, advice: str = "Name one o
 
 
 def _guess(types: dict[str, ColumnTypes], names: tuple[str, ...]) -> str | None:
-    """Return the column of every part with the first of some names, or None.
+    """Return the first recognised column that every part has, or None.
 
-    Raises ColumnError if two columns differ in case only and neither is written as the name is.
+    Raises ColumnError if two columns differ from a name in case only.
     """
     first, *others = types.values()
     common = [column for column in first if all(column in other for other in others)]
     for name in names:
+        if name in common:
+            return name
         matches = [column for column in common if column.casefold() == name]
-        if name in matches or len(matches) == 1:
-            return name if name in matches else matches[0]
+        if len(matches) == 1:
+            return matches[0]
         if matches:
             part = next(iter(types))
             raise ColumnError(
@@ -280,24 +333,24 @@ def _guess(types: dict[str, ColumnTypes], names: tuple[str, ...]) -> str | None:
 
 def _no_text_column(types: dict[str, ColumnTypes], names: tuple[str, ...]) -> ColumnError:
     part, columns = next(iter(types.items()))
-    known, kind = ", ".join(names), "vectors" if names is VECTOR_NAMES else "text"
-    column = "column of vectors" if names is VECTOR_NAMES else "text column"
-    option = "--vector-column" if names is VECTOR_NAMES else "--text-column"
+    known = ", ".join(names)
+    are_vectors = names is VECTOR_NAMES
+    kind = "vectors" if are_vectors else "text"
+    column = "column of vectors" if are_vectors else "text column"
+    option = "--vector-column" if are_vectors else "--text-column"
     for other_part, other in types.items():
         if set(other) != set(columns):
             return ColumnError(
                 f"No column of {kind} that all inputs have: {part} has {listed(columns)}; "
-                f"{other_part} has "
-                f"{listed(other)}. Looked for {known}. Name the {column} ({option}), or run "
-                "such inputs "
-                "separately."
+                f"{other_part} has {listed(other)}. Looked for {known}. "
+                f"Name the {column} ({option}), or run such inputs separately."
             )
     advice = (
         _other_separator(columns)
         or _missing_header(columns)
         or f" Name the {column} (text_column, {option})."
     )
-    if names is not VECTOR_NAMES and _guess(types, VECTOR_NAMES):
+    if not are_vectors and _guess(types, VECTOR_NAMES):
         advice += " To compare vectors, use method='vectors' (--method vectors)."
     return ColumnError(
         f"No column of {kind} in {part}: it has {listed(columns)}. Looked for {known}.{advice}"
@@ -305,24 +358,21 @@ def _no_text_column(types: dict[str, ColumnTypes], names: tuple[str, ...]) -> Co
 
 
 def _other_separator(columns: Mapping[str, object]) -> str:
-    """Return advice if the only column seems to be a header of several, with another separator;
-    else nothing.
-    """
-    marks = (
-        [mark for mark in ";|\t," if any(mark in name for name in columns)]
-        if len(columns) == 1
-        else []
-    )
-    if not marks:
+    """Return advice if the only column looks like a header with another separator, or nothing."""
+    if len(columns) != 1:
+        return ""
+    header = next(iter(columns))
+    mark = next((mark for mark in ";|\t," if mark in header), None)
+    if mark is None:
         return ""
     return (
-        f" Its columns seem to be separated by {marks[0]!r}: use commas in .csv files, tabs in "
+        f" Its columns seem to be separated by {mark!r}: use commas in .csv files, tabs in "
         ".tsv files."
     )
 
 
 def _missing_header(columns: Mapping[str, object]) -> str:
-    """Return advice if the names of columns look like values of a row; else nothing."""
+    """Return advice if the names of columns look like the values of a row, or nothing."""
     if not any(name.isdecimal() or name.count(" ") > 2 for name in columns):
         return ""
     return " The first row of CSV and TSV is the names of the columns: add one if it is missing."
@@ -331,36 +381,49 @@ def _missing_header(columns: Mapping[str, object]) -> str:
 def _fitting(
     types: dict[str, ColumnTypes],
     column: str,
-    fits: Callable[[pa.DataType], bool],
-    role: str,
-    needed: str,
+    role: _Role,
     advice: str = "Name one of these.",
 ) -> str:
-    """Return the name of a column. Raises ColumnError if a part has none of the name and of a type
-    that fits.
-    """
+    """Return a column. Raises ColumnError if a part lacks it or its type does not fit the role."""
     for part, columns in types.items():
-        if not fits(columns[_named(types, column, advice)]):
-            able = [name for name, kind in columns.items() if fits(kind)]
-            choice = f"Columns {needed}: {listed(able)}" if able else f"It has no column {needed}"
-            kind = re.sub(r"(large_)?list<\w+: null>", "lists without values", str(columns[column]))
-            raise ColumnError(
-                f"Column '{column}' in {part} holds {kind}, which cannot be {role}. {choice}."
-            )
+        column_type = columns[_named(types, column, advice)]
+        if role.fits(column_type):
+            continue
+        fitting = [name for name, other_type in columns.items() if role.fits(other_type)]
+        choice = (
+            f"Columns {role.types}: {listed(fitting)}"
+            if fitting
+            else f"It has no column {role.types}"
+        )
+        shown = re.sub(r"(large_)?list<\w+: null>", "lists without values", str(column_type))
+        raise ColumnError(
+            f"Column '{column}' in {part} holds {shown}, which cannot be {role.meaning}. {choice}."
+        )
     return column
 
 
 def _refuse_plain(
     parts: Sequence[Part],
     column: str,
-    role: str,
+    kind: str,
     advice: str = "Run it separately, or leave the column out.",
 ) -> None:
     plain = next((part.name for part in parts if part.column_types() is None), None)
     if plain is not None:
         raise ColumnError(
-            f"No {role} column '{column}': {plain} is plain text, which has no columns. {advice}"
+            f"No {kind} column '{column}': {plain} is plain text, which has no columns. {advice}"
         )
+
+
+def _refuse_if_all_plain(
+    parts: Sequence[Part], ids: Sequence[str], ranks: Sequence[str], values: Sequence[str]
+) -> None:
+    """Raise ColumnError if a column is named, but all parts are plain text."""
+    if any(part.column_types() is not None for part in parts):
+        return
+    for role, columns in ((_ID, ids), (_RANK, ranks), (_VALUE, values)):
+        for column in columns:
+            _refuse_plain(parts, column, role.kind)
 
 
 def _refuse_bare(parts: Sequence[Part]) -> None:
@@ -385,7 +448,7 @@ def _refuse_without_vectors(parts: Sequence[Part]) -> None:
 
 
 def listed(columns: Sequence[str] | ColumnTypes) -> str:
-    """Return the names of columns in quotes, the first twenty of many."""
+    """Return the names of columns in quotes, at most twenty of them."""
     shown = list(columns)
     more = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
     return ", ".join(f"'{name}'" for name in shown[:20]) + more

@@ -1,4 +1,4 @@
-"""The output folder: written under a temporary name and renamed when it is complete, or copied to
+"""Write an output folder under a temporary name, then rename it when it is complete, or copy it to
 remote storage.
 """
 
@@ -29,22 +29,24 @@ from neardup.locks import lock_file
 from neardup.runs.overlap import contains, local_of
 from neardup.settings.constraints import check_path
 
-_LAST, _REPORTS = "report.json", ("report.html", "report.json")
-_MARK = "incomplete.txt"
+_LAST = "report.json"  # the file that makes a folder complete
+_REPORTS = ("report.html", _LAST)
+_MARK = "incomplete.txt"  # the file that marks a folder as incomplete
 _NOTE = (
     b"neardup is writing this folder, or was interrupted. The output is complete once "
     b"report.json is here. A run with "
     b"--resume copies the rest; any other run with this output replaces it.\n"
 )
-_PIECE_BYTES, _DELETED_AT_ONCE = 8 << 20, 16
+_PIECE_BYTES = 8 << 20  # bytes that are copied at once
+_DELETED_AT_ONCE = 16  # scratch files that are deleted at once
 _WITHOUT_FOLDERS = ("s3", "gcs", "abfs")  # Arrow would write an empty object for each folder
 
 
 class RemoteFolder:
     """A folder at an address such as s3://bucket/folder; it is complete once it has report.json.
 
-    address : without the options of the client. options : these, with the question mark before
-    them, or empty.
+    address : the address without options. options : the options of the client, with the question
+    mark before them, or empty.
 
     Raises
     ------
@@ -55,49 +57,47 @@ class RemoteFolder:
     """
 
     def __init__(self, address: str) -> None:
-        folder, question, options = address.partition(
-            "?"
-        )  # of the client: s3://bucket/out?region=eu-west-1
-        self.address, self.options = folder.rstrip("/"), question + options
+        # Options of the client follow a question mark: s3://bucket/out?region=eu-west-1
+        folder, question, options = address.partition("?")
+        self.address = folder.rstrip("/")
+        self.options = question + options
         self._resumed = False
         with self._reaching():
             self._filesystem, self._path = resolve(self.address, self.options)
 
     def refuse_existing(self) -> None:
-        """Raise OutputError if there is anything at the address but what a run has left that did
-        not complete.
-        """
+        """Raise OutputError if there is anything at the address except an incomplete output."""
         names = self._names()
         if not names or (_MARK in names and _LAST not in names):
             return
-        incomplete = (
-            "" if _LAST in names else " It has no report.json, so it is not a complete output."
-        )
+        incomplete = ""
+        if _LAST not in names:
+            incomplete = " It has no report.json, so it is not a complete output."
         raise OutputError(
-            f"The output {self.address} already exists, and remote storage is never "
-            "overwritten: got "
-            f"{names[0]}.{incomplete} Use another address, or delete what is there."
+            f"The output {self.address} already exists, and remote storage is never overwritten: "
+            f"got {names[0]}.{incomplete} Use another address, or delete what is there."
         )
 
     def begin(self, *, resume: bool) -> None:
         """Mark the folder as incomplete, so that a run without access fails at once. Raises
         OutputError.
 
-        resume : keep what the interrupted run has copied, instead of deleting it.
+        resume : whether to keep the files that the interrupted run has copied.
         """
         self.refuse_existing()
-        self._resumed, left = resume, [] if resume else self._names()
+        self._resumed = resume
+        has_files = not resume and bool(self._names())
         with self._reaching():
-            if left:
+            if has_files:
                 self._filesystem.delete_dir(self._path)
             with self._filesystem.open_output_stream(self._make(_MARK)) as stream:
                 stream.write(_NOTE)
 
     def copy(self, folder: Path, again: str = "Run it again.") -> None:
-        """Copy the files of a folder that are not there yet, report.json last; with it, the folder
-        is complete.
+        """Copy the files of a folder that the address does not have, and then report.json, which
+        makes the folder complete.
 
-        again : what to do after an error. The files that were copied stay.
+        again : the advice after an error. The copied files stay.
 
         Raises
         ------
@@ -110,30 +110,30 @@ class RemoteFolder:
             if path.is_file()
         }
         reports = {name: files.pop(name) for name in _REPORTS if name in files}
-        whole = (
-            files.keys() - self._missing(files) if self._resumed else set()
-        )  # they are the same in every attempt
+        copied: set[str] = set()
+        if self._resumed:  # all attempts have the same files, except for the reports
+            copied = files.keys() - self._missing(files)
         try:
             for group in (files, reports):
-                for name in (name for name in group if name not in whole):
-                    self._write(group[name], name)
-                    whole |= {name}
+                for name, file in group.items():
+                    if name not in copied:
+                        self._write(file, name)
+                        copied.add(name)
                 if lost := self._missing(group):
-                    whole -= set(lost)
+                    copied -= set(lost)
                     raise OSError(f"{lost[0]} is missing, or has another size than was written")
         except Exception as error:
             raise OutputError(
-                f"The output {self.address} is not complete: {len(whole)} of "
-                f"{len(files) + len(reports)} files were "
-                f"written, report.json was not: {error}. Check the network, the quota and the "
-                f"access rights. {again}"
+                f"The output {self.address} is not complete: {len(copied)} of "
+                f"{len(files) + len(reports)} files were written, report.json was not: {error}. "
+                f"Check the network, the quota and the access rights. {again}"
             ) from error
         if _LAST in reports:
-            with suppress(Exception):  # report.json counts
+            with suppress(Exception):  # with report.json, the mark has no effect
                 self._filesystem.delete_file(posixpath.join(self._path, _MARK))
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file, in place of one that is there. Raises OutputError."""
+        """Write a file, or replace it. Raises OutputError."""
         with self._reaching(), self._filesystem.open_output_stream(self._make(name)) as file:
             file.write(data)
 
@@ -147,23 +147,21 @@ class RemoteFolder:
         return {posixpath.relpath(info.path, self._path): info.size for info in found}
 
     def delete(self) -> None:
-        """Delete the folder and all that is inside, as far as the storage allows; nothing is
-        raised.
-        """
+        """Delete the folder and everything inside, as far as the storage allows; raise nothing."""
         with suppress(Exception):
             self._filesystem.delete_dir(self._path)
 
     def delete_if_empty(self) -> None:
         """Delete the folder if no run has copied anything to it, as far as the storage allows;
-        nothing is raised.
+        raise nothing.
         """
         with suppress(Exception):
             if self._names() == [_MARK]:
                 self._filesystem.delete_dir(self._path)
 
     def _names(self) -> list[str]:
-        """Return the names at the address, without folders: of the files inside, or of the file
-        itself.
+        """Return the names of the files inside the folder, or the address itself if it is a
+        file.
         """
         with self._reaching():
             info = self._filesystem.get_file_info(self._path)
@@ -171,13 +169,12 @@ class RemoteFolder:
                 return []
             if info.type == pafs.FileType.File:
                 return [self.address]
-            infos = self._filesystem.get_file_info(
-                pafs.FileSelector(self._path, allow_not_found=True)
-            )
+            inside = pafs.FileSelector(self._path, allow_not_found=True)
+            infos = self._filesystem.get_file_info(inside)
         return sorted(posixpath.basename(info.path.rstrip("/")) for info in infos)
 
     def _missing(self, files: dict[str, Path]) -> list[str]:
-        """Return the names of the files that are not there, or with another size."""
+        """Return the names of the files that the folder lacks, or has with another size."""
         with self._reaching():
             infos = self._filesystem.get_file_info(
                 [posixpath.join(self._path, name) for name in files]
@@ -189,12 +186,9 @@ class RemoteFolder:
         ]
 
     def _write(self, file: Path, name: str) -> None:
-        """Write a file; unlike `pyarrow.fs.copy_files`, which ignores what fails as it closes the
-        file (26.0.1).
-        """
-        target = self._filesystem.open_output_stream(
-            self._make(name), compression=None
-        )  # else by its suffix
+        """Write a file. `pyarrow.fs.copy_files` ignores errors of closing the file (26.0.1)."""
+        # By default, Arrow compresses a file according to its suffix.
+        target = self._filesystem.open_output_stream(self._make(name), compression=None)
         with open(file, "rb") as source, target:
             shutil.copyfileobj(source, target, _PIECE_BYTES)
 
@@ -207,16 +201,15 @@ class RemoteFolder:
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
-        """Raise OutputError for whatever the client of the storage raises."""
+        """Raise OutputError for any error of the client of the storage."""
         try:
             yield
         except MissingExtraError:
             raise
         except Exception as error:
             raise OutputError(
-                f"The output {self.address} cannot be written: {error}. Check the address, "
-                "the network and the access "
-                "rights, or use a local folder."
+                f"The output {self.address} cannot be written: {error}. Check the address, the "
+                "network and the access rights, or use a local folder."
             ) from error
 
 
@@ -232,15 +225,14 @@ class Places(NamedTuple):
 def places_of(output: AnyPath, scratch: AnyPath | None = None) -> Places:
     """Return the temporary folders of an output: next to it, or for an address in `scratch`.
 
-    scratch : a folder that several runs may share. Default: next to the output; for an address,
-    that of the system.
+    scratch : a folder that several runs may share. Default: next to the output; for an address, the
+    temporary folder of the system.
     """
     name = name_of(output)
     remote = is_address(name)
     path = Path(urlsplit(name).path or "out") if remote else Path(local_path(name))
-    digest = hashlib.blake2b(
-        os.fsencode(name if remote else path.absolute()), digest_size=8
-    ).hexdigest()
+    identity = os.fsencode(name if remote else path.absolute())
+    digest = hashlib.blake2b(identity, digest_size=8).hexdigest()
     if remote:
         partial = Path(scratch or tempfile.gettempdir()) / f"neardup-{path.name}-{digest}.partial"
         return Places(partial, partial / "scratch")
@@ -281,7 +273,7 @@ def refuse_address(path: AnyPath, what: str) -> None:
 
 
 def refuse_stdout(path: AnyPath) -> None:
-    """Raise OutputError if the output is a hyphen, of which a folder would be made."""
+    """Raise OutputError if the output is a hyphen, which would become the name of a folder."""
     if name_of(path) == "-":
         raise OutputError(
             "The output '-' is no folder: only neardup dedup writes to standard output. Name "
@@ -290,7 +282,7 @@ def refuse_stdout(path: AnyPath) -> None:
 
 
 _LOCK = "lock"
-_LEFT = (_LOCK, "result", "scratch", "old", "attempts")  # what a run leaves in its temporary folder
+_LEFT = (_LOCK, "result", "scratch", "old", "attempts")  # names in the temporary folder of a run
 _TABLES = (
     "removed",
     "mask",
@@ -308,14 +300,16 @@ _OF_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
 
 
 def _is_of_output(name: str) -> bool:
-    """Return whether a run writes a file of this name, or the system of the user does."""
-    # A run that was killed while it wrote a file anew leaves
+    """Return whether a run or an operating system writes files of this name."""
+    if name in _OF_SYSTEMS or name.startswith((".nfs", "._")):
+        return True
+    # A run that was killed while it replaced a file leaves
     # `.report.json.0123456789abcdef.partial`.
-    written = (
-        name[1:].rsplit(".", 2)[0] if name.startswith(".") and name.endswith(".partial") else name
-    )
-    is_table = written.removesuffix(".parquet") in table_names() and written.endswith(".parquet")
-    return is_table or written in _OUTPUTS or name in _OF_SYSTEMS or name.startswith((".nfs", "._"))
+    written = name
+    if name.startswith(".") and name.endswith(".partial"):
+        written = name[1:].rsplit(".", 2)[0]
+    is_table = written.endswith(".parquet") and written.removesuffix(".parquet") in table_names()
+    return is_table or written in _OUTPUTS
 
 
 class OutputDirectory:
@@ -326,7 +320,7 @@ class OutputDirectory:
     an address of remote storage, they are written to a local folder, and the results are copied at
     the end. The folder is locked for this run, until it ends in any way.
 
-    path : the folder; an address as str. remote : the folder on remote storage, else None.
+    path : the folder, or its address as str. remote : the folder on remote storage, or None.
     """
 
     def __init__(
@@ -354,8 +348,8 @@ class OutputDirectory:
             ) from error
 
     def _lock(self) -> Callable[[], object]:
-        """Make the temporary folder and lock it; return how to unlock it. Raises OutputError if
-        another run has it.
+        """Make the temporary folder and lock it; return a function that unlocks it. Raises
+        OutputError if another run has locked it.
         """
         if self.remote is None:
             self.partial.mkdir(parents=True, exist_ok=True)
@@ -368,20 +362,18 @@ class OutputDirectory:
         except BlockingIOError as error:
             raise OutputError(
                 f"The output {self.path} is being written by another run, in process "
-                f"{error.strerror}. Wait until it "
-                "ends, or use another folder. If it has ended, on a machine that was lost, "
-                f"delete {self.partial}."
+                f"{error.strerror}. Wait until it ends, or use another folder. If it has ended, on "
+                f"a machine that was lost, delete {self.partial}."
             ) from error
         except (ImportError, OSError):  # neither Windows nor every shared file system has locks
             return lambda: None
 
     def _refuse_foreign(self) -> None:
-        """Raise OutputError if the temporary folder has anything but what a run leaves there."""
+        """Raise OutputError if the temporary folder has files that are not of a run."""
         if self.partial.is_symlink():
             raise OutputError(
-                f"The folder {self.partial} is used while the output is written: it is a "
-                "link. Use another output, or "
-                "delete the link."
+                f"The folder {self.partial} is used while the output is written: it is a link. Use "
+                "another output, or delete the link."
             )
         if not self.partial.exists():
             return
@@ -394,7 +386,7 @@ class OutputDirectory:
             )
 
     def _clear(self) -> None:
-        """Delete what an interrupted run has left, but not the lock."""
+        """Delete the files of an interrupted run, but not the lock."""
         for path in self.partial.iterdir():
             if path.name != _LOCK:
                 shutil.rmtree(path, ignore_errors=True)
@@ -406,37 +398,34 @@ class OutputDirectory:
             self.remote.refuse_existing()
             return
         path = Path(self.path)
-        if path.exists() and not overwrite:
+        if not path.exists():
+            return
+        if not overwrite:
             raise OutputError(
-                f"The output {path} already exists. Use another folder, or pass "
-                "overwrite=True (--overwrite) "
-                "to replace it when the new result is complete."
+                f"The output {path} already exists. Use another folder, or pass overwrite=True "
+                "(--overwrite) to replace it when the new result is complete."
             )
-        if path.exists() and not path.is_dir():
+        if not path.is_dir():
             raise OutputError(f"The output {path} is a file. Use a folder.")
-        foreign = (
-            sorted(each.name for each in path.iterdir() if not _is_of_output(each.name))
-            if path.exists()
-            else []
-        )
-        if foreign and (path / "report.json").exists():
+        names = sorted(file.name for file in path.iterdir())
+        foreign = [name for name in names if not _is_of_output(name)]
+        is_complete = (path / _LAST).exists()
+        if foreign and is_complete:
             raise OutputError(
                 f"The folder {path} is not replaced: it has {foreign[0]}, which no run has "
-                "written. Use another "
-                "folder, or move that elsewhere."
+                "written. Use another folder, or move that elsewhere."
             )
-        if path.exists() and any(path.iterdir()) and not (path / "report.json").exists():
+        if names and not is_complete:
             raise OutputError(
                 f"The folder {path} is not replaced: it has no report.json, so it is not the "
-                "output of a run. Use "
-                "another folder, or delete it yourself."
+                "output of a run. Use another folder, or delete it yourself."
             )
 
     def refuse_inputs_inside(self, inputs: Iterable[str]) -> None:
         """Raise OutputError if an input is in the output folder, or the output is in an input
         folder.
 
-        inputs : as the user named them. The files of a pattern, or that a folder has by a link, are
+        inputs : paths and addresses as the user named them. The files of patterns and links are
         known later: see `runs.overlap.refuse_replacing`.
         """
         for name in inputs:
@@ -449,12 +438,11 @@ class OutputDirectory:
 
     def _overlaps(self, name: str) -> bool:
         if self.remote is not None:
-            address, other = (
-                PurePosixPath(each.split("?")[0]) for each in (self.remote.address, name)
-            )
-            return is_address(name) and (
-                address == other or address in other.parents or other in address.parents
-            )
+            output = PurePosixPath(self.remote.address.split("?")[0])
+            other = PurePosixPath(name.split("?")[0])
+            is_same = output == other
+            is_inside = output in other.parents or other in output.parents
+            return is_address(name) and (is_same or is_inside)
         path = local_of(name)
         return path is not None and (contains(self.path, path) or contains(path, self.path))
 
@@ -469,12 +457,12 @@ class OutputDirectory:
 
     @property
     def can_resume(self) -> bool:
-        """Whether there are scratch files that a run can continue from."""
+        """True if a run can continue from the scratch files."""
         return (self.scratch / "checkpoint.json").exists()
 
     def finish(self) -> None:
-        """Move the result into place, or copy it to the remote storage, and delete everything
-        else.
+        """Move the result into place, or copy it to the remote storage, and delete all other
+        files.
         """
         self.publish()
         self.clear()
@@ -489,9 +477,7 @@ class OutputDirectory:
         self.is_published = True
 
     def _move(self) -> None:
-        """Move the result into place; after an error, an output that it was to replace is there as
-        before.
-        """
+        """Move the result into place; after an error, the replaced output is in its place again."""
         old = self.partial / "old"
         if Path(self.path).exists():
             os.replace(self.path, old)
@@ -503,7 +489,7 @@ class OutputDirectory:
             raise
 
     def replace(self, name: str, data: bytes) -> None:
-        """Write a file of the finished output anew. Raises OutputError."""
+        """Replace a file of the finished output. Raises OutputError."""
         if self.remote is not None:
             self.remote.write(name, data)
             return
@@ -523,12 +509,10 @@ class OutputDirectory:
 
     def clear(self) -> None:
         """Delete everything that was written beside the output."""
-        with suppress(OSError):  # the system takes a second for the pages of some gigabytes
-            map_all(
-                [path for path in self.scratch.iterdir() if path.is_file()],
-                Path.unlink,
-                _DELETED_AT_ONCE,
-            )
+        with suppress(OSError):
+            # Several at once, since the system takes a second for the pages of some gigabytes.
+            files = [path for path in self.scratch.iterdir() if path.is_file()]
+            map_all(files, Path.unlink, _DELETED_AT_ONCE)
         shutil.rmtree(self.partial, ignore_errors=True)
         shutil.rmtree(self.scratch, ignore_errors=True)
         self.unlock()

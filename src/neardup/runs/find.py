@@ -7,8 +7,9 @@ import fnmatch
 import os
 import posixpath
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow.fs as pafs
@@ -21,10 +22,10 @@ _MAGIC = re.compile(r"[*?\[]")
 
 
 Skip = Callable[[str, str], None]
-"""Called for each file that a search leaves out, with its name and the reason."""
+"""A function that is called for each file that a search skips, with its name and the reason."""
 
 Fail = Callable[[str, str], None]
-"""Called for each path that cannot be reached, with the reason."""
+"""A function that is called for each path that cannot be reached, with the reason."""
 
 HIDDEN = "whose names begin with . or _"
 UNKNOWN = "whose names have no known suffix"
@@ -35,8 +36,8 @@ class FoundFile(NamedTuple):
     """A file that was found.
 
     name : as the user would write it, bytes that are not UTF-8 escaped; location : the path or
-    address to open; path : normal and absolute; base : the folder named, above it; is_direct :
-    whether the file itself was named; problem : why the path cannot be reached, else "".
+    address to open; path : normal and absolute; base : the searched folder; is_direct : whether the
+    file itself was named; problem : why the path cannot be reached, or "".
     """
 
     name: str
@@ -48,7 +49,7 @@ class FoundFile(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Equal for the same file, however it was named, by links too."""
+        """A string that is equal for all names of a file, links included."""
         if is_remote(self.location):
             return self.location
         if os.path.islink(self.path):
@@ -69,48 +70,58 @@ def find(
     """Return the files of a path, folder, pattern or address, sorted; then the paths that cannot be
     reached.
 
-    format_name : the format of all files; None to go by the suffix, and leave out files with an
-    unknown one. skip : called for each file of a folder or pattern that is left out.
+    format_name : the format of all files; None to detect it from the suffix and leave out files
+    with an unknown suffix. skip : called for each file of a folder or pattern that is left out.
 
     Raises
     ------
     InputError
         If there is nothing there, or nothing that can be read.
     """
+    # Addresses of local files are searched with the rules of local paths.
     if is_remote(path) and not path.startswith("file://"):
         return _find_remote(path, format_name, skip)
     return _find_local(path, local_path(path), format_name, skip)
 
 
 def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> list[FoundFile]:
-    unreachable: dict[str, str] = {}
+    unreachable: dict[str, str] = {}  # path -> reason
     fail = unreachable.__setitem__
     if os.path.isdir(path):
-        base = os.path.abspath(path)
-        found = [
-            os.path.join(path, below)
-            for below in _walk(path, _is_hidden, skip, fail, _refuse_tables)
-        ]
+        base = path
+        below = _walk(path, _is_hidden, skip, fail, _refuse_tables)
+        found = [os.path.join(path, file) for file in below]
     elif os.path.exists(path):
-        if not os.path.isfile(path):
-            raise InputError(
-                f"Not a regular file: {name}. Files are read more than once: pipe it in, and "
-                "name '-'."
-            )
-        return [_direct(name, path, os.path.abspath(path), format_name)]
+        return [_find_single(name, path, format_name)]
     elif _MAGIC.search(path):
-        fixed = _fixed_part(path)
-        base = os.path.abspath(fixed)
-        found = _matching(path, fixed, skip, fail)
+        base = _fixed_part(path)
+        found = _matching(path, base, skip, fail)
     else:
         raise _missing(name, _neighbours(path))
-    problems = [f"{shown(path)}: {problem}" for path, problem in unreachable.items()]
-    readable = _readable(name, found, format_name, skip, problems)
-    files = [FoundFile(shown(file), file, os.path.abspath(file), base, False) for file in readable]
-    return files + [
-        FoundFile(shown(path), path, os.path.abspath(path), base, False, problem)
-        for path, problem in sorted(unreachable.items())
+
+    readable = _readable(name, found, format_name, skip, unreachable)
+    listed = dict.fromkeys(readable, "") | dict(sorted(unreachable.items()))
+    base = os.path.abspath(base)
+    return [
+        FoundFile(
+            name=shown(file),
+            location=file,
+            path=os.path.abspath(file),
+            base=base,
+            is_direct=False,
+            problem=problem,
+        )
+        for file, problem in listed.items()
     ]
+
+
+def _find_single(name: str, path: str, format_name: str | None) -> FoundFile:
+    """Return the file of a path. Raises InputError if it is not a regular file."""
+    if not os.path.isfile(path):
+        raise InputError(
+            f"Not a regular file: {name}. Files are read more than once: pipe it in, and name '-'."
+        )
+    return _direct(name, path, os.path.abspath(path), format_name)
 
 
 def _readable(
@@ -118,11 +129,11 @@ def _readable(
     found: Sequence[str],
     format_name: str | None,
     skip: Skip,
-    problems: Sequence[str] = (),
+    unreachable: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
     """Return the files whose format is known.
 
-    name : of the folder or pattern. problems : sentences about the paths that cannot be reached.
+    name : the folder or pattern. unreachable : the reason for each path that cannot be reached.
 
     Raises
     ------
@@ -137,10 +148,10 @@ def _readable(
             skip(shown(path), UNKNOWN)
     if not readable:
         seen = f"{len(found)} files, such as {found[0]}" if found else "no file"
+        problems = [f"{shown(path)}: {reason}" for path, reason in unreachable.items()]
         raise InputError(
             f"No input in {name}: {'; '.join([seen, *problems[:3]])}. Known are "
-            f"{accepted_suffixes()}. "
-            "Check the path or the pattern ('**/' searches folders below)."
+            f"{accepted_suffixes()}. Check the path or the pattern ('**/' searches folders below)."
         )
     return readable
 
@@ -151,14 +162,20 @@ def shown(name: str) -> str:
 
 
 def _direct(name: str, location: str, path: str, format_name: str | None) -> FoundFile:
-    """Return a file that was named itself; path : normal and absolute."""
+    """Return a file that was named directly; path : normal and absolute."""
     if (format_name or format_of(location)[0]) is None:
         raise InputError(
             f"Unknown kind of file: {name} ends with {os.path.splitext(name)[1]!r}. Known are "
             f"{accepted_suffixes()}. "
             "Name its format with in_format (--in-format), or rename the file."
         )
-    return FoundFile(shown(name), location, path, os.path.dirname(path), True)
+    return FoundFile(
+        name=shown(name),
+        location=location,
+        path=path,
+        base=os.path.dirname(path),
+        is_direct=True,
+    )
 
 
 def _walk(
@@ -168,10 +185,10 @@ def _walk(
     fail: Fail,
     check: Callable[[str, set[str]], None] = lambda folder, names: None,
 ) -> list[str]:
-    """Return the regular files below a folder, sorted, relative to it; each folder is entered once,
-    however linked.
+    """Return the regular files below a folder, sorted, relative to it.
 
-    check : is called with each folder and the names in it.
+    Each folder is entered once, even if several links lead to it. check : is called with each
+    folder and the names in it.
     """
     files: list[list[str]] = []
     entered: set[tuple[int, int]] = set()
@@ -179,23 +196,16 @@ def _walk(
     while waiting:
         parts = waiting.pop()
         current = os.path.join(folder, *parts)
-        try:
-            here = os.stat(current)
-            if (here.st_dev, here.st_ino) in entered:
-                continue
-            entries = _entries(current)
-        except OSError as error:
-            fail(current, _unlisted(error))
-            continue
-        entered.add((here.st_dev, here.st_ino))
+        entries = _enter(current, entered, fail)
         check(current, {entry.name for entry in entries})
-        for entry in reversed(
-            entries
-        ):  # links to folders last, so that a folder is known by its own name
+        # The last folder that is appended is entered first: links come last in `entries`, so that a
+        # folder is known by its real name.
+        for entry in reversed(entries):
             path = [*parts, entry.name]
             try:
-                is_folder, is_file = entry.is_dir(), entry.is_file()
-            except OSError as error:  # of what a link leads to
+                is_folder = entry.is_dir()
+                is_file = entry.is_file()
+            except OSError as error:  # a link into a folder that cannot be read
                 fail(entry.path, _unlisted(error))
                 continue
             if is_folder:
@@ -210,13 +220,31 @@ def _walk(
     return [os.path.join(*path) for path in sorted(files)]
 
 
+def _enter(folder: str, entered: set[tuple[int, int]], fail: Fail) -> list[os.DirEntry[str]]:
+    """Return the entries of a folder; none if it was entered before or cannot be listed.
+
+    entered : the devices and numbers of the folders entered so far.
+    """
+    try:
+        status = os.stat(folder)
+        identity = (status.st_dev, status.st_ino)
+        if identity in entered:
+            return []
+        entries = _entries(folder)
+    except OSError as error:
+        fail(folder, _unlisted(error))
+        return []
+    entered.add(identity)
+    return entries
+
+
 def _unlisted(error: OSError) -> str:
     return f"the folder cannot be listed: {error.strerror or error}"
 
 
 def _leave_out(path: str, skip: Skip, fail: Fail) -> None:
-    """Leave out a path that is neither a file nor a folder; one that looks like an input is lost,
-    not skipped.
+    """Leave out a path that is neither a file nor a folder; a path that looks like an input counts
+    as lost, not skipped.
     """
     if os.path.islink(path):
         fail(path, "it is a link to nothing that is there")
@@ -233,26 +261,27 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _refuse_tables(folder: str, names: set[str]) -> None:
-    """Raise InputError if a folder is a table of a format whose files also have rows that the table
-    does not have.
-    """
+    """Raise InputError if a folder is a table of a format whose files also have removed rows."""
     where = shown(folder)
     if "_delta_log" in names:
-        kind, how = "Delta", f"deltalake.DeltaTable({where!r}).to_pyarrow_table()"
+        kind = "Delta"
+        reader = f"deltalake.DeltaTable({where!r}).to_pyarrow_table()"
     elif ".hoodie" in names:
-        kind, how = "Hudi", f"pyarrow.Table.from_batches(hudi.HudiTable({where!r}).read_snapshot())"
+        kind = "Hudi"
+        reader = f"pyarrow.Table.from_batches(hudi.HudiTable({where!r}).read_snapshot())"
     elif "_versions" in names and "data" in names:
-        kind, how = "Lance", f"lance.dataset({where!r}).to_table()"
+        kind = "Lance"
+        reader = f"lance.dataset({where!r}).to_table()"
     elif os.path.basename(folder) == "metadata" and any(map(_is_of_iceberg, names)):
+        kind = "Iceberg"
         where = shown(os.path.dirname(folder))
-        kind, how = "Iceberg", f"duckdb.sql(\"from iceberg_scan('{where}')\")"
+        reader = f"duckdb.sql(\"from iceberg_scan('{where}')\")"
     else:
         return
     raise InputError(
-        f"{where} is a table of {kind}, whose files also have rows that were removed from it. "
-        "Read it in Python, as in "
-        f"neardup.dedup({how}). To read all of its files as they are, name a pattern: "
-        f"'{where}/**/*.parquet'."
+        f"{where} is a table of {kind}, whose files also have rows that were removed from it. Read "
+        f"it in Python, as in neardup.dedup({reader}). To read all of its files as they are, name "
+        f"a pattern: '{where}/**/*.parquet'."
     )
 
 
@@ -278,20 +307,19 @@ def _matching(pattern: str, fixed: str, skip: Skip, fail: Fail) -> list[str]:
 
 
 def _expand(pattern: str, fixed: str, fail: Fail) -> list[str]:
-    """Return the paths that match a pattern without `**`, as the module glob does; fail : as of
-    `_walk`.
-    """
+    """Return the paths that match a pattern without `**`, as the module glob does."""
     rest = pattern if fixed == "." else pattern[len(fixed) :]
     folders = ["" if fixed == "." else fixed]
     *parts, last = re.split(r"[/\\]" if os.sep == "\\" else "/+", rest)
     for part in parts:
-        folders = [
-            path
-            for folder in folders
-            for path in _children(folder, part, fail)
-            if os.path.isdir(path)
-        ]
-    return [path for folder in folders for path in _children(folder, last, fail)]
+        below: list[str] = []
+        for folder in folders:
+            below += _children(folder, part, fail)
+        folders = [path for path in below if os.path.isdir(path)]
+    matches: list[str] = []
+    for folder in folders:
+        matches += _children(folder, last, fail)
+    return matches
 
 
 def _children(folder: str, part: str, fail: Fail) -> list[str]:
@@ -304,24 +332,19 @@ def _children(folder: str, part: str, fail: Fail) -> list[str]:
     except OSError as error:
         fail(folder or ".", _unlisted(error))
         return []
-    is_shown = part.startswith(".")
+    if not part.startswith("."):
+        names = [name for name in names if not name.startswith(".")]
     matches = re.compile(fnmatch.translate(os.path.normcase(part))).match
-    return [
-        os.path.join(folder, name)
-        for name in names
-        if (is_shown or not name.startswith(".")) and matches(os.path.normcase(name))
-    ]
+    return [os.path.join(folder, name) for name in names if matches(os.path.normcase(name))]
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a search leaves out a name: dot files, and as in Spark and Arrow `_SUCCESS`,
-    `_delta_log`.
-
-    A file of source code is shown, such as `__init__.py`.
+    """Return whether a search skips a name: dot files and, as in Spark and Arrow, names such as
+    `_SUCCESS` and `_delta_log`, but not files of source code such as `__init__.py`.
     """
-    return name.startswith(".") or (
-        name.startswith("_") and format_of(name)[0] not in ("code", "notebook")
-    )
+    if name.startswith("."):
+        return True
+    return name.startswith("_") and format_of(name)[0] not in ("code", "notebook")
 
 
 def _fixed_part(pattern: str) -> str:
@@ -332,31 +355,46 @@ def _fixed_part(pattern: str) -> str:
 
 
 def _find_remote(address: str, format_name: str | None, skip: Skip) -> list[FoundFile]:
-    # A web address may hold `?` and `[`, and the web has no folders to search.
-    pattern = None if address.startswith(("http://", "https://")) else _MAGIC.search(address)
-    folder = address[: address.rfind("/", 0, pattern.start()) + 1] if pattern else address
+    folder = _searched_folder(address)
+    is_pattern = folder != address
     filesystem, path = resolve(folder)
     try:
         info = filesystem.get_file_info(path)
         if info.type == pafs.FileType.File:
             return [_direct(address, address, _normal(path), format_name)]
-        if info.type == pafs.FileType.NotFound and not pattern:
+        if info.type == pafs.FileType.NotFound and not is_pattern:
             raise _missing(address, [])
         below = _list_below(filesystem, path, skip)
     except InputError:
         raise
-    except Exception as error:  # whatever the client of the storage raises
+    except Exception as error:  # the client of each storage raises errors of its own
         raise unreachable(address, error) from error
-    if pattern:
+    if is_pattern:
         matches = re.compile(_regular_expression(address[len(folder) :])).fullmatch
         below = [path for path in below if matches(path)]
     readable = _readable(address, below, format_name, skip)
     root = folder.rstrip("/") + "/"
     base = _normal(path)
     return [
-        FoundFile(root + path, root + path, _normal(f"{base}/{path}"), base, False)
+        FoundFile(
+            name=root + path,
+            location=root + path,
+            path=_normal(f"{base}/{path}"),
+            base=base,
+            is_direct=False,
+        )
         for path in readable
     ]
+
+
+def _searched_folder(address: str) -> str:
+    """Return the folder before the first special character, or the address if it is no pattern."""
+    # A web address may contain `?` and `[`, and the web has no folders to search.
+    is_web = address.startswith(("http://", "https://"))
+    special = None if is_web else _MAGIC.search(address)
+    if special is None:
+        return address
+    return address[: address.rfind("/", 0, special.start()) + 1]
 
 
 def _list_below(filesystem: Any, path: str, skip: Skip) -> list[str]:
@@ -381,6 +419,7 @@ def _normal(path: str) -> str:
 
 def _regular_expression(pattern: str) -> str:
     """Translate a pattern of `*`, `**`, `?` and `[...]`; only `**` crosses folders."""
+    # Every second part is a special one, since `split` also returns the captured separators.
     parts = re.split(r"(\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\])", pattern)
     special = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     translated = []
@@ -389,7 +428,9 @@ def _regular_expression(pattern: str) -> str:
             translated.append(re.escape(part))
         elif part.startswith("["):
             inside = part[1:-1].replace("\\", "\\\\").replace("[", "\\[")
-            translated.append(f"[{'^' + inside[1:] if inside.startswith('!') else inside}]")
+            if inside.startswith("!"):
+                inside = "^" + inside[1:]
+            translated.append(f"[{inside}]")
         else:
             translated.append(special[part])
     return "".join(translated)

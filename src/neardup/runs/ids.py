@@ -1,11 +1,11 @@
-"""Find ids that repeat: early among the first documents, and among all in the end."""
+"""Find repeated ids: early among the first documents, and at the end among all documents."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import Ints, Words
+from neardup.arrays import Ints, Positions, Words
 from neardup.candidates.bands import bits_for, pack_keys
 from neardup.documents.batch import Corpus, DocumentBatch
 from neardup.errors import InputError
@@ -13,14 +13,15 @@ from neardup.features.grouping import NO_ID
 from neardup.runs.locations import DocumentLocations
 from neardup.runs.run import Run
 
-_MOST_SHOWN = 1000
-_FIRST_CHECK, _MOST_ID_BYTES = 1000, 64 << 20  # of FirstIds
+_MAX_COMPARED = 1000  # pairs of equal hashes whose ids are compared
+_FIRST_CHECK = 1000  # ids before the first comparison of FirstIds
+_MAX_ID_BYTES = 64 << 20  # ids and rows that FirstIds remembers
 
 
 def check_ids(run: Run, hashes: Words, corpus: Corpus, locations: DocumentLocations) -> list[str]:
     """Return a warning if ids repeat; raise InputError if the user named the column.
 
-    hashes : uint64 by document, of its id; empty if there is no column of ids.
+    hashes : uint64 (num_documents,), the hash of each id; empty if there is no id column.
     """
     repeated = None if run.rule.pairs == "all" else find_repeated_id(hashes, corpus, locations)
     if repeated is None:
@@ -33,23 +34,24 @@ def check_ids(run: Run, hashes: Words, corpus: Corpus, locations: DocumentLocati
 def _ids_repeat(repeated: str, id_column: object) -> InputError:
     return InputError(
         f"{repeated} Ids in the column {id_column!r} must differ. Name another id_column "
-        "(--id-column), "
-        "or none: documents are then identified by their row numbers."
+        "(--id-column), or none: documents are then identified by their row numbers."
     )
 
 
 class FirstIds:
-    """The ids of the first documents of a run: those that repeat end it early. `check_ids` finds
+    """The ids of the first documents of a run: a repeated id ends the run early. `check_ids` finds
     all others.
 
-    id_column : as the user named it.
+    id_column : the column as the user named it.
     """
 
     def __init__(self, id_column: object) -> None:
         self._id_column = id_column
         self._ids: list[pa.Array] = []
-        self._places: list[tuple[str, Ints]] = []
-        self._count, self._limit, self._free_bytes = 0, _FIRST_CHECK, _MOST_ID_BYTES
+        self._rows: list[tuple[str, Ints]] = []  # the part and the rows of each array of ids
+        self._count = 0
+        self._next_check = _FIRST_CHECK
+        self._free_bytes = _MAX_ID_BYTES
 
     def add(self, part: str, batch: DocumentBatch) -> None:
         """Add the next documents.
@@ -57,41 +59,43 @@ class FirstIds:
         Raises
         ------
         InputError
-            If an id repeats. They are compared when they have become four times as many, as long as
-            they are few.
+            If an id repeats. Ids are compared each time their number has grown fourfold, until
+            they need more memory than _MAX_ID_BYTES.
         """
         if batch.ids is None or self._free_bytes <= 0:
             return
         self._ids.append(batch.ids.cast(pa.large_string()))
-        self._places.append((part, batch.rows))
+        self._rows.append((part, batch.rows))
         self._count += len(batch.rows)
         self._free_bytes -= batch.ids.nbytes + batch.rows.nbytes
-        if self._count >= self._limit:
+        if self._count >= self._next_check:
             self._compare()
-            self._limit = 4 * self._count
+            self._next_check = 4 * self._count
         if self._free_bytes <= 0:
-            self._ids, self._places = [], []
+            self._ids.clear()
+            self._rows.clear()
 
     def _compare(self) -> None:
         ids = pa.concat_arrays(self._ids)
-        present = np.flatnonzero(
-            ids.is_valid().to_numpy(zero_copy_only=False)
-        )  # a null repeats nothing
+        # A null repeats no other id.
+        present = np.flatnonzero(ids.is_valid().to_numpy(zero_copy_only=False))
         encoded = ids.drop_null().dictionary_encode()
         numbers = encoded.indices.to_numpy(zero_copy_only=False)
-        # Ids are numbered as they come, so that a new one has the number of those before it.
-        second = np.flatnonzero(numbers[1:] <= np.maximum.accumulate(numbers)[:-1])[:1] + 1
-        if len(second):
-            first = np.flatnonzero(numbers == numbers[second])[:1]
-            part, row = self._place(int(present[first[0]]))
-            other_part, other_row = self._place(int(present[second[0]]))
-            raise _ids_repeat(
-                _belongs(encoded[int(second[0])].as_py(), part, row, other_part, other_row),
-                self._id_column,
-            )
+        # Ids are numbered in the order of their first occurrence: a new id has a number above all
+        # earlier ones.
+        is_repeated = numbers[1:] <= np.maximum.accumulate(numbers)[:-1]
+        if not is_repeated.any():
+            return
+        second = int(np.argmax(is_repeated)) + 1
+        first = int(np.argmax(numbers == numbers[second]))
+        part, row = self._location(int(present[first]))
+        other_part, other_row = self._location(int(present[second]))
+        repeated = _belongs(encoded[second].as_py(), part, row, other_part, other_row)
+        raise _ids_repeat(repeated, self._id_column)
 
-    def _place(self, document: int) -> tuple[str, int]:
-        for part, rows in self._places:
+    def _location(self, document: int) -> tuple[str, int]:
+        """Return the part of a document, and its row there."""
+        for part, rows in self._rows:
             if document < len(rows):
                 return part, int(rows[document])
             document -= len(rows)
@@ -109,29 +113,31 @@ def find_repeated_id(hashes: Words, corpus: Corpus, locations: DocumentLocations
     """Return a sentence that names the first id of two new documents; None if there is none, or no
     id column.
 
-    hashes : uint64 by document, of its id.
+    hashes : uint64 (num_documents,), the hash of each id.
     """
-    hashes = hashes[corpus.num_against :]
-    if len(hashes) == 0:
-        return None
-    mask = (np.uint64(1) << np.uint64(bits_for(len(hashes)))) - np.uint64(1)
-    packed = pack_keys(hashes.copy(), np.arange(len(hashes), dtype=np.uint32), len(hashes))
-    same = np.flatnonzero((packed[1:] ^ packed[:-1]) <= mask)  # others differ above the mask
-    left, right = (
-        (packed[same] & mask).astype(np.uint32),
-        (packed[same + 1] & mask).astype(np.uint32),
-    )
-    truly = (hashes[left] == hashes[right]) & (hashes[left] != NO_ID)
-    left, right = (
-        left[truly] + np.uint32(corpus.num_against),
-        right[truly] + np.uint32(corpus.num_against),
-    )
-    for first, second in sorted(
-        zip(left[:_MOST_SHOWN].tolist(), right[:_MOST_SHOWN].tolist(), strict=True)
-    ):
+    left, right = _equal_hashes(hashes[corpus.num_against :])
+    left += np.uint32(corpus.num_against)
+    right += np.uint32(corpus.num_against)
+    compared = zip(left[:_MAX_COMPARED].tolist(), right[:_MAX_COMPARED].tolist(), strict=True)
+    for first, second in sorted(compared):
         pair = np.array([first, second], np.uint32)
-        (id, part, row), (other, other_part, other_row) = locations.places(pair)
-        if id == other:
+        (id, part, row), (other_id, other_part, other_row) = locations.places(pair)
+        if id == other_id:
             both = _belongs(id, part, row, other_part, other_row)
             return f"{both} {len(left):,} documents repeat an id." if len(left) > 1 else both
     return None
+
+
+def _equal_hashes(hashes: Words) -> tuple[Positions, Positions]:
+    """Return the positions of each two neighbours of equal hashes, in the order of hashes."""
+    count = len(hashes)
+    if count == 0:
+        return np.empty(0, np.uint32), np.empty(0, np.uint32)
+    # A packed key is the upper bits of a hash above the position, which needs the lower bits.
+    position_mask = (np.uint64(1) << np.uint64(bits_for(count))) - np.uint64(1)
+    packed = pack_keys(hashes.copy(), np.arange(count, dtype=np.uint32), count)
+    is_near = (packed[1:] ^ packed[:-1]) <= position_mask
+    left = (packed[:-1][is_near] & position_mask).astype(np.uint32)
+    right = (packed[1:][is_near] & position_mask).astype(np.uint32)
+    is_equal = (hashes[left] == hashes[right]) & (hashes[left] != NO_ID)
+    return left[is_equal], right[is_equal]

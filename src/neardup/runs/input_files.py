@@ -6,6 +6,7 @@ import os
 import posixpath
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 
 from neardup.documents.sources import is_remote
 from neardup.errors import InputError
@@ -39,11 +40,11 @@ def list_inputs(
     ----------
     paths : files, folders (searched to any depth; names that begin with `.` or `_` and unknown
         suffixes are left out), patterns (`*`, `**`, `?`, `[...]`), addresses (`s3://...`), or `-`
-        for standard input. A file that is named twice is read once, where it came first.
-    unit : for text files: "line", a document a line; "file", a document a file; "auto", lines for
-        standard input and for a single text file named directly, else files.
-    format_name : the format of all of them, whatever their names; None: by suffix, standard input
-        by its beginning.
+        for standard input. A file that is named twice is read once, at its first place.
+    unit : for text files: "line", one document per line; "file", one document per file; "auto",
+        lines for standard input and for a single text file named directly, files otherwise.
+    format_name : the format of all inputs, whatever their names. None: detected from the suffix,
+        or from the first bytes of standard input.
     skip : called with the name of each file of a folder or pattern that is left out, and the
         reason.
 
@@ -61,46 +62,56 @@ def list_inputs(
             f"Inputs must be a list of at least one path: got {paths!r}. Pass ['data/'], for "
             "example."
         )
-    found: dict[str, FoundFile | None] = {}
+    found = _find_once(paths, format_name, skip)
+    named = [file for file in found if file is not None]
+    text_unit = _unit_of_texts(named, format_name) if unit == "auto" else unit
+    roots = _common_roots(named)
+    files = []
+    for file in found:
+        if file is None:
+            files.append(_piped(unit, format_name))
+        else:
+            files.append(_input_file(file, text_unit, roots[_volume(file)], format_name))
+    return _named_uniquely(files)
+
+
+def _find_once(paths: Sequence[str], format_name: str | None, skip: Skip) -> list[FoundFile | None]:
+    """Return each file once, at its first place in the order; None is standard input."""
+    found: dict[str, FoundFile | None] = {}  # a dictionary keeps the first order of its keys
     for path in paths:
         if path == "-":
             found.setdefault("-", None)
         else:
             for file in find(path, format_name, skip):
                 found.setdefault(file.key, file)
-    named = [file for file in found.values() if file is not None and not file.problem]
-    texts = [file for file in named if _format_of(file, format_name)[0].unit == "auto"]
-    text_unit = unit
-    if unit == "auto":
-        text_unit = "line" if len(texts) == 1 and texts[0].is_direct else "file"
-    roots = _common_roots([file for file in found.values() if file is not None])
-    files = [
-        _piped(unit, format_name)
-        if file is None
-        else _input_file(file, text_unit, roots[_volume(file)], format_name)
-        for file in found.values()
-    ]
-    return _named_uniquely(files)
+    return list(found.values())
+
+
+def _unit_of_texts(files: Sequence[FoundFile], format_name: str | None) -> str:
+    """Return "line" if the only text file is named directly, or "file"."""
+    readable = [file for file in files if not file.problem]
+    texts = [file for file in readable if _format_of(file, format_name)[0].unit == "auto"]
+    return "line" if len(texts) == 1 and texts[0].is_direct else "file"
 
 
 def _piped(unit: str, requested: str | None) -> InputFile:
-    source, format_name, version = spool(requested)
+    """Return standard input as a file."""
+    copy = spool(requested)
+    known = FORMATS[copy.format]
+    ending = _ENDINGS.get(copy.source.compression, "")
     return InputFile(
-        name=source.name,
-        location=source.location,
-        compression=source.compression,
-        format=format_name,
-        unit=_unit(FORMATS[format_name], "line" if unit == "auto" else unit),
-        relative_name="stdin"
-        + FORMATS[format_name].suffixes[0]
-        + _ENDINGS.get(source.compression, ""),
-        version=version,
+        name=copy.source.name,
+        location=copy.source.location,
+        compression=copy.source.compression,
+        format=copy.format,
+        unit=_unit(known, "line" if unit == "auto" else unit),
+        relative_name=f"stdin{known.suffixes[0]}{ending}",
+        version=copy.version,
     )
 
 
 def _input_file(file: FoundFile, text_unit: str, root: str, requested: str | None) -> InputFile:
-    # `relpath` asks for the working directory, and makes both paths absolute, once more for each
-    # file.
+    # `relpath` would look up the working directory and make both paths absolute for each file.
     separator = "/" if is_remote(file.location) else os.sep
     below = file.path.removeprefix(root).lstrip(separator)
     relative_name = below.replace(os.sep, "/")
@@ -138,7 +149,7 @@ def _unit(known: Format, text_unit: str) -> str:
 
 
 def _volume(file: FoundFile) -> str:
-    """Return the drive of a local file, empty but on Windows; _REMOTE for a remote one."""
+    """Return the drive of a local file, empty except on Windows; _REMOTE for a remote file."""
     return _REMOTE if is_remote(file.location) else os.path.splitdrive(file.base)[0].casefold()
 
 
@@ -152,17 +163,19 @@ def _common_roots(found: list[FoundFile]) -> dict[str, str]:
 
 
 def _named_uniquely(files: list[InputFile]) -> list[InputFile]:
-    """Give each file a unique name below the output; local and remote files may share one
-    otherwise.
+    """Give each file a unique name below the output, since a local and a remote file may have the
+    same.
     """
     taken: set[str] = set()
     named: list[InputFile] = []
     for file in files:
-        name, copy = file.relative_name, 2
-        while name in taken:
-            stem, _, _ = split_name(file.relative_name)
-            suffix = file.relative_name[len(stem) :]
-            name, copy = f"{stem}-{copy}{suffix}", copy + 1
+        name = file.relative_name
+        if name in taken:
+            stem, _, _ = split_name(name)
+            suffix = name[len(stem) :]
+            copies = (f"{stem}-{number}{suffix}" for number in count(2))
+            name = next(copy for copy in copies if copy not in taken)
+            file = replace(file, relative_name=name)
         taken.add(name)
-        named.append(file if copy == 2 else replace(file, relative_name=name))
+        named.append(file)
     return named

@@ -1,21 +1,20 @@
-"""Read the items of benchmarks: short texts, of one column or of several."""
+"""Read the items of benchmarks: short texts of one or several columns."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
-from operator import itemgetter
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import Floats, Int32s, arrow_of_strings
-from neardup.documents.batch import DocumentBatch, RawLines, Reject, Rejected
+from neardup.documents.batch import DocumentBatch, RawLines, Rejected, rejecter
 from neardup.documents.nested import value_of
 from neardup.errors import InputError
 from neardup.files import JsonObject
@@ -29,12 +28,14 @@ from neardup.settings.run import MAX_UNREADABLE
 
 @dataclass
 class Items:
-    """The items of a search.
+    """The items of a search, and their texts, each as lists of the same length.
 
-    tasks : their inputs. columns : those read, with the weight of each. text_columns : those of
-    them that are strings; none of plain text. ids, benchmarks : by item. parts, rows : the input of
-    each item and its row there. texts, owners, weights : of all columns that items have, the text,
-    the item and the weight. rejected : rows that could not be read.
+    Item i has ids[i], benchmarks[i], and the row rows[i] of the input tasks[parts[i]]. Text j, of
+    one column of one item, is texts[j], belongs to the item owners[j], and weighs weights[j]. An
+    item has as many texts as columns that are not empty.
+
+    columns : the columns of an item, with their weights. text_columns : the columns that are
+    strings; none if the inputs are plain text. rejected : rows that could not be read.
     """
 
     tasks: list[Task]
@@ -50,20 +51,28 @@ class Items:
     weights: list[float] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
 
-    def fields(self) -> tuple[pa.LargeStringArray, Int32s, Floats]:
-        """Return texts, owners and weights as arrays."""
-        return (
-            arrow_of_strings(self.texts),
-            np.array(self.owners, np.int32),
-            np.array(self.weights, np.float64),
+    def fields(self) -> ItemTexts:
+        """Return the texts of all items as arrays."""
+        return ItemTexts(
+            texts=arrow_of_strings(self.texts),
+            owners=np.array(self.owners, np.int32),
+            weights=np.array(self.weights, np.float64),
         )
+
+
+class ItemTexts(NamedTuple):
+    """The texts of items. owners : int32 (num_texts,), the item of each. weights : float64."""
+
+    texts: pa.LargeStringArray
+    owners: Int32s
+    weights: Floats
 
 
 def read_items(
     inputs: Inputs,
     item_columns: ColumnNames,
     benchmark_column: str | None,
-    use: Callable[[Reject], Reject],
+    on_error: str,
     max_unreadable: float = MAX_UNREADABLE,
 ) -> Items:
     """Read all items.
@@ -71,10 +80,10 @@ def read_items(
     Parameters
     ----------
     inputs : the sources of the items; their text column is not used.
-    item_columns : the columns of an item, as `choose_item_columns` takes them.
+    item_columns : the columns of an item, as in `choose_item_columns`.
     benchmark_column : the column with the name of the benchmark. Default: the name of the input.
-    use : returns how a rejected row is handled, from how it is listed.
-    max_unreadable : as of `Task`.
+    on_error : whether the first row that cannot be read stops the run, or is rejected.
+    max_unreadable : see `Task`.
 
     Raises
     ------
@@ -86,101 +95,107 @@ def read_items(
     warnings: list[str] = []
     parts = parts_of(inputs.source, inputs, "items", {})
     columns, text_columns = choose_item_columns(parts, item_columns, benchmark_column)
-    tasks = tasks_of(
-        inputs._replace(text_column=text_columns[0] if text_columns else None), "first", warnings
-    )
-    tasks = [task._replace(max_unreadable=max_unreadable) for task in tasks]
+    text_column = text_columns[0] if text_columns else None
+    tasks = [
+        task._replace(max_unreadable=max_unreadable)
+        for task in tasks_of(inputs._replace(text_column=text_column), "first", warnings)
+    ]
     items = Items(tasks, columns, text_columns, warnings)
-    reject, benchmarks = use(items.rejected.append), _benchmarks(tasks)
-    for number, entries in groupby(read_tasks(tasks, 1, with_payload=True), itemgetter(0)):
-        for _, entry in entries:
-            if isinstance(entry, Rejected):
-                reject(entry)
-            elif entry is not None:
-                _add(items, number, entry, benchmarks[number], benchmark_column)
+    reject = rejecter(on_error, items.rejected.append)
+    benchmarks = _benchmarks(tasks)
+    for part, entry in read_tasks(tasks, 1, with_payload=True):
+        if isinstance(entry, Rejected):
+            reject(entry)
+        elif entry is not None:
+            _add(items, part, entry, benchmarks[part], benchmark_column)
     if not items.ids:
         names = ", ".join(task.part.name for task in tasks[:3])
-        raise InputError(
-            "There is no item in "
-            f"{': '.join([names, *(row.reason for row in items.rejected[:1])])}. Check the "
-            "inputs."
-        )
+        reasons = [row.reason for row in items.rejected[:1]]
+        raise InputError(f"There is no item in {': '.join([names, *reasons])}. Check the inputs.")
     return items
 
 
 def _benchmarks(tasks: Sequence[Task]) -> list[str]:
-    """Return the benchmark of each input: its name up to a point, or all of the name if another
-    begins so, too.
+    """Return the benchmark of each input: its file name up to the first point, or its whole name
+    if several file names begin alike.
     """
     parts = [task.part for task in tasks]
-    short = [shown(part.relative_name).split("/")[-1].split(".")[0] for part in parts]
-    shared, has_name = (
-        Counter(short),
-        [part.unit != "file" and part.name != "source" for part in parts],
-    )
-    names = [
-        name if shared[name] == 1 else part.name for name, part in zip(short, parts, strict=True)
-    ]
-    return [name if named else "items" for named, name in zip(has_name, names, strict=True)]
+    stems = [shown(part.relative_name).split("/")[-1].split(".")[0] for part in parts]
+    shared = Counter(stems)
+    names = []
+    for part, stem in zip(parts, stems, strict=True):
+        if part.unit == "file" or part.name == "source":
+            names.append("items")
+        elif shared[stem] == 1:
+            names.append(stem)
+        else:
+            names.append(part.name)
+    return names
 
 
 def _add(
     items: Items,
-    number: int,
+    part: int,
     batch: DocumentBatch,
-    benchmark: str | None,
+    benchmark: str,
     benchmark_column: str | None,
 ) -> None:
     """Add the items of a batch."""
-    task, count = items.tasks[number], len(batch.rows)
-    ids = [None] * count if batch.ids is None else batch.ids.to_pylist()
-    items.parts += [number] * count
+    num_rows = len(batch.rows)
+    ids = [None] * num_rows if batch.ids is None else batch.ids.to_pylist()
+    items.parts += [part] * num_rows
     items.rows += batch.rows.tolist()
-    for identifier, record in zip(ids, _records(batch, task), strict=True):
+    for identifier, record in zip(ids, _records(batch, items.tasks[part]), strict=True):
+        number = len(items.ids)
         for column, weight in items.columns.items():
             text = _text(value_of(record, column))
             if text:
                 items.texts.append(text)
-                items.owners.append(len(items.ids))
+                items.owners.append(number)
                 items.weights.append(weight)
         if benchmark_column is not None:
             benchmark = _text(value_of(record, benchmark_column))
-        items.benchmarks.append(benchmark or "")
-        items.ids.append(str(len(items.ids)) if identifier is None else identifier)
+        items.benchmarks.append(benchmark)
+        items.ids.append(str(number) if identifier is None else identifier)
 
 
 def _records(batch: DocumentBatch, task: Task) -> Iterator[JsonObject]:
-    """Yield the columns of each row; items are few."""
-    if isinstance(batch.payload, pa.RecordBatch):
-        yield from batch.payload.to_pylist()
-    elif isinstance(batch.payload, RawLines) and task.part.format == "jsonl":
-        data = bytes(batch.payload.data)
-        yield from (
-            _parse(data[start:end]) for start, end in pairwise(batch.payload.offsets.tolist())
-        )
+    """Yield the columns of each row. A dictionary per row is fine, since items are few."""
+    payload = batch.payload
+    if isinstance(payload, pa.RecordBatch):
+        yield from payload.to_pylist()
+    elif isinstance(payload, RawLines) and task.part.format == "jsonl":
+        data = bytes(payload.data)
+        for start, end in pairwise(payload.offsets.tolist()):
+            yield _parse(data[start:end])
     else:
-        yield from ({task.columns.text: text} for text in batch.text.to_pylist())
+        for text in batch.text.to_pylist():
+            yield {task.columns.text: text}
 
 
 def _parse(line: bytes) -> Any:
-    with suppress(ValueError, RecursionError):  # Arrow reads what is nested deeper
+    with suppress(ValueError, RecursionError):  # Arrow reads lines that are nested deeper
         return json.loads(line.decode("utf-8", "replace").lstrip("\ufeff"))
     return {}
 
 
 def _text(value: Any) -> str:
-    """Return a value of a column as text: the strings in a list or a dictionary below each other,
-    numbers as such.
+    """Return a value of a column as text: the strings in a list or a dictionary as lines, numbers
+    as their digits.
     """
     if isinstance(value, str):
         return value
-    pieces, waiting = [], [value]
+    lines = []
+    waiting = [value]  # a stack, so its items are pushed in reverse
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, (list, tuple)):
-            waiting += reversed(one)
-        elif isinstance(one, Mapping):
-            waiting += reversed([one["text"]] if "text" in one else list(one.values()))
-        elif one is not None:
-            pieces.append(one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one))
-    return "\n".join(pieces)
+        part = waiting.pop()
+        if isinstance(part, (list, tuple)):
+            waiting += reversed(part)
+        elif isinstance(part, Mapping):
+            inner = [part["text"]] if "text" in part else list(part.values())
+            waiting += reversed(inner)
+        elif isinstance(part, bytes):
+            lines.append(part.decode("utf-8", "replace"))
+        elif part is not None:
+            lines.append(str(part))
+    return "\n".join(lines)

@@ -27,8 +27,8 @@ class Labelled(NamedTuple):
     """The labels of one part.
 
     rows : int64 array, the row of each document in the part, rising. lengths : int64, the
-    characters of its text. labels : Arrow strings, null or empty where the label is not known; None
-    if no label was requested.
+    characters of its text. labels : Arrow strings, null or empty if the label is unknown; None if
+    no label was requested.
     """
 
     rows: Ints
@@ -37,8 +37,10 @@ class Labelled(NamedTuple):
 
 
 class Verdicts(NamedTuple):
-    """Judged pairs, row by row. left_ids, right_ids : Arrow strings; same : bool. name : of the
-    source.
+    """Judged pairs, row by row.
+
+    left_ids, right_ids : Arrow strings; same : bool, whether the pair is a duplicate. name : the
+    name of the source.
     """
 
     left_ids: pa.Array
@@ -51,35 +53,32 @@ def read_labels(part: Part, columns: Columns, label: str | None) -> Labelled:
     """Read a part again, for its labels and the lengths of its texts; rows that cannot be read are
     left out.
     """
-    rows, lengths, labels = (
-        [np.empty(0, np.int64)],
-        [np.empty(0, np.int64)],
-        [pa.array([], pa.string())],
-    )
-    # A label may have any type of an id, so it is read as the id.
+    rows = [np.empty(0, np.int64)]
+    lengths = [np.empty(0, np.int64)]
+    labels = [pa.array([], pa.string())]
     length_of = pc.utf8_length if columns.vector_length is None else pc.binary_length
-    for batch in part.read(
-        Columns(columns.text, label, vector_length=columns.vector_length), lambda _: None
-    ):
+    # A label may have any type of an id, so it is read as the id.
+    read_columns = Columns(columns.text, label, vector_length=columns.vector_length)
+    for batch in part.read(read_columns, lambda _: None):
         rows.append(batch.rows)
         lengths.append(pc.fill_null(length_of(batch.text), 0).to_numpy(zero_copy_only=False))
         if batch.ids is not None:
             labels.append(batch.ids.cast(pa.string()))
     return Labelled(
-        np.concatenate(rows),
-        np.concatenate(lengths),
-        None if label is None else pa.concat_arrays(labels),
+        rows=np.concatenate(rows),
+        lengths=np.concatenate(lengths),
+        labels=None if label is None else pa.concat_arrays(labels),
     )
 
 
 def read_verdicts(part: Part, column: str | None) -> Verdicts:
-    """Read judged pairs: the columns left_id, right_id, and one that says which are duplicates.
+    """Read judged pairs: the columns left_id and right_id, and a column of verdicts.
 
     Parameters
     ----------
     part : a Parquet, Arrow, JSON lines, CSV or TSV file, or a table.
-    column : of the verdicts, true or false, 1 or 0; a pair where it is null is left out. Default:
-        the first of VERDICT_NAMES that is there.
+    column : the column of verdicts, true or false, 1 or 0; a pair with a null verdict is left out.
+        Default: the first of VERDICT_NAMES that exists.
 
     Raises
     ------
@@ -89,34 +88,41 @@ def read_verdicts(part: Part, column: str | None) -> Verdicts:
         If the file cannot be read, or a verdict is neither true nor false.
     """
     table = _table_of(part)
-    names = table.column_names
-    missing = next((name for name in _PAIR if name not in names), None)
-    if missing is not None:
-        raise ColumnError(
-            f"No column '{missing}' in {part.name}: it has {listed(names)}. Judged pairs need "
-            "left_id, right_id and a "
-            "column of verdicts. Rename the columns."
-        )
-    column = column or next((name for name in VERDICT_NAMES if name in names), None)
-    if column is None or column not in names:
-        named = " or ".join(f"'{name}'" for name in ((column,) if column else VERDICT_NAMES))
-        raise ColumnError(
-            f"No column {named} in {part.name}: it has {listed(names)}. Name the column of "
-            "verdicts, true or false, "
-            "as label (--label)."
-        )
+    column = _verdict_column(table.column_names, column, part.name)
     same = _as_verdicts(table[column], column, part.name)
-    ids = [as_ids(table[name].combine_chunks())[0] for name in _PAIR]
-    known = pc.and_(same.is_valid(), pc.and_(ids[0].is_valid(), ids[1].is_valid()))
+    left_ids = as_ids(table["left_id"].combine_chunks())[0]
+    right_ids = as_ids(table["right_id"].combine_chunks())[0]
+    known = pc.and_(same.is_valid(), pc.and_(left_ids.is_valid(), right_ids.is_valid()))
     if not pc.any(known).as_py():
         raise InputError(
             f"{part.name} contains no judged pair: no row has a left_id, a right_id and a "
             f"{column}. Pass another file."
         )
-    left_ids, right_ids = (column.filter(known).cast(pa.string()) for column in ids)
     return Verdicts(
-        left_ids, right_ids, same.filter(known).to_numpy(zero_copy_only=False), part.name
+        left_ids=left_ids.filter(known).cast(pa.string()),
+        right_ids=right_ids.filter(known).cast(pa.string()),
+        same=same.filter(known).to_numpy(zero_copy_only=False),
+        name=part.name,
     )
+
+
+def _verdict_column(names: list[str], column: str | None, source: str) -> str:
+    """Return the column of verdicts. Raises ColumnError if it is missing, or a column of ids is."""
+    missing = next((name for name in _PAIR if name not in names), None)
+    if missing is not None:
+        raise ColumnError(
+            f"No column '{missing}' in {source}: it has {listed(names)}. Judged pairs need "
+            "left_id, right_id and a column of verdicts. Rename the columns."
+        )
+    accepted = (column,) if column else VERDICT_NAMES
+    chosen = next((name for name in accepted if name in names), None)
+    if chosen is None:
+        wanted = " or ".join(f"'{name}'" for name in accepted)
+        raise ColumnError(
+            f"No column {wanted} in {source}: it has {listed(names)}. Name the column of "
+            "verdicts, true or false, as label (--label)."
+        )
+    return chosen
 
 
 def _as_verdicts(column: pa.ChunkedArray, name: str, source: str) -> pa.Array:
@@ -142,11 +148,10 @@ def _table_of(part: Part) -> pa.Table:
     if read_table is None:
         raise InputError(
             f"{part.name} is a {part.format} file, not a table. Give judged pairs as Parquet, "
-            "Arrow, JSON lines, CSV "
-            "or TSV."
+            "Arrow, JSON lines, CSV or TSV."
         )
     try:
-        return read_table(part, _PAIR)  # as strings, so that the id 007 stays as it is
+        return read_table(part, _PAIR)  # ids as strings, so that the id 007 keeps its zeros
     except (pa.ArrowException, UnicodeDecodeError) as error:
         reason = str(error).partition("\n")[0]
         raise InputError(

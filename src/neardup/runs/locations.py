@@ -19,10 +19,10 @@ def _release_nothing() -> None:
 class DocumentLocations:
     """The id of each document, its part of the input, and its row there.
 
-    names : of the parts. rows : int64 by document, its row in its part. ids : large_string by
-    document, or None if documents are numbered from 0. release : frees mapped memory between two
-    batches of a table. known : int64, rising, the documents that `rows` and `ids` are of; None if
-    they are of all documents.
+    names : the names of the parts. rows : int64, the row of each document in its part. ids :
+    large_string, or None if documents are numbered from 0. release : frees mapped memory between
+    two batches of a table. known : int64, rising, the documents that `rows` and `ids` contain; None
+    if they contain all documents.
     """
 
     def __init__(
@@ -32,22 +32,28 @@ class DocumentLocations:
         rows: Ints,
         ids: pa.Array | None,
         release: Callable[[], None],
+        *,
         known: Ints | None = None,
     ) -> None:
-        self.names, self.part_ends, self.num_against = names, corpus.part_ends, corpus.num_against
-        self._rows, self._ids, self.release, self._known = rows, ids, release, known
+        self.names = names
+        self.part_ends = corpus.part_ends
+        self.num_against = corpus.num_against
+        self.release = release
+        self._rows = rows
+        self._ids = ids
+        self._known = known
 
     def ids(self, documents: Positions) -> pa.Array:
         """Return the ids of documents as strings, or their numbers if there is no id column."""
         if self._ids is None:
             return arrow_of(documents.astype(np.int64)).cast(pa.string())
-        return self._ids.take(arrow_of(self._at(documents))).cast(pa.string())
+        return self._ids.take(arrow_of(self._index_of(documents))).cast(pa.string())
 
     def rows(self, documents: Positions) -> Ints:
         """Return the row of each document in its part."""
-        return self._rows[self._at(documents)]
+        return self._rows[self._index_of(documents)]
 
-    def _at(self, documents: Array) -> Array:
+    def _index_of(self, documents: Array) -> Array:
         return documents if self._known is None else np.searchsorted(self._known, documents)
 
     def parts(self, documents: Positions) -> pa.Array:
@@ -68,10 +74,10 @@ class DocumentLocations:
     def in_memory(self) -> DocumentLocations:
         """Return a copy that needs no mapped file."""
         copied = copy.copy(self)
-        copied._rows, copied.release = self._rows.copy(), _release_nothing
-        copied._ids = (
-            None if self._ids is None else self._ids.take(arrow_of(np.arange(len(self._ids))))
-        )
+        copied.release = _release_nothing
+        copied._rows = self._rows.copy()
+        if self._ids is not None:
+            copied._ids = self._ids.take(arrow_of(np.arange(len(self._ids))))
         return copied
 
     def roles(self, documents: Positions) -> pa.Array:
@@ -81,10 +87,10 @@ class DocumentLocations:
 
 
 class LocationsAfter(DocumentLocations):
-    """The locations of the documents of a run behind those of others, which are few.
+    """The locations of the documents of a run, which are numbered after a few others.
 
-    names, corpus : of all documents. rows, ids : of the others, by document. rest : the documents
-    of the run.
+    names, corpus : the parts and the corpus of all documents. rows, ids : the rows and the ids of
+    the others. rest : the locations of the documents of the run.
     """
 
     def __init__(
@@ -98,15 +104,14 @@ class LocationsAfter(DocumentLocations):
         is_other = documents < self.num_against
         others = super().ids(documents[is_other])
         rest = self._rest.ids(documents[~is_other] - np.uint32(self.num_against))
-        order = np.empty(len(documents), np.int64)
-        order[np.concatenate([np.flatnonzero(is_other), np.flatnonzero(~is_other)])] = np.arange(
-            len(documents)
-        )
+        positions = np.concatenate([np.flatnonzero(is_other), np.flatnonzero(~is_other)])
+        order = np.argsort(positions)  # back to the order of `documents`
         return pa.concat_arrays([others, rest]).take(arrow_of(order))
 
     def rows(self, documents: Positions) -> Ints:
         """Return the row of each document in its part."""
-        is_other, rows = documents < self.num_against, np.empty(len(documents), np.int64)
+        is_other = documents < self.num_against
+        rows = np.empty(len(documents), np.int64)
         rows[is_other] = super().rows(documents[is_other])
         rows[~is_other] = self._rest.rows(documents[~is_other] - np.uint32(self.num_against))
         return rows

@@ -1,4 +1,4 @@
-"""The options of a run that say how its inputs are read; the others are in settings/."""
+"""The options of a run that control how inputs are read; the others are in settings/."""
 
 from __future__ import annotations
 
@@ -12,22 +12,20 @@ from neardup.settings.run import MAX_DOCUMENT_BYTES, TextUnit
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingSettings(Validated):
-    """How inputs are read."""
+    """The settings of reading inputs."""
 
     text_column: ColumnNames = parameter(
         None,
-        "The text column; repeatable, to join several. Default: text, content, body, "
-        "raw_content or html. Of vectors: "
-        "vector, embedding or embeddings.",
+        "The text column; repeatable, to join several. Default: text, content, body, raw_content "
+        "or html. Of vectors: vector, embedding or embeddings.",
         list,
         sentinels=("NAME",),
         alias="vector_column",
     )
     id_column: ColumnNames = parameter(
         None,
-        "The id column; repeatable, to join several by colons. Default: id, doc_id, "
-        "document_id, _id or url, else row "
-        "numbers.",
+        "The id column; repeatable, to join several by colons. Default: id, doc_id, document_id, "
+        "_id or url, else row numbers.",
         list,
         sentinels=("NAME",),
     )
@@ -46,7 +44,7 @@ class ReadingSettings(Validated):
             "of standard input."
         ),
         str,
-        choices=FORMATS,  # also those that are registered later
+        choices=FORMATS,  # formats may be registered later
     )
     max_document_bytes: int = parameter(MAX_DOCUMENT_BYTES, "Reject longer documents.", low=1)
 

@@ -5,14 +5,14 @@ paths.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol, TypeAlias
 
 from neardup.documents.sources import is_remote, local_path
 from neardup.errors import OutputError
 from neardup.files import AnyPath
 
-_LOCAL_SCHEMES = ("file", "local")  # of Arrow, of fsspec
+_LOCAL_SCHEMES = ("file", "local")  # schemes of Arrow and of fsspec
 _STANDARD_INPUT = "-"
 
 Output: TypeAlias = AnyPath
@@ -21,6 +21,8 @@ _Identity: TypeAlias = tuple[int, int]
 """The device and the number of a file there: the same by every link, in upper or lower case,
 through every mount.
 """
+
+_NO_FILE: _Identity = (0, 0)
 
 
 class _File(Protocol):
@@ -36,34 +38,24 @@ class _File(Protocol):
 def refuse_replacing(outputs: Iterable[Output | None], inputs: Iterable[_File]) -> None:
     """Raise OutputError if an input is one of the outputs, or a file inside of one.
 
-    outputs : files and folders, as the user named them; they need not be there. inputs : all files
+    outputs : files and folders, as the user named them; they need not exist. inputs : all files
     that a run reads.
     """
-    paths = {
-        output: local_of(os.fspath(output))
-        for output in outputs
-        if isinstance(output, str | os.PathLike)
-    }
-    replaced = {
-        identity: output for output, path in paths.items() if path and (identity := _identity(path))
-    }
-    folders: dict[str, Output | None] = {}  # folder -> the output that it is in
-    for file in inputs if replaced else ():
-        path = 0 if file.name == _STANDARD_INPUT else local_of(file.location)
-        if path is None:
-            continue
-        output = replaced.get(_identity(path) or (0, 0))
-        if output is None and isinstance(path, str):
-            for folder in {
-                os.path.realpath(os.path.dirname(path)),
-                os.path.dirname(os.path.realpath(path)),
-            }:
-                if folder not in folders:
-                    within = (
-                        replaced[each] for each in _identities_from(folder) if each in replaced
-                    )
-                    folders[folder] = next(within, None)
-                output = output or folders[folder]
+    replaced: dict[_Identity, Output] = {}
+    for output in outputs:
+        path = local_of(os.fspath(output)) if isinstance(output, str | os.PathLike) else None
+        identity = _identity(path) if path else None
+        if output is not None and identity is not None:
+            replaced[identity] = output
+    if not replaced:
+        return
+
+    outputs_of_folders: dict[str, Output | None] = {}
+    for file in inputs:
+        if file.name == _STANDARD_INPUT:
+            output = replaced.get(_identity(0) or _NO_FILE)  # its descriptor
+        else:
+            output = _output_with(local_of(file.location), replaced, outputs_of_folders)
         if output is not None:
             raise OutputError(
                 f"The output {os.fspath(output)} would replace the input {file.name}. Use an "
@@ -71,9 +63,34 @@ def refuse_replacing(outputs: Iterable[Output | None], inputs: Iterable[_File]) 
             )
 
 
+def _output_with(
+    path: str | None,
+    replaced: Mapping[_Identity, Output],
+    outputs_of_folders: dict[str, Output | None],
+) -> Output | None:
+    """Return the output that is a file, or contains it; None if there is none.
+
+    outputs_of_folders : the output that is or contains each folder so far, which is extended.
+    """
+    if path is None:
+        return None
+    output = replaced.get(_identity(path) or _NO_FILE)
+    # A link to a file is in its own folder, and the file in another.
+    named_folder = os.path.realpath(os.path.dirname(path))
+    real_folder = os.path.dirname(os.path.realpath(path))
+    for folder in {named_folder, real_folder}:
+        if folder not in outputs_of_folders:
+            containing = (
+                replaced[above] for above in _identities_from(folder) if above in replaced
+            )
+            outputs_of_folders[folder] = next(containing, None)
+        output = output or outputs_of_folders[folder]
+    return output
+
+
 def local_of(location: str) -> str | None:
-    """Return the path of a local file or folder that is given by its path or its address; None if
-    it is not local.
+    """Return the path of a local file or folder from its path or its address; None if it is not
+    local.
     """
     if not is_remote(location):
         return location
@@ -82,15 +99,13 @@ def local_of(location: str) -> str | None:
 
 
 def contains(folder: AnyPath, path: AnyPath) -> bool:
-    """Return whether a path is a folder, or in it; the path need not be there."""
+    """Return whether a path is a folder, or inside it; the path need not exist."""
     identity = _identity(folder)
     return identity is not None and identity in _identities_from(os.path.realpath(path))
 
 
 def _identities_from(path: str) -> Iterator[_Identity]:
-    """Yield the identity of a path without links, and of each folder above it, as far as they are
-    there.
-    """
+    """Yield the identity of a path without links, and of each folder above it, if they exist."""
     while True:
         identity = _identity(path)
         if identity is not None:

@@ -11,7 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import schemas
-from neardup.arrays import Ints, Words, arrow_of, flatten_strings, join_arrays, offsets_from_lengths
+from neardup.arrays import (
+    Array,
+    Ints,
+    Words,
+    arrow_of,
+    flatten_strings,
+    join_arrays,
+    offsets_from_lengths,
+)
 from neardup.decide.priority import rank_columns
 from neardup.documents.batch import (
     Corpus,
@@ -39,19 +47,19 @@ from neardup.runs.scratch import Scratch
 from neardup.settings.methods import Shingling
 from neardup.settings.run import RunSettings, SelectionSettings
 
-_MOST_REMEMBERED = 10_000  # values of a column that are not stored again when they recur
+_MAX_REMEMBERED = 10_000  # values of a column that are not stored again when they recur
 MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket is a position of 31 bits; all ones mark a free slot
-_CHECKPOINT_EVERY = 64
-_MAX_WAITING = 1024  # rejected rows; a file may have nothing else
-_REJECTED_BYTES = 512
+_CHECKPOINT_EVERY = 64  # groups of batches between two checkpoints
+_MAX_WAITING = 1024  # rejected rows in a piece; a file may consist of them
+_REJECTED_BYTES = 512  # memory of a rejected row, roughly
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 _FREQUENCIES = "idf.parquet"
 T = TypeVar("T")
 
 
 class Piece(NamedTuple):
-    """The next piece of a part: rejected rows, then documents, then the end of the part, each
-    optional.
+    """The next piece of a part: rejected rows, then documents, then the end of the part. Each may
+    be missing.
     """
 
     rejected: list[Rejected]
@@ -60,15 +68,35 @@ class Piece(NamedTuple):
 
 
 class _PartEnd(NamedTuple):
-    """The documents that are read at the end of a part, and the rejected rows of the part."""
+    """The number of documents of all parts up to the end of one, and of its rejected rows."""
 
     documents: int
     rejected: int
 
 
+class _Rejections:
+    """The rejected rows of a part since the last piece; the first `num_stored` rows of the part
+    were stored before the run was interrupted.
+    """
+
+    def __init__(self, num_stored: int) -> None:
+        self.num_stored = num_stored
+        self.rows: list[Rejected] = []
+
+    def take(self) -> list[Rejected]:
+        """Return the rows that are not stored yet, and forget them."""
+        fresh = self.rows[self.num_stored :]
+        self.num_stored = max(0, self.num_stored - len(self.rows))
+        self.rows.clear()
+        return fresh
+
+
 class Reading:
-    """The reading of all parts into scratch columns, from their last checkpoint on if there is one;
-    see `read_all`.
+    """The reading of all parts into scratch columns, from the last checkpoint if there is one.
+
+    stores_sets : whether to store the shingles. summarise : returns the keys of features; by
+    default the `summarise` of the method. first_ids : checks the ids of the first documents. See
+    `read_all`.
     """
 
     def __init__(
@@ -83,19 +111,18 @@ class Reading:
         summarise: Callable[[Features], Keys] | None = None,
         first_ids: FirstIds | None = None,
     ) -> None:
-        self.tasks, self.method, self.scratch, self.stores_sets = (
-            tasks,
-            method,
-            scratch,
-            stores_sets,
-        )
+        self.tasks = tasks
+        self.method = method
+        self.scratch = scratch
+        self.settings = settings
+        self.stores_sets = stores_sets
+        self.first_ids = first_ids
         self.summarise = summarise or method.summarise
         self.num_ranks = len(rank_columns(selection.keep))
         self.num_values = max((len(task.columns.values) for task in tasks), default=0)
         self.is_within = selection.within is not None
         self.has_ids = any(task.columns.id is not None for task in tasks)
-        self.settings, self.first_ids = settings, first_ids
-        self._remembered = np.empty(0, np.uint64)  # rising
+        self._remembered = np.empty(0, np.uint64)  # hashes of values that are stored, rising
         state = scratch.restore()
         self.tally = Tally() if state is None else Tally.restore(state["tally"])
 
@@ -105,38 +132,38 @@ class Reading:
 
     def pieces(self, threads: int) -> Iterator[Piece]:
         """Yield the pieces that are still to be read."""
-        documents, old, seen = self.tally.part_documents, self.tally.part_rejected, 0
-        rejected: list[Rejected] = []
-        reject = rejecter(self.settings.on_error, rejected.append)
+        num_stored = self.tally.part_documents  # documents of the part to pass over
+        rejections = _Rejections(self.tally.part_rejected)
+        reject = rejecter(self.settings.on_error, rejections.rows.append)
         tasks = self.tasks[self.tally.part :]
         for number, entry in read_tasks(tasks, threads):
             if isinstance(entry, Rejected):
                 reject(entry)
-                if len(rejected) >= _MAX_WAITING:
-                    fresh, old = rejected[old:], max(0, old - len(rejected))
-                    rejected.clear()
-                    yield Piece(fresh, None, False)
+                if len(rejections.rows) >= _MAX_WAITING:
+                    yield Piece(rejections.take(), None, is_end=False)
             elif entry is None:
-                yield Piece(rejected[old:], None, True)
-                documents = old = seen = 0
-                rejected.clear()
+                yield Piece(rejections.take(), None, is_end=True)
+                rejections.num_stored = 0
+                num_stored = 0
             else:
-                if self.first_ids is not None and not tasks[number].against:
-                    self.first_ids.add(tasks[number].part.name, entry)
-                for piece in _cut(entry, self.settings.batch_rows):
-                    seen += len(piece.rows)
-                    if seen <= documents:
-                        continue
-                    skip = max(0, len(piece.rows) - (seen - documents))
-                    fresh, old = rejected[old:], max(0, old - len(rejected))
-                    rejected.clear()
-                    yield Piece(fresh, piece.slice(skip, len(piece.rows)) if skip else piece, False)
+                self._compare_ids(tasks[number], entry)
+                for batch in _cut(entry, self.settings.batch_rows):
+                    num_rows = len(batch.rows)
+                    num_skipped = min(num_stored, num_rows)
+                    num_stored -= num_skipped
+                    if num_skipped < num_rows:
+                        rest = batch.slice(num_skipped, num_rows) if num_skipped else batch
+                        yield Piece(rejections.take(), rest, is_end=False)
+
+    def _compare_ids(self, task: Task, batch: DocumentBatch) -> None:
+        """Raise InputError if an id repeats among the first new documents."""
+        if self.first_ids is not None and not task.against:
+            self.first_ids.add(task.part.name, batch)
 
     def store(self, pieces: list[Piece]) -> None:
         """Append pieces to the columns."""
         batches = [piece.batch for piece in pieces if piece.batch is not None]
         offsets = self._store_documents(batches) if batches else np.zeros(1, np.int64)
-        # A column gets the numbers of all pieces at once: each may be a small file.
         ends: list[_PartEnd] = []
         first = 0
         for piece in pieces:
@@ -151,22 +178,17 @@ class Reading:
             if piece.is_end:
                 ends.append(self._end_part())
         if ends:
-            self.scratch.append(
-                schemas.PART_ENDS, np.array([end.documents for end in ends], np.int64)
-            )
-            self.scratch.append(
-                schemas.PART_REJECTED, np.array([end.rejected for end in ends], np.int64)
-            )
+            self._store_ends(ends)
         if self.tally.documents > MAX_DOCUMENTS:
             raise InputError(
                 f"A run can process at most {MAX_DOCUMENTS:,} documents. Split the corpus, "
-                "and run the parts one "
-                "after the other with --against."
+                "and run the parts one after the other with --against."
             )
 
     def store_features(self, features: Features, keys: Keys) -> None:
         """Append the features and keys of the documents of the pieces that are stored next."""
-        scratch, tally = self.scratch, self.tally
+        scratch = self.scratch
+        tally = self.tally
         if self.stores_sets:
             scratch.append(schemas.SHINGLES, features.sets.hashes)
         if features.structure is not None:
@@ -184,38 +206,34 @@ class Reading:
         """Append the rows, lengths, ids and ranks of documents; return the offsets of their
         texts.
         """
-        scratch, tally = self.scratch, self.tally
-        text_offsets = flatten_strings(join_arrays([batch.text for batch in batches]))[1]
-        scratch.append(schemas.LENGTHS, np.diff(text_offsets))
-        scratch.append(
-            schemas.ROWS,
-            np.concatenate([batch.rows for batch in batches]).astype(np.int64, copy=False),
-        )
+        _, text_offsets = flatten_strings(join_arrays([batch.text for batch in batches]))
+        rows = np.concatenate([batch.rows for batch in batches])
+        self.scratch.append(schemas.LENGTHS, np.diff(text_offsets))
+        self.scratch.append(schemas.ROWS, rows.astype(np.int64, copy=False))
         if self.has_ids:
-            ids = _ids_of(batches, tally.documents)
-            data, offsets = flatten_strings(ids)
-            scratch.append(schemas.IDS, data)
-            scratch.append(schemas.ID_HASHES, hash_ids(ids))
-            scratch.append(
-                schemas.ID_OFFSETS, offsets[1 if tally.documents else 0 :] + tally.id_bytes
-            )
-            tally.id_bytes += int(offsets[-1])
-        for place in range(self.num_ranks):
-            ranks = [
-                batch.ranks[place] if batch.ranks else np.full((len(batch.rows), 2), np.nan)
-                for batch in batches
-            ]
-            scratch.append(schemas.RANKS.at(place), np.concatenate(ranks))
+            self._store_ids(_ids_of(batches, self.tally.documents))
+        for number in range(self.num_ranks):
+            ranks = [_ranks_of(batch, number) for batch in batches]
+            self.scratch.append(schemas.RANKS.at(number), np.concatenate(ranks))
         if self.num_values:
             self._store_values(batches)
         return text_offsets
 
+    def _store_ids(self, ids: pa.Array) -> None:
+        data, offsets = flatten_strings(ids)
+        self.scratch.append(schemas.IDS, data)
+        self.scratch.append(schemas.ID_HASHES, hash_ids(ids))
+        # The column of offsets begins with 0 once.
+        new_offsets = offsets[1:] if self.tally.documents else offsets
+        self.scratch.append(schemas.ID_OFFSETS, new_offsets + self.tally.id_bytes)
+        self.tally.id_bytes += int(offsets[-1])
+
     def _store_values(self, batches: list[DocumentBatch]) -> None:
-        """Append the hash of the counted value of each document, 0 where it is not read, and note
+        """Append the hash of the counted value of each document, 0 if it is not read, and append
         the values.
         """
         for batch in batches:
-            if len(batch.values) < self.num_values:  # of the earlier corpus
+            if len(batch.values) < self.num_values:  # a batch of the earlier corpus
                 self.scratch.append(schemas.VALUES, np.zeros(len(batch.rows), np.uint64))
                 continue
             column = batch.values[-1]
@@ -224,8 +242,8 @@ class Reading:
             self._store_names(column, hashes)
 
     def _store_names(self, column: pa.Array, hashes: Words) -> None:
-        """Append the values of documents, each once, but those that are remembered from other
-        documents.
+        """Append the distinct values of documents, except remembered ones, which are stored
+        already.
         """
         distinct, first = np.unique(hashes, return_index=True)
         is_new = ~np.isin(distinct, self._remembered)
@@ -234,27 +252,34 @@ class Reading:
         self.scratch.append(schemas.NAME_HASHES, distinct[is_new])
         self.scratch.append(schemas.NAME_LENGTHS, np.diff(offsets))
         self.scratch.append(schemas.NAMES, data)
-        if len(self._remembered) < _MOST_REMEMBERED:
+        if len(self._remembered) < _MAX_REMEMBERED:
             self._remembered = np.union1d(self._remembered, distinct)
 
     def _store_rejected(self, rejected: list[Rejected]) -> None:
         """Append rejected rows to rejected.jsonl."""
         lines = "".join(_ENCODER.encode(row._asdict()) + "\n" for row in rejected)
-        self.scratch.append(
-            schemas.REJECTED, np.frombuffer(lines.encode("utf-8", "replace"), np.uint8)
-        )
+        data = lines.encode("utf-8", "replace")
+        self.scratch.append(schemas.REJECTED, np.frombuffer(data, np.uint8))
         for row in rejected:
             self.tally.losses.add(row)
         self.tally.part_rejected += len(rejected)
 
     def _end_part(self) -> _PartEnd:
-        """Note the end of a part; return what the scratch columns record of it."""
+        """Count the end of a part, and return its record for the scratch columns."""
         end = _PartEnd(self.tally.documents, self.tally.part_rejected)
         if self.tasks[self.tally.part].against:
             self.tally.against_bytes = self.tally.text_bytes
         self.tally.part += 1
-        self.tally.part_documents = self.tally.part_rejected = 0
+        self.tally.part_documents = 0
+        self.tally.part_rejected = 0
         return end
+
+    def _store_ends(self, ends: list[_PartEnd]) -> None:
+        """Append the ends of parts, many at once, since each part may be a small file."""
+        documents = [end.documents for end in ends]
+        rejected = [end.rejected for end in ends]
+        self.scratch.append(schemas.PART_ENDS, np.array(documents, np.int64))
+        self.scratch.append(schemas.PART_REJECTED, np.array(rejected, np.int64))
 
     def corpus(self) -> Corpus:
         """Return the corpus, after all parts are read."""
@@ -262,22 +287,27 @@ class Reading:
         rejected = self.scratch.column(schemas.PART_REJECTED).copy()
         num_parts_against = sum(1 for task in self.tasks if task.against)
         num_against = int(ends[num_parts_against - 1]) if num_parts_against else 0
-        return Corpus(ends, rejected, num_against, self.tally, self._names())
+        return Corpus(
+            part_ends=ends,
+            part_rejected=rejected,
+            num_against=num_against,
+            tally=self.tally,
+            names=self._names(),
+        )
 
     def _names(self) -> ValueNames:
         """Return the values of the counted column."""
         lengths = self.scratch.column(schemas.NAME_LENGTHS)
-        buffers = [
-            pa.py_buffer(offsets_from_lengths(lengths)),
-            pa.py_buffer(self.scratch.column(schemas.NAMES)),
-        ]
-        texts = pa.LargeStringArray.from_buffers(len(lengths), *buffers)
+        offsets = pa.py_buffer(offsets_from_lengths(lengths))
+        data = pa.py_buffer(self.scratch.column(schemas.NAMES))
+        texts = pa.LargeStringArray.from_buffers(len(lengths), offsets, data)
         return ValueNames(self.scratch.column(schemas.NAME_HASHES), texts)
 
 
 def describe_all(reading: Reading, progress: Progress, ready: Callable[[], object]) -> Corpus:
-    """Read all parts, and store the features and keys of their documents; ready : waits for what is
-    needed to do so.
+    """Read all parts, and store the features and keys of their documents.
+
+    ready : waits until the kernels are compiled; called by the threads that compute features.
     """
     workspaces = Workspaces(Workspace)
 
@@ -293,12 +323,10 @@ def describe_all(reading: Reading, progress: Progress, ready: Callable[[], objec
                 ]
                 features, keys = set_apart(reading.method, features, keys, pa.concat_arrays(groups))
             hashes, offsets = features.sets
-            hashes = (
-                hashes.copy() if reading.stores_sets else hashes[:0].copy()
-            )  # the workspace is used again
-            return features._replace(sets=Lists(hashes, offsets), weighed=None), keys._replace(
-                samples=None
-            )
+            # A copy, because the next batch overwrites the workspace.
+            stored = hashes.copy() if reading.stores_sets else hashes[:0].copy()
+            features = features._replace(sets=Lists(stored, offsets), weighed=None)
+            return features, keys._replace(samples=None)
 
     return read_all(reading, progress, describe, lambda found: reading.store_features(*found))
 
@@ -314,15 +342,16 @@ def read_all(
     Parameters
     ----------
     describe : is called with batches on a pool of threads.
-    use : is called in order with what it returned, before the documents are stored.
+    use : is called with the results of `describe` in order, before the documents are stored.
     """
-    threads, batch_rows = count_threads(reading.settings.threads), reading.settings.batch_rows
+    threads = count_threads(reading.settings.threads)
+    batch_rows = reading.settings.batch_rows
 
     def work(pieces: list[Piece]) -> T | None:
         batches = [piece.batch for piece in pieces if piece.batch is not None]
         return describe(batches) if batches else None
 
-    groups = group_small(reading.pieces(threads), _bytes_of, rows_of=_rows_of, most_rows=batch_rows)
+    groups = group_small(reading.pieces(threads), _bytes_of, rows_of=_rows_of, max_rows=batch_rows)
     described = map_ordered(
         groups, work, threads, bytes_of=lambda pieces: sum(map(_bytes_of, pieces))
     )
@@ -341,9 +370,8 @@ def read_all(
 
 
 def _bytes_of(piece: Piece) -> int:
-    return _REJECTED_BYTES * len(piece.rejected) + (
-        0 if piece.batch is None else piece.batch.text_bytes
-    )
+    text_bytes = 0 if piece.batch is None else piece.batch.text_bytes
+    return text_bytes + _REJECTED_BYTES * len(piece.rejected)
 
 
 def _rows_of(piece: Piece) -> int:
@@ -354,12 +382,18 @@ def _ids_of(batches: list[DocumentBatch], first: int) -> pa.Array:
     """Return the ids of documents. Without an id column, ids are running numbers from `first`."""
     arrays = []
     for batch in batches:
-        ids = (
-            arrow_of(np.arange(first, first + len(batch.rows))) if batch.ids is None else batch.ids
-        )
+        end = first + len(batch.rows)
+        ids = arrow_of(np.arange(first, end)) if batch.ids is None else batch.ids
         arrays.append(ids.cast(pa.large_string()))
-        first += len(batch.rows)
+        first = end
     return join_arrays(arrays)
+
+
+def _ranks_of(batch: DocumentBatch, number: int) -> Array:
+    """Return the ranks of one column, nan if the batch has no ranks."""
+    if batch.ranks:
+        return batch.ranks[number]
+    return np.full((len(batch.rows), 2), np.nan)
 
 
 def _cut(batch: DocumentBatch, batch_rows: int | None) -> Iterator[DocumentBatch]:
@@ -373,13 +407,15 @@ def locations(tasks: list[Task], corpus: Corpus, scratch: Scratch) -> DocumentLo
     """Return the locations of the documents of a run."""
     ids = None
     if any(task.columns.id is not None for task in tasks):
-        offsets, data = scratch.column(schemas.ID_OFFSETS), scratch.column(schemas.IDS)
-        ids = pa.LargeStringArray.from_buffers(
-            corpus.num_documents, pa.py_buffer(offsets), pa.py_buffer(data)
-        )
-    names = [task.part.name for task in tasks]
+        offsets = pa.py_buffer(scratch.column(schemas.ID_OFFSETS))
+        data = pa.py_buffer(scratch.column(schemas.IDS))
+        ids = pa.LargeStringArray.from_buffers(corpus.num_documents, offsets, data)
     return DocumentLocations(
-        names, corpus, scratch.column(schemas.ROWS), ids, scratch.release_pages
+        names=[task.part.name for task in tasks],
+        corpus=corpus,
+        rows=scratch.column(schemas.ROWS),
+        ids=ids,
+        release=scratch.release_pages,
     )
 
 
@@ -394,12 +430,10 @@ def map_batches(
 
     Small batches are merged first, also across parts: each HTML file is a batch.
     """
-    grouped = map(
-        concatenate, group_small(_batches(tasks, threads, reject), _text_bytes, fits=_same_columns)
-    )
-    for batch, result in map_ordered(
-        grouped, lambda batch: work(batch.text), threads, bytes_of=_text_bytes
-    ):
+    small = _batches(tasks, threads, reject)
+    merged = map(concatenate, group_small(small, _text_bytes, fits=_same_columns))
+    results = map_ordered(merged, lambda batch: work(batch.text), threads, bytes_of=_text_bytes)
+    for batch, result in results:
         progress.advance(len(batch.rows), batch.text_bytes)
         yield batch, result
 
@@ -417,11 +451,16 @@ def _text_bytes(batch: DocumentBatch) -> int:
 
 
 def _same_columns(group: list[DocumentBatch], batch: DocumentBatch) -> bool:
-    kinds = [
-        (None if one.ids is None else one.ids.type, len(one.ranks), len(one.values))
-        for one in (group[0], batch)
-    ]
-    return bool(kinds[0] == kinds[1])
+    first = group[0]
+    return (
+        _id_type(first) == _id_type(batch)
+        and len(first.ranks) == len(batch.ranks)
+        and len(first.values) == len(batch.values)
+    )
+
+
+def _id_type(batch: DocumentBatch) -> pa.DataType | None:
+    return None if batch.ids is None else batch.ids.type
 
 
 def count_corpus(

@@ -1,6 +1,6 @@
-"""The options of one run that do not go together, in one table.
+"""The options of a run that exclude each other, in one table.
 
-Which options an engine, a method or a rule of decision does not take, these refuse by themselves.
+An engine, a method or a rule of decision refuses the options that it does not take itself.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from neardup.settings.constraints import Options
 
 
 class _Refusal(NamedTuple):
-    """A row: the function that runs, or the kind of its method; when it is refused; the sentence,
-    with the options.
+    """A row of the table.
+
+    run : the function that runs, or the kind of its method. applies : whether to refuse some
+    options. sentence : the error, with the options as fields.
     """
 
     run: str
@@ -30,15 +32,13 @@ _REFUSALS = (
         "dedup",
         lambda given: given["write"] != "kept" and given["output"] is None,
         "write sets the contents of an output folder: got write={write!r} without one. Pass "
-        "output, or use the mask of "
-        "the result.",
+        "output, or use the mask of the result.",
     ),
     _Refusal(
         "dedup",
         lambda given: given["passages"] is not None and given["write"] not in ("kept", "removed"),
-        "passages are cut from kept documents: got write={write!r} with passages={passages}. "
-        "Use write='kept' (--write "
-        "kept) or 'removed', or leave passages (--passages) out.",
+        "passages are cut from kept documents: got write={write!r} with passages={passages}. Use "
+        "write='kept' (--write kept) or 'removed', or leave passages (--passages) out.",
     ),
     _Refusal(
         "remove_passages",
@@ -57,8 +57,7 @@ _REFUSALS = (
         "remove_passages",
         lambda given: given["keep"] != "none" and given["within"] is not None,
         "within needs keep='none': got within={within!r} with keep={keep!r}. Add keep='none' "
-        "(--keep none), or leave "
-        "within (--within) out.",
+        "(--keep none), or leave within (--within) out.",
     ),
     _Refusal(
         "find_contamination",
@@ -69,8 +68,7 @@ _REFUSALS = (
         "vectors",
         lambda given: given["passages"] is not None,
         "passages are cut from texts: got passages={passages} with {method}, which compares "
-        "vectors. Leave passages "
-        "(--passages) out.",
+        "vectors. Leave passages (--passages) out.",
     ),
     _Refusal(
         "fingerprints",

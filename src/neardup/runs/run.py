@@ -1,5 +1,5 @@
-"""A run: the inputs that a user named, recognised here and nowhere else, and the settings, which an
-engine performs.
+"""Describe a run: the inputs that a user named, recognised in this module only, and the settings
+that an engine performs.
 """
 
 from __future__ import annotations
@@ -54,9 +54,10 @@ if TYPE_CHECKING:
 else:
     Unpack = dict  # typing has it from Python 3.11 on; only type checkers read the annotations
 
-# a path, a glob, an address, a list of these or of texts, or an object with Arrow's PyCapsule
-# stream
 Source = Any
+"""A path, a glob, an address, a list of these or of texts, or an object with Arrow's PyCapsule
+stream.
+"""
 
 AnyMethod = TypeVar("AnyMethod", bound=DocumentSettings)
 
@@ -64,8 +65,8 @@ AnyMethod = TypeVar("AnyMethod", bound=DocumentSettings)
 class Inputs(NamedTuple):
     """The inputs of a run and how to read them; as in `dedup`.
 
-    vector_length : as of `Columns`; if it is 0, all vectors have the length of the first.
-    reserved : columns that the source must not have. count_by : the column by whose values removals
+    vector_length : see `Columns`; if it is 0, all vectors have the length of the first. reserved :
+    names of columns that the source must not have. count_by : the column by whose values removals
     are counted.
     """
 
@@ -84,42 +85,55 @@ class Inputs(NamedTuple):
 def tasks_of(
     inputs: Inputs, keep: Keep, warnings: list[str] | None = None, *, within: str | None = None
 ) -> list[Task]:
-    """Return the parts to read, those of the earlier collection first; add a warning of files that
-    are left out.
+    """Return the parts to read, the earlier collection first; append warnings about skipped
+    files.
     """
     skipped: dict[str, list[str]] = {}
-    ranks = rank_columns(keep)
-    values = {
-        False: [name for name in dict.fromkeys((within, inputs.count_by)) if name is not None]
-    }
-    values[True] = [name for name in values[False] if name == within]
+    max_bytes = inputs.max_document_bytes
     tasks = []
-    for source, is_against in ((inputs.against, True), (inputs.source, False)):
-        if is_against and source is None:
-            continue
-        parts = parts_of(source, inputs, "against" if is_against else "source", skipped)
-        if not is_against:
-            _refuse_reserved(parts, inputs.reserved)
-        try:
-            text = None if is_against and _lacks(parts, inputs.text_column) else inputs.text_column
-            chosen = (
-                text,
-                inputs.id_column,
-                [] if is_against else ranks,
-                values[is_against],
-                inputs.vector_length,
-            )
-            columns = choose_columns(parts, *chosen)
-        except ColumnError:
-            _refuse_fingerprints(parts)
-            raise
-        if columns.vector_length == 0:
-            inputs = inputs._replace(vector_length=_first_length(parts, columns))
-            columns = columns._replace(vector_length=inputs.vector_length)
-        tasks += [Task(part, columns, is_against, inputs.max_document_bytes) for part in parts]
+    if inputs.against is not None:
+        parts = parts_of(inputs.against, inputs, "against", skipped)
+        # The earlier collection has no ranks, and only values that limit comparisons.
+        text_column = None if _lacks(parts, inputs.text_column) else inputs.text_column
+        columns = _columns_of(parts, inputs._replace(text_column=text_column), [], [within])
+        inputs = inputs._replace(vector_length=columns.vector_length)
+        tasks += [Task(part, columns, against=True, max_document_bytes=max_bytes) for part in parts]
+
+    parts = parts_of(inputs.source, inputs, "source", skipped)
+    _refuse_reserved(parts, inputs.reserved)
+    columns = _columns_of(parts, inputs, rank_columns(keep), [within, inputs.count_by])
+    tasks += [Task(part, columns, against=False, max_document_bytes=max_bytes) for part in parts]
+
     if warnings is not None:
         warnings += [_warn_of_skipped(reason, names) for reason, names in skipped.items()]
     return tasks
+
+
+def _columns_of(
+    parts: Sequence[Part],
+    inputs: Inputs,
+    ranks: Sequence[str],
+    values: Sequence[str | None],
+) -> Columns:
+    """Return the columns to read, with the length of the first vector if it is not given.
+
+    values : names, which may repeat; None is no column.
+    """
+    try:
+        columns = choose_columns(
+            parts,
+            inputs.text_column,
+            inputs.id_column,
+            ranks,
+            [name for name in dict.fromkeys(values) if name is not None],
+            vector_length=inputs.vector_length,
+        )
+    except ColumnError:
+        _refuse_fingerprints(parts)
+        raise
+    if columns.vector_length == 0:
+        return columns._replace(vector_length=_first_length(parts, columns))
+    return columns
 
 
 def _first_length(parts: Sequence[Part], columns: Columns) -> int:
@@ -128,12 +142,12 @@ def _first_length(parts: Sequence[Part], columns: Columns) -> int:
         for batch in Task(part, columns, against=False).read(lambda _: None):
             sizes = np.diff(flatten_strings(batch.text)[1])
             if sizes.any():
-                return int(sizes[sizes > 0][0]) // 4
+                return int(sizes[sizes > 0][0]) // 4  # float32 numbers
     return 0
 
 
 def _lacks(parts: Sequence[Part], text_column: ColumnNames) -> bool:
-    """Return whether no part has any of the columns of the text that were named."""
+    """Return whether no part has any of the named columns of the text."""
     named = [text_column] if isinstance(text_column, str) else text_column or []
     return not any(name in (part.column_types() or {}) for part in parts for name in named)
 
@@ -174,10 +188,10 @@ def _warn_of_skipped(reason: str, names: list[str]) -> str:
 
 
 def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
-    """Return the method for these inputs: of web pages it compares the main text, unless it sets
-    something else.
+    """Return the method for these inputs: for web pages it compares the main text, unless it is set
+    otherwise.
 
-    Pages are HTML and WARC files, and tables whose text is in a column named html.
+    Pages are HTML and WARC files, and tables whose text column is named html.
 
     Raises
     ------
@@ -192,17 +206,15 @@ def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
     other = next((task.part for task in tasks if not has_pages(task)), None)
     if other is not None:
         raise InputError(
-            f"Some inputs are web pages and others are texts: {pages[0].name} and "
-            f"{other.name}. Run them separately, "
-            "by a pattern such as 'docs/**/*.txt', or read all of them as pages: html='main' "
-            "(--html main), or "
-            "method='structure' (--method structure)."
+            f"Some inputs are web pages and others are texts: {pages[0].name} and {other.name}. "
+            "Run them separately, by a pattern such as 'docs/**/*.txt', or read all of them as "
+            "pages: html='main' (--html main), or method='structure' (--method structure)."
         )
     return paged
 
 
 def has_pages(task: Task) -> bool:
-    """Whether the documents of an input are web pages, whose text is that of their HTML."""
+    """Return whether the documents of an input are web pages, whose text is in their HTML."""
     if task.part.is_pages:
         return True
     return task.columns.text.casefold() == TEXT_COLUMN and task.part.column_types() is not None
@@ -225,11 +237,9 @@ def parts_of(
     if isinstance(source, TablePart):
         return [source]
     splits = splits_of(source)
-    return (
-        [TablePart(source, name)]
-        if splits is None
-        else [TablePart(split, key) for key, split in splits.items()]
-    )
+    if splits is None:
+        return [TablePart(source, name)]
+    return [TablePart(split, key) for key, split in splits.items()]
 
 
 def named_paths(source: Source) -> list[str]:
@@ -250,16 +260,18 @@ def looks_like_path(text: str) -> bool:
     """
     if text == "-":
         return True
+    # No path of Linux is longer, and a null character is an error of the system calls below.
     if len(text) > 4096 or "\n" in text or "\0" in text or not text.strip():
         return False
     if os.path.exists(text):
         return True
+    # A pattern names a folder, so that a short text such as "Really?" is none.
     is_pattern = "/" in text and any(mark in text for mark in "*?[")
     return " " not in text and ("://" in text or is_pattern or format_of(text)[0] is not None)
 
 
 class TextOptions(TypedDict, total=False):
-    """How texts are read: the options of every function that reads them, as in `dedup`."""
+    """The options of every function that reads texts, as in `dedup`."""
 
     text_column: ColumnNames
     text_unit: TextUnit
@@ -272,19 +284,19 @@ class TextOptions(TypedDict, total=False):
 
 
 class ReadingOptions(TextOptions, total=False):
-    """And their ids."""
+    """The options of functions that read texts and ids."""
 
     id_column: ColumnNames
 
 
 class BatchOptions(ReadingOptions, total=False):
-    """And in which batches."""
+    """The options of functions that read texts and ids in batches."""
 
     batch_rows: int | None
 
 
 class CacheOptions(BatchOptions, total=False):
-    """And how many of them are cached."""
+    """The options of functions that cache the documents they read."""
 
     cache_bytes: int | None
 
@@ -295,7 +307,7 @@ _DEFAULTS = (
     | {"progress": False}
 )
 _ADVICE = {"rethreshold": "Pass the other thresholds to result.rethreshold."}
-"""What to do about a flag that is neither True nor False, besides changing it."""
+"""Advice for a flag that is neither True nor False, besides changing it."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -307,19 +319,10 @@ def spelled_out(options: type, *, is_reported: bool = False) -> Callable[[_Funct
     """
 
     def decorate(function: _Function) -> _Function:
-        signature, kinds = inspect.signature(function), inspect.Parameter
-        kept = [one for one in signature.parameters.values() if one.kind is not kinds.VAR_KEYWORD]
-        spelled = [
-            kinds(
-                name,
-                kinds.KEYWORD_ONLY,
-                default=_DEFAULTS.get(name),
-                annotation=annotation.__forward_arg__,
-            )
-            for name, annotation in options.__annotations__.items()
-        ]
-        defaults = {one.name: one.default for one in (*kept, *spelled)}
-        flags = {one.name for one in kept if one.annotation == "bool"}
+        own_parameters = inspect.signature(function).parameters.values()
+        flags = {parameter.name for parameter in own_parameters if parameter.annotation == "bool"}
+        signature = _spelled_signature(function, options)
+        defaults = {name: parameter.default for name, parameter in signature.parameters.items()}
 
         @functools.wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
@@ -330,55 +333,72 @@ def spelled_out(options: type, *, is_reported: bool = False) -> Callable[[_Funct
             for name in flags & keywords.keys():
                 keywords[name] = check_flag(name, keywords[name], _ADVICE.get(name, ""))
             if is_reported:
-                keywords["given"] = reported_options(
-                    dict(zip(defaults, args, strict=False)) | keywords, defaults
-                )
+                arguments = dict(zip(defaults, args, strict=False)) | keywords
+                keywords["given"] = reported_options(arguments, defaults)
             return function(*args, **keywords)
 
-        call.__signature__ = signature.replace(parameters=[*kept, *spelled])  # type: ignore[attr-defined]
+        call.__signature__ = signature  # type: ignore[attr-defined]
         return cast(_Function, call)
 
     return decorate
 
 
+def _spelled_signature(function: Callable[..., Any], options: type) -> inspect.Signature:
+    """Return the signature of a function with a keyword for each option instead of `**options`."""
+    signature = inspect.signature(function)
+    parameters = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+    for name, annotation in options.__annotations__.items():
+        option = inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=_DEFAULTS.get(name),
+            annotation=annotation.__forward_arg__,
+        )
+        parameters.append(option)
+    return signature.replace(parameters=parameters)
+
+
 _SOURCES = {"source": "inputs", "items": "inputs", "against": "against", "corpus": "corpus"}
 """The parameters that are collections, with their names on the command line."""
-_MAX_NAMES = 1000  # in a report
+_MAX_NAMES = 1000  # names of inputs in a report
 _UNREPORTED = {
-    *(
-        "output",
-        "overwrite",
-        "resume",
-        "scratch",
-        "tables",
-        "rethreshold",
-        "engine",
-        "master",
-        "threads",
-    ),
-    *("batch_rows", "cache_bytes", "progress"),
+    "output",
+    "overwrite",
+    "resume",
+    "scratch",
+    "tables",
+    "rethreshold",
+    "engine",
+    "master",
+    "threads",
+    "batch_rows",
+    "cache_bytes",
+    "progress",
 }
-"""The options that do not change a result: where it is written, and how the machine is used."""
+"""The options that do not change a result: its location, and the use of the machine."""
 
 
 def reported_options(arguments: Options, defaults: Options) -> JsonObject:
     """Return the options of a call that change its result, by their names on the command line, as
     values for JSON.
 
-    Those that have their default are left out. One that JSON has no value for, such as a table or a
-    function, is None.
+    Options with their default value are left out. A value that JSON cannot represent, such as a
+    table or a function, is None.
     """
     options: JsonObject = {}
     for name in arguments.keys() - _UNREPORTED:
         value = plain(arguments[name])
         if isinstance(value, MethodSettings):
-            options |= {
-                key: other
-                for key, other in _options_of(value).items()
-                if other != defaults.get(key)
-            }
+            for key, setting in _options_of(value).items():
+                if setting != defaults.get(key):
+                    options[key] = setting
         elif name in _SOURCES and value is not None:
             options[_SOURCES[name]] = _reported_names(value)
+        # Types are compared, too, since 1 equals True.
         elif (type(value), value) != (type(defaults[name]), defaults[name]):
             options[name] = value
     try:
@@ -389,32 +409,31 @@ def reported_options(arguments: Options, defaults: Options) -> JsonObject:
 
 
 def _reported_names(source: Source) -> list[str] | None:
-    """Return the names of a collection without passwords; None if it has none, or too many for a
-    report.
+    """Return the names of a collection without passwords; None if it has no names, or too many for
+    a report.
     """
-    names = named_paths(getattr(source, "address", source))  # that of an open index
+    names = named_paths(getattr(source, "address", source))  # an open index has an address
     if not 0 < len(names) <= _MAX_NAMES:
         return None
     if not any("://" in name for name in names):
         return names
     from neardup.stores.addresses import shown_address  # loads the stores
 
-    with suppress(ValueError):  # of an address that is refused when it is opened
+    with suppress(ValueError):  # an invalid address is refused when it is opened
         return [shown_address(name) for name in names]
     return None
 
 
 def _options_of(settings: MethodSettings) -> JsonObject:
-    """Return the options of a method: its name, and the settings that differ from those of the
-    name.
+    """Return the options of a method: its name, and the settings that differ from the default of
+    that name.
     """
     name = next((name for name, known in METHODS.items() if type(known) is type(settings)), None)
     if name is None:
         return {"method": None}
     options: JsonObject = {"method": name} | _changed(settings, METHODS[name])
-    if (
-        options.pop("num_hashes", None) is not None
-    ):  # no option of a run, but it may limit the bands
+    # A run has no option num_hashes, but the number of hashes may limit the bands.
+    if options.pop("num_hashes", None) is not None:
         bands = method_of(settings).lookup.bands
         if bands is not None:
             options |= {"num_bands": bands.num_bands, "rows_per_band": bands.rows_per_band}
@@ -433,8 +452,8 @@ def _changed(settings: Any, default: Any) -> JsonObject:
 
 
 class Found(NamedTuple):
-    """The inputs that were found, with their columns; the settings that compare them; what the user
-    should know.
+    """The inputs that were found, with their columns; the settings that compare them; warnings for
+    the user.
     """
 
     tasks: list[Task]
@@ -451,13 +470,13 @@ class Found(NamedTuple):
 class Run:
     """The inputs, method and settings of a run.
 
-    rule : decides which documents are removed. resume : whether an interrupted run of the same
-    output is continued. update : whether the documents are added to an index. copies : whether kept
-    documents are written. passages : the fewest characters of a repeated passage that is cut from
-    kept documents, if any. table : the file of the output that has the file and the row of each
-    document. outputs : local files and folders that the run replaces, none of which may be or
-    contain an input; None is an output that is not written. progress : as in `dedup`. given : the
-    options of the call, as the report has them.
+    rule : decides which documents are removed. resume : whether to continue an interrupted run of
+    the same output. update : whether to add the documents to an index. copies : whether to write
+    the kept documents. passages : the minimum length, in characters, of a repeated passage that is
+    cut from kept documents, if any. table : the file of the output that has the file and the row of
+    each document. outputs : local files and folders that the run replaces; no input may be one of
+    them or in one of them; None is an output that is not written. progress : as in `dedup`. given :
+    the options of the call, as the report has them.
     """
 
     inputs: Inputs
@@ -498,11 +517,9 @@ class Run:
             "resume": self.resume,
             "update": self.update,
             "against": against,
+            "passages": self.passages,
         }
-        of_output = {"passages": self.passages}
-        return (
-            asdict(self.selection) | asdict(self.settings) | others | of_output | self.rule.options
-        )
+        return asdict(self.selection) | asdict(self.settings) | others | self.rule.options
 
     @property
     def counted(self) -> str | None:
@@ -510,8 +527,8 @@ class Run:
         return self.inputs.count_by or self.selection.within
 
     def find(self) -> Found:
-        """Find the inputs and choose their columns; of web pages, the method compares the main
-        text.
+        """Find the inputs and choose their columns; the method compares the main text of web
+        pages.
         """
         warnings: list[str] = []
         inputs = self.inputs._replace(vector_length=self.method.vector_length)
@@ -536,7 +553,10 @@ class Run:
 def run_of(
     source: Source, options: TextOptions, *, against: Source | None = None, **others: Any
 ) -> Run:
-    """Return a run over a source; options : how it is read. others : fields of the run."""
+    """Return a run over a source.
+
+    options : the options of the call that read the source. others : fields of the run.
+    """
     values: dict[str, Any] = {**options}
     of_run = {name: values.pop(name) for name in ("progress", "given") if name in values}
     settings = {

@@ -1,9 +1,9 @@
 """Scratch files of a run: columns of numbers, which are appended to, then mapped into memory; and
-its checkpoints.
+checkpoints.
 
-They contain no texts but where a search needs some: around items that were found, and around
-anchors of passages. A column is a plain file of little-endian numbers: its length gives the number
-of values, and the columns of an interrupted run can be truncated to its last checkpoint.
+They contain no texts, except around items that were found and around anchors of passages. A column
+is a plain file of little-endian numbers: its length gives the number of values, and the columns of
+an interrupted run can be truncated to its last checkpoint.
 """
 
 from __future__ import annotations
@@ -44,10 +44,9 @@ def prepare(
     resume: bool,
     folder: OutputDirectory | None = None,
 ) -> bool:
-    """Record the identity of a run, or check the recorded one; return whether there is a run to
-    resume.
+    """Record the identity of a run, or check the recorded one; return whether the run is resumed.
 
-    folder : of the output, which is begun accordingly.
+    folder : the folder of the output, which is begun accordingly.
 
     Raises
     ------
@@ -56,6 +55,7 @@ def prepare(
         the differences.
     """
     note = scratch.directory / "run.json"
+    # Tuples become lists, as in the recorded identity.
     this = json.loads(json.dumps(_describe(tasks, settings)))
     resuming = resume and note.exists()
     if resuming:
@@ -81,8 +81,7 @@ def _read_note(file: Path) -> JsonObject:
     except ValueError as error:
         raise ResumeError(
             f"The record {file} of the interrupted run is damaged: {error}. The run cannot be "
-            "resumed: run without "
-            "resume (--resume) to start again."
+            "resumed: run without resume (--resume) to start again."
         ) from error
     return record
 
@@ -103,18 +102,24 @@ def _differences(old: JsonObject, new: JsonObject) -> Iterator[str]:
     """Return the differences between two records."""
     if old.get("version") != new["version"]:
         yield f"version {old.get('version')}, now {new['version']}"
-    before, now = old.get("settings", {}), new["settings"]
-    for name in sorted(before.keys() | now.keys()):
-        if before.get(name) != now.get(name):
-            yield f"{name} {before.get(name)}, now {now.get(name)}"
+    old_settings = old.get("settings", {})
+    new_settings = new["settings"]
+    for name in sorted(old_settings.keys() | new_settings.keys()):
+        before = old_settings.get(name)
+        now = new_settings.get(name)
+        if before != now:
+            yield f"{name} {before}, now {now}"
     if old.get("inputs") != new["inputs"]:
         yield "other inputs, or they have changed since"
     elif old.get("reading") != new["reading"]:
         yield "its inputs read in another way (columns, format, unit or longest document)"
 
 
-_MAX_MAPPED_BYTES = 192 << 20
-_MANY_FILES, _ALLOWED_FILES = 128, 4096  # a process starts with 256 on macOS, and 1,024 on Linux
+_MAX_MAPPED_BYTES = 192 << 20  # pages of mapped columns in memory
+# Open files before the limit is raised, and the new limit. A process starts with 256 on macOS, and
+# with 1,024 on Linux.
+_MANY_FILES = 128
+_ALLOWED_FILES = 4096
 _NOT_COLUMNS = (".json", ".parquet")
 
 
@@ -156,7 +161,7 @@ class Scratch:
         (self.directory / column.name).unlink(missing_ok=True)
 
     def write(self, column: Column, values: Array, first: int) -> None:
-        """Write numbers to a column from the number `first` on, as threads may side by side. Raises
+        """Write numbers to a column from the number `first` on; threads may do so at once. Raises
         OSError.
         """
         with open(self.directory / column.name, "r+b", buffering=0) as file:
@@ -212,9 +217,7 @@ class Scratch:
                 path.unlink()
 
     def close_with(self, store: AbstractContextManager[Any]) -> None:
-        """Leave the context of what has files in a folder of this one when this one is closed, or
-        before.
-        """
+        """Leave the context of a store in this folder when the scratch files are closed."""
         self._others.enter_context(store)
 
     def close_columns(self) -> None:
@@ -255,11 +258,10 @@ class Scratch:
 
         allowed_bytes : a higher limit, for random access, which would touch the released pages
         again.
-
-        They count as memory of this process, although the system could reclaim them at any time.
-        Touching a released page costs about as much as comparing two short documents, so pages are
-        not released more often than needed.
         """
+        # Mapped pages count as memory of this process, although the system could reclaim them at
+        # any time. Touching a released page costs about as much as comparing two short documents,
+        # so pages are not released more often than needed.
         if _mapped_bytes() >= max(allowed_bytes, _MAX_MAPPED_BYTES):
             self.release_all_pages()
 
@@ -277,7 +279,8 @@ class Scratch:
 
 
 class ScratchOfSearch(Scratch):
-    """A folder of the columns of one search, beside those of documents that several searches share.
+    """A folder of the columns of one search, beside the columns of documents that several searches
+    share.
 
     keys : the numbers of the shared columns of keys that belong to this search.
     """
@@ -289,7 +292,8 @@ class ScratchOfSearch(Scratch):
 
     def column(self, column: Column) -> Array:
         """Return a column of the search, or of the documents."""
-        shared = self._keys.get(column.name) if column.name.startswith(f"{KEYS.name}-") else column
+        is_key = column.name.startswith(f"{KEYS.name}-")
+        shared = self._keys.get(column.name) if is_key else column
         if shared is None or (self.directory / column.name).exists():
             return super().column(column)
         return self._documents.column(shared)
@@ -302,6 +306,7 @@ class ScratchOfSearch(Scratch):
 
 def _write(file: FileIO, values: Array) -> None:
     data = memoryview(np.ascontiguousarray(values).view(np.uint8).reshape(-1).data)
+    # An unbuffered file may write a part only.
     while data:
         data = data[file.write(data) :]
 
@@ -311,6 +316,7 @@ def _mapped_bytes() -> int:
     report it.
     """
     try:
+        # The third number counts resident shared pages, such as the pages of mapped files.
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[2]) * mmap.PAGESIZE
     except OSError:
@@ -334,12 +340,12 @@ def workspace(
 ) -> Iterator[Scratch]:
     """Open the scratch files of a run, in the output folder or a temporary one.
 
-    scratch_folder : where the temporary one is. Default: that of the system.
+    scratch_folder : the parent of the temporary folder. Default: the one of the system.
 
     Raises
     ------
     OutputError
-        If the folder cannot be written to; what is left then can be resumed.
+        If the folder cannot be written to; the run can then be resumed from its scratch files.
     """
     if folder is None:
         with (
@@ -364,22 +370,20 @@ def workspace(
 
 
 def _cannot_write(folder: OutputDirectory, error: OSError) -> str:
+    problem = f"{error.strerror or error}: {error.filename or folder.partial}."
     if folder.is_published:
         return (
-            f"{error.strerror or error}: {error.filename or folder.partial}. The output "
-            f"{folder.path} is complete, but "
-            "the run failed afterwards, while it updated an index or deleted temporary files. "
-            "With an index, repeat "
-            "the run with overwrite=True (--overwrite): it decides as before."
+            f"{problem} The output {folder.path} is complete, but the run failed afterwards, "
+            "while it updated an index or deleted temporary files. "
+            "With an index, repeat the run with overwrite=True (--overwrite): it decides as before."
         )
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return (
             f"The disk is full: {folder.partial} could not be extended. Nothing was written "
-            f"to {folder.path}. Free "
-            f"some space and run again with resume=True (--resume), or delete {folder.partial}."
+            f"to {folder.path}. Free some space and run again with resume=True (--resume), "
+            f"or delete {folder.partial}."
         )
     return (
-        f"{error.strerror or error}: {error.filename or folder.partial}. Nothing was written "
-        f"to {folder.path}. Run "
-        "again with resume=True (--resume) once this is fixed."
+        f"{problem} Nothing was written to {folder.path}. "
+        "Run again with resume=True (--resume) once this is fixed."
     )

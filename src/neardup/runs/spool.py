@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 from contextlib import suppress
-from typing import IO
+from typing import IO, NamedTuple
 from weakref import WeakSet
 
 from neardup.documents.batch import BLOCK_BYTES
@@ -19,20 +19,26 @@ from neardup.documents.sources import Source, compression_of
 from neardup.errors import InputError
 from neardup.formats.registry import FORMATS, format_of_bytes
 
-_SNIFFED_BYTES = 1 << 16
-_MIN_ROWS = 3
-_READ: WeakSet[IO[bytes]] = WeakSet()
+_SNIFFED_BYTES = 1 << 16  # the beginning that the format is recognised by
+_MIN_ROWS = 3  # rows of equal width that look like CSV
+_READ: WeakSet[IO[bytes]] = WeakSet()  # streams that were read to their end
 
 
-def spool(format_name: str | None) -> tuple[Source, str, float]:
+class Spooled(NamedTuple):
+    """A copy of standard input.
+
+    version : a number that is equal for equal content, since standard input has no time of change.
+    """
+
+    source: Source
+    format: str
+    version: float
+
+
+def spool(format_name: str | None) -> Spooled:
     """Copy standard input to a temporary file, removed when the process ends.
 
     format_name : the format of the input; None to recognise it by the first bytes.
-
-    Returns
-    -------
-    The copy; its format; and a number that is equal for equal content, since standard input has no
-    time of change.
 
     Raises
     ------
@@ -61,11 +67,12 @@ def spool(format_name: str | None) -> tuple[Source, str, float]:
     format_name = format_name or _sniff(source)
     if compression and FORMATS[format_name].contents == "binary":
         raise InputError(
-            f"Standard input is {format_name} inside {compression}. "
-            "Parquet and Arrow compress their own columns: pipe the file as it is, or name it "
-            "as a path."
+            f"Standard input is {format_name} inside {compression}. Parquet and Arrow compress "
+            "their own columns: pipe the file as it is, or name it as a path."
         )
-    return source, format_name, float(int.from_bytes(digest.digest(), "big"))
+    # Six bytes: a float represents integers of up to 53 bits exactly.
+    version = float(int.from_bytes(digest.digest(), "big"))
+    return Spooled(source, format_name, version)
 
 
 def _remove(path: str) -> None:
@@ -84,31 +91,20 @@ def _sniff(source: Source) -> str:
     if recognised is not None:
         return recognised
     head = head.removeprefix(BYTE_ORDER_MARK)
-    looks = next(
-        (
-            name
-            for delimiter, name in ((",", "csv"), ("\t", "tsv"))
-            if _is_delimited(head, delimiter)
-        ),
-        None,
-    )
-    if looks is not None:
-        raise InputError(
-            f"Standard input may be {looks.upper()}, or lines of text. Choose the format: "
-            f"in_format={looks!r} "
-            f"(--in-format {looks}), or 'text' for one document per line."
-        )
+    for delimiter, name in ((",", "csv"), ("\t", "tsv")):
+        if _is_delimited(head, delimiter):
+            raise InputError(
+                f"Standard input may be {name.upper()}, or lines of text. Choose the format: "
+                f"in_format={name!r} (--in-format {name}), or 'text' for one document per line."
+            )
     return "text"
 
 
 def _is_delimited(head: bytes, delimiter: str) -> bool:
     """Return whether the first rows, three or more, have the same number of cells, two or more."""
+    text = io.StringIO(head.decode("utf-8", "replace"), newline="")
     try:
-        rows = list(
-            csv.reader(
-                io.StringIO(head.decode("utf-8", "replace"), newline=""), delimiter=delimiter
-            )
-        )
+        rows = list(csv.reader(text, delimiter=delimiter))
     except csv.Error:
         return False
     if len(head) == _SNIFFED_BYTES:

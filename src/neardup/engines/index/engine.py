@@ -1,5 +1,5 @@
-"""A run of dedup on top of an index: each document is decided as `add_if_new` decides, and nothing
-is written before the end.
+"""Run dedup on top of an index: decide about each document as `add_if_new` does, and write nothing
+before the end.
 """
 
 from __future__ import annotations
@@ -44,40 +44,54 @@ from neardup.stores.base import Changes, StoredSnapshot, Writer
 from neardup.verify.measured import Measured, measured_of_copies
 
 _NO_TEXT = "(The index stores no text.)"
-_TEXTS_AT_ONCE = 1024
-_ROWS_AT_ONCE = 1 << 16  # of decisions
-_DOCUMENTS = "documents"  # the folder of those of the run
-_MEMORY_BYTES, _PART_BYTES = (
-    64 << 20,
-    32 << 20,
-)  # of these in memory; of a part that is added to the index
+_TEXTS_AT_ONCE = 1024  # texts in a batch
+_ROWS_AT_ONCE = 1 << 16  # decisions that are read at once
+_DOCUMENTS = "documents"  # the folder of the store of the run
+_MEMORY_BYTES = 64 << 20  # memory of that store
+_PART_BYTES = 32 << 20  # size of a part that is added to the index
 
 
 class _Decisions(NamedTuple):
-    """The decisions about the documents of the run.
+    """The decisions about documents of the run.
 
-    truncated : int64, the numbers of kept documents of which a bucket had more documents than were
-    compared. num_repeated : documents that the index had, or that the run had before. removed,
-    keeper : int64 (num_removed,), the numbers of removed documents, and the rows of those that
-    removed them. measured : of these pairs. seen : rows of the index.
+    truncated : int64, the numbers of kept documents that looked up a bucket with more documents
+    than were compared. num_repeated : documents that the index or the run had before. removed,
+    keepers : int64 (num_removed,), the numbers of removed documents, and the rows of the documents
+    that removed them. measured : the measures of these pairs. seen : rows of the index.
     """
 
     truncated: Rows
     num_repeated: int
     removed: Rows
-    keeper: Rows
+    keepers: Rows
     measured: Measured
     seen: Rows
 
 
+class _Nodes(NamedTuple):
+    """The documents of an index that removed documents of the run.
+
+    rows : int64 (num_nodes,), rising, their rows in the index. examples : int64 (num_nodes,), the
+    index of one removed document in `_Decisions.removed`. numbers : uint32 (num_removed,), the
+    number of each keeper: nodes are numbered first, then the documents of the run.
+    """
+
+    rows: Rows
+    examples: Rows
+    numbers: Positions
+
+
 class _Kept(TablePart):
-    """The documents of an index that removed one of the run, as an input of it. Their texts are
-    read on demand.
+    """The documents of an index that removed documents of the run, as an input of the run. Their
+    texts are read on demand.
     """
 
     def __init__(self, address: str, snapshot: StoredSnapshot, rows: Rows, is_gone: Mask) -> None:
         super().__init__(pa.table({schemas.ROWS.name: rows}), address)
-        self.format, self._snapshot, self._rows, self._is_gone = "index", snapshot, rows, is_gone
+        self.format = "index"
+        self._snapshot = snapshot
+        self._rows = rows
+        self._is_gone = is_gone
 
     def read(
         self, columns: Columns, reject: Reject, *, with_payload: bool = False
@@ -85,30 +99,31 @@ class _Kept(TablePart):
         """Yield the documents with their texts, if the index stores them."""
         for start in range(0, len(self._rows), _TEXTS_AT_ONCE):
             part = slice(start, start + _TEXTS_AT_ONCE)
-            shown = [_NO_TEXT] * len(self._rows[part])
-            alive = np.flatnonzero(~self._is_gone[part])
-            texts = decompress(
-                self._snapshot.take(self._rows[part][alive], ["text"])["text"].to_pylist()
-            )
-            for place, text in zip(alive.tolist(), texts, strict=True):
-                shown[place] = _NO_TEXT if text is None else text
+            rows = self._rows[part]
+            shown = [_NO_TEXT] * len(rows)
+            present = np.flatnonzero(~self._is_gone[part])
+            compressed = self._snapshot.take(rows[present], ["text"])["text"].to_pylist()
+            for number, text in zip(present.tolist(), decompress(compressed), strict=True):
+                shown[number] = _NO_TEXT if text is None else text
             yield DocumentBatch(arrow_of_strings(shown), np.arange(start, start + len(shown)))
 
 
 class IndexEngine(Engine):
-    """The decisions of a run on top of a snapshot of an index.
+    """The engine that decides on top of a snapshot of an index.
 
-    Its documents are in a store among the scratch files until `commit` adds them. That store is
-    also what a run is resumed from: the documents after the last checkpoint are found there as
-    repeated, with their answers.
+    The documents of the run are in a store among the scratch files until `commit` adds them to the
+    index. A run is also resumed from that store: it contains the documents after the last
+    checkpoint, which are then repeated documents, with their answers.
     """
 
     def __init__(self, run: Run, index: OpenIndex, snapshot: StoredSnapshot) -> None:
         super().__init__(run)
-        self.index, self._snapshot, self._updates = index, snapshot, isinstance(snapshot, Writer)
+        self.index = index
+        self._snapshot = snapshot
+        self._updates = isinstance(snapshot, Writer)
 
     def paths(self) -> list[str]:
-        """Return the paths that the run reads, with that of the index."""
+        """Return the paths that the run reads, and the address of the index."""
         return [*super().paths(), self.index.address]
 
     def find(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Searched:
@@ -120,26 +135,18 @@ class IndexEngine(Engine):
         InputError
             If the index is to be updated, and inputs could not be read completely.
         """
-        snapshot, method = self._snapshot, self.index.rules.method
-        found, _, warnings = find(self.run)
+        inputs = find(self.run)
         if self.run.copies:
-            try_sinks(found)
-        tasks = [task.identified() for task in found]
-        selection = self.run.selection
-        resuming = prepare(scratch, tasks, method.all_settings(selection), self.run.resume)
-        created, note = self.index.store.settings.meta["created"], scratch.directory / "index.json"
-        state = [self.index.address, created, snapshot.num_rows, *snapshot.count()]
-        if resuming and not _is_noted(note, state):
-            warnings.append(
-                "The index has changed since the run was interrupted: all documents were "
-                "decided again."
-            )
-            resuming = prepare(scratch, tasks, method.all_settings(selection), resume=False)
-        write_json(note, state)
-        if folder is not None:
-            folder.begin(resume=resuming)
+            try_sinks(inputs.tasks)
+        tasks = [task.identified() for task in inputs.tasks]
+        warnings = inputs.warnings + self._begin(tasks, scratch, folder)
         self._reading = Reading(
-            tasks, method, scratch, selection, self.run.settings, stores_sets=False
+            tasks,
+            self.index.rules.method,
+            scratch,
+            self.run.selection,
+            self.run.settings,
+            stores_sets=False,
         )
         self._open(scratch)
         with stages.stage("read", known_total(tasks)) as progress:
@@ -151,11 +158,35 @@ class IndexEngine(Engine):
         self._seen = decisions.seen
         return self._searched(tasks, corpus, decisions, warnings)
 
+    def _begin(
+        self, tasks: list[Task], scratch: Scratch, folder: OutputDirectory | None
+    ) -> list[str]:
+        """Begin the run, or resume it unless the index has changed; return a warning then."""
+        settings = self.index.rules.method.all_settings(self.run.selection)
+        warnings = []
+        resuming = prepare(scratch, tasks, settings, self.run.resume)
+        note = scratch.directory / "index.json"
+        created = self.index.store.settings.meta["created"]
+        counts = self._snapshot.count()
+        state = [self.index.address, created, self._snapshot.num_rows, *counts]
+        if resuming and not _is_noted(note, state):
+            warnings.append(
+                "The index has changed since the run was interrupted: all documents were "
+                "decided again."
+            )
+            resuming = prepare(scratch, tasks, settings, resume=False)
+        write_json(note, state)
+        if folder is not None:
+            folder.begin(resume=resuming)
+        return warnings
+
     def _open(self, scratch: Scratch) -> None:
-        """Open the store of the run's documents, and take account of those that were decided
+        """Open the store of the run's documents, and mark the documents that were decided
         before.
         """
-        self._scratch, rules, path = scratch, self.index.rules, scratch.directory / _DOCUMENTS
+        self._scratch = scratch
+        rules = self.index.rules
+        path = scratch.directory / _DOCUMENTS
         if path.exists():
             store = embedded.open(str(path), memory_bytes=_MEMORY_BYTES)
         else:
@@ -163,34 +194,33 @@ class IndexEngine(Engine):
             store = embedded.create(str(path), settings, memory_bytes=_MEMORY_BYTES)
         scratch.close_with(closing(store))
         self._prefix: str = store.settings.meta["prefix"]
-        with store.writing() as top:  # nobody else writes to it
-            self._top, self._overlay = top, Overlay(self._snapshot, rules, top)
+        with store.writing() as top:  # no other process writes to it
+            self._top = top
+            self._overlay = Overlay(self._snapshot, rules, top)
         self._was_read = np.zeros(self._overlay.num_rows, np.bool_)
         self._was_read[scratch.column(schemas.INDEX_ROWS)] = True
 
     def _describe(self, batches: list[DocumentBatch]) -> Incoming:
-        if (
-            not self._updates
-        ):  # the index is an earlier collection: its ids are those of other documents
+        if not self._updates:  # an earlier collection may have the same ids for other documents
             batches = [dataclasses.replace(batch, ids=None) for batch in batches]
         elif any(batch.ids is None for batch in batches):
             raise InputError(
                 "A run that updates an index needs the ids of its documents, to recognise "
-                "them when it is repeated: "
-                "got documents without ids. Name their column with id_column (--id-column), "
-                "or add them with "
+                "them when it is repeated: got documents without ids. "
+                "Name their column with id_column (--id-column), or add them with "
                 "Index.add_many_if_new (neardup index add-if-new), which gives each an id."
             )
         return self.index.describe(Batch.join([batch_of_documents(batch, []) for batch in batches]))
 
     def _decide(self, incoming: Incoming) -> None:
         """Decide about the next documents, and put them into the store of the run."""
-        tally, first = self._reading.tally, self._snapshot.num_rows
+        tally = self._reading.tally
         sizes = incoming.described.features.sets.sizes
         tally.without_features += int(np.count_nonzero(~incoming.featured))
         tally.short += int(np.count_nonzero((sizes > 0) & (sizes < SHORT)))
         if not self._updates:
-            incoming = incoming.numbered(self._prefix, first + tally.documents)
+            first = self._snapshot.num_rows + tally.documents
+            incoming = incoming.numbered(self._prefix, first)
         for step in collection.steps(self.index.rules, self._overlay, incoming, now()):
             self._refuse_replaced(step.changes.forgotten)
             self._was_read = grow(self._was_read, self._overlay.num_rows)
@@ -199,77 +229,70 @@ class IndexEngine(Engine):
 
     def _refuse_replaced(self, forgotten: Rows) -> None:
         """Raise InputError if documents of the run are replaced by others of the run."""
-        own = forgotten[self._was_read[forgotten]]
-        if len(own):
-            (id,) = self._overlay.take(own[:1], ["id"])["id"].to_pylist()
+        replaced = forgotten[self._was_read[forgotten]]
+        if len(replaced):
+            (id,) = self._overlay.take(replaced[:1], ["id"])["id"].to_pylist()
             raise InputError(
                 f"The id {id!r} belongs to two documents of the run with different texts, and "
-                "an index has one "
-                "document of an id: nothing was written. Name another id_column "
-                "(--id-column), or leave one out."
+                "an index has one document of an id: nothing was written. "
+                "Name another id_column (--id-column), or leave one out."
             )
 
     def _decisions(self, rows: Rows, progress: Progress) -> _Decisions:
-        """Return the decisions about all documents; rows : of each, in the index.
+        """Return the decisions about all documents.
 
-        A document that the index had before the run has its answer of then, so that a run that is
-        repeated has the same output. One that the run has twice is removed as a copy of itself, if
-        it has features.
+        rows : int64 (num_documents,), the row of each document in the index.
         """
-        first, measures = self._snapshot.num_rows, self.index.rules.method.measures
+        parts = [_no_decisions(self.index.rules.method.measures)]
         was_read = np.zeros(self._overlay.num_rows, np.bool_)
-        num_repeated = 0
-        truncated, removed, keepers, seen = ([np.empty(0, np.int64)] for _ in range(4))
-        measured = [measured_of_copies(0, measures)]
-        columns = [
-            "state",
-            "kept_row",
-            "truncated",
-            "featured",
-            *(measure.name for measure in measures),
-        ]
         for start in range(0, len(rows), _ROWS_AT_ONCE):
-            row = rows[start : start + _ROWS_AT_ONCE]
-            stored = self._overlay.take(row, columns)
-            distinct, place = np.unique(row, return_index=True)
-            again = np.ones(len(row), np.bool_)
-            again[place] = was_read[distinct]
-            was_read[distinct] = True
-            is_kept = stored["state"].to_numpy() == schemas.KEPT
-            itself = is_kept & stored["featured"].to_numpy() & again
-            keeper = np.where(
-                is_kept, row, stored["kept_row"].fill_null(0).to_numpy().astype(np.int64)
-            )
-            is_kept &= ~itself
-            truncated.append(start + np.flatnonzero(stored["truncated"].to_numpy() & is_kept))
-            gone, repeated = np.flatnonzero(~is_kept), again | (row < first)
-            num_repeated += int(np.count_nonzero(repeated))
-            seen.append(np.unique(np.where(repeated, row, keeper)))
-            seen[-1] = seen[-1][seen[-1] < first]
-            removed.append(start + gone)
-            keepers.append(keeper[gone])
-            values = {}
-            for measure in measures:
-                column = (
-                    stored[measure.name]
-                    .fill_null(pa.scalar(measure.of_itself, measure.type))
-                    .to_numpy()[gone]
-                )
-                values[measure.name] = np.where(itself[gone], measure.of_itself, column).astype(
-                    column.dtype
-                )
-            measured.append(Measured(values))
-            progress.advance(len(row), 0)
+            part_rows = rows[start : start + _ROWS_AT_ONCE]
+            is_again = _mark_read(was_read, part_rows)
+            parts.append(self._decisions_of(part_rows, start, is_again))
+            progress.advance(len(part_rows), 0)
+        return _join(parts)
+
+    def _decisions_of(self, rows: Rows, first: int, is_again: Mask) -> _Decisions:
+        """Return the decisions about the documents from number `first` on.
+
+        A document that the index had before the run keeps its earlier answer, so that a repeated
+        run has the same output. A document that the run has twice is removed as a copy of itself,
+        if it has features. is_again : bool (num_rows,), whether the run had the row before.
+        """
+        stored = self._overlay.take(rows, self._columns())
+        is_kept = stored["state"].to_numpy() == schemas.KEPT
+        is_copy = is_kept & stored["featured"].to_numpy() & is_again
+        # The row of a kept document is null.
+        kept_rows = stored["kept_row"].fill_null(0).to_numpy().astype(np.int64)
+        keepers = np.where(is_kept, rows, kept_rows)
+        is_kept &= ~is_copy
+        is_repeated = is_again | (rows < self._snapshot.num_rows)
+        is_truncated = is_kept & stored["truncated"].to_numpy()
+        removed = np.flatnonzero(~is_kept)
+        seen = np.unique(np.where(is_repeated, rows, keepers))
         return _Decisions(
-            np.concatenate(truncated),
-            num_repeated,
-            np.concatenate(removed),
-            np.concatenate(keepers),
-            Measured(
-                {m.name: np.concatenate([part[m.name] for part in measured]) for m in measures}
-            ),
-            np.unique(np.concatenate(seen)),
+            truncated=first + np.flatnonzero(is_truncated),
+            num_repeated=int(np.count_nonzero(is_repeated)),
+            removed=first + removed,
+            keepers=keepers[removed],
+            measured=self._measured(stored, removed, is_copy[removed]),
+            seen=seen[seen < self._snapshot.num_rows],
         )
+
+    def _columns(self) -> list[str]:
+        """Return the columns of a document that contain its decision."""
+        names = [measure.name for measure in self.index.rules.method.measures]
+        return ["state", "kept_row", "truncated", "featured", *names]
+
+    def _measured(self, stored: pa.Table, removed: Rows, is_copy: Mask) -> Measured:
+        """Return the measures of removed documents. is_copy : bool (num_removed,)."""
+        values = {}
+        for measure in self.index.rules.method.measures:
+            of_itself = pa.scalar(measure.of_itself, measure.type)
+            column = stored[measure.name].fill_null(of_itself).to_numpy()[removed]
+            column[is_copy] = measure.of_itself
+            values[measure.name] = column
+        return Measured(values)
 
     def _searched(
         self, tasks: list[Task], corpus: Corpus, decisions: _Decisions, warnings: list[str]
@@ -277,76 +300,76 @@ class IndexEngine(Engine):
         """Return the searched corpus; the documents of the index that removed others come before
         it.
         """
-        scratch, removed, method = self._scratch, decisions.removed, self.index.rules.method
-        nodes, places, numbers = _place(
-            scratch.column(schemas.INDEX_ROWS), removed, decisions.keeper
+        rows = self._scratch.column(schemas.INDEX_ROWS)
+        nodes = _nodes_of(rows, decisions)
+        # The id of a node is stored with the documents that it removed, even if the index has
+        # deleted the node since.
+        examples = rows[decisions.removed[nodes.examples]]
+        node_ids = self._overlay.take(examples, ["kept_id"])["kept_id"].combine_chunks()
+        located = locations(tasks, corpus, self._scratch)
+        corpus = _add_nodes(corpus, len(nodes.rows))
+        is_gone = self._snapshot.rows_of_ids(node_ids) != nodes.rows
+        part = _Kept(self.index.address, self._snapshot, nodes.rows, is_gone)
+        names = [part.name, *(task.part.name for task in tasks)]
+        return Searched(
+            tasks=[Task(part, Columns("text", "id"), against=True), *tasks],
+            method=self.index.rules.method,
+            corpus=corpus,
+            locations=LocationsAfter(names, corpus, nodes.rows, node_ids, located),
+            warnings=warnings,
+            found=self._found(corpus, decisions, nodes),
+            short=corpus.tally.short,
+            engine=self._facts(decisions),
         )
-        remembered = self._overlay.take(
-            scratch.column(schemas.INDEX_ROWS)[removed[places]], ["kept_id"]
+
+    def _facts(self, decisions: _Decisions) -> EngineFacts:
+        """Return the facts for the report that only this engine knows."""
+        return EngineFacts(
+            against=self._snapshot.count().kept,
+            repeated=decisions.num_repeated,
+            updated=self._updates,
         )
-        node_ids = remembered["kept_id"].combine_chunks()
-        located = locations(tasks, corpus, scratch)
-        corpus.tally.documents += len(nodes)
-        ends, rejected = (
-            np.append(len(nodes), len(nodes) + corpus.part_ends),
-            np.append(0, corpus.part_rejected),
-        )
-        corpus = dataclasses.replace(
-            corpus, part_ends=ends, part_rejected=rejected, num_against=len(nodes)
-        )
-        found = Found(
+
+    def _found(self, corpus: Corpus, decisions: _Decisions, nodes: _Nodes) -> Found:
+        """Return the decisions as found pairs. Nodes have no length and no value."""
+        num_nodes = len(nodes.rows)
+        lengths = self._scratch.column(schemas.LENGTHS)
+        values = self._scratch.column(schemas.VALUES)
+        return Found(
             queue=_queue_of(corpus),
-            confirmed=_confirmed(corpus, decisions, numbers),
-            method=method,
-            lengths=np.append(np.zeros(len(nodes), np.int64), scratch.column(schemas.LENGTHS)),
-            values=np.append(np.zeros(len(nodes), np.uint64), scratch.column(schemas.VALUES)),
+            confirmed=_confirmed(corpus, decisions, nodes.numbers),
+            method=self.index.rules.method,
+            lengths=np.append(np.zeros(num_nodes, np.int64), lengths),
+            values=np.append(np.zeros(num_nodes, np.uint64), values),
             unlisted=lambda: [],
             measure=refuse_to_measure,
             sieved=True,
         )
-        is_gone = self._snapshot.rows_of_ids(node_ids) != nodes
-        part = _Kept(self.index.address, self._snapshot, nodes, is_gone)
-        names = [part.name, *(task.part.name for task in tasks)]
-        return Searched(
-            tasks=[Task(part, Columns("text", "id"), True), *tasks],
-            method=method,
-            corpus=corpus,
-            locations=LocationsAfter(names, corpus, nodes, node_ids, located),
-            warnings=warnings,
-            found=found,
-            short=corpus.tally.short,
-            engine=EngineFacts(
-                against=self._snapshot.count().kept,
-                repeated=decisions.num_repeated,
-                updated=self._updates,
-            ),
-        )
 
     def commit(self, report: JsonObject, folder: OutputDirectory | None) -> None:
         """Add the documents of the run to the index, if it was opened to be updated, and write the
-        report of that.
+        report again.
         """
         if not isinstance(self._snapshot, Writer):
             return
         try:
             self._snapshot.write_all(self._changes())
         except NeardupError as error:
-            where = (
-                ""
-                if folder is None
-                else f"The output {folder.path} is complete, but the index was not updated. "
-            )
+            complete = ""
+            option = ""
+            if folder is not None:
+                complete = f"The output {folder.path} is complete, but the index was not updated. "
+                option = " with overwrite=True (--overwrite)"
             raise type(error)(
-                f"{where}{error} After that, repeat the "
-                f"run{' with overwrite=True (--overwrite)' if where else ''}: it "
-                "decides as before."
+                f"{complete}{error} After that, repeat the run{option}: it decides as before."
             ) from error
         if folder is not None:
             folder.replace(writing.REPORT, writing.report_bytes(report))
 
     def _changes(self) -> Iterator[Changes]:
-        """Yield what the run changes in the index, a part at a time."""
-        rules, first = self.index.rules, self._snapshot.num_rows
+        """Yield the changes of the run to the index, a part at a time."""
+        rules = self.index.rules
+        first = self._snapshot.num_rows
         yield Changes(forgotten=self._overlay.replaced)
         names = schemas.indexed_schema(rules.method.measures).names
         for tables in group_small(self._top.scan(names), lambda table: table.nbytes, _PART_BYTES):
@@ -354,53 +377,110 @@ class IndexEngine(Engine):
         yield Changes(seen=self._seen, seen_at=now())
 
 
+def _no_decisions(measures: schemas.Measures) -> _Decisions:
+    none = np.empty(0, np.int64)
+    return _Decisions(
+        truncated=none,
+        num_repeated=0,
+        removed=none,
+        keepers=none,
+        measured=measured_of_copies(0, measures),
+        seen=none,
+    )
+
+
+def _join(parts: list[_Decisions]) -> _Decisions:
+    """Return the decisions about consecutive documents as one, `seen` rising."""
+    measured = {
+        name: np.concatenate([part.measured[name] for part in parts])
+        for name in parts[0].measured.columns
+    }
+    return _Decisions(
+        truncated=np.concatenate([part.truncated for part in parts]),
+        num_repeated=sum(part.num_repeated for part in parts),
+        removed=np.concatenate([part.removed for part in parts]),
+        keepers=np.concatenate([part.keepers for part in parts]),
+        measured=Measured(measured),
+        seen=np.unique(np.concatenate([part.seen for part in parts])),
+    )
+
+
+def _mark_read(was_read: Mask, rows: Rows) -> Mask:
+    """Mark rows as read; return for each whether it was marked before, or is repeated here."""
+    distinct, first = np.unique(rows, return_index=True)
+    is_again = np.ones(len(rows), np.bool_)
+    is_again[first] = was_read[distinct]
+    was_read[distinct] = True
+    return is_again
+
+
 def _queue_of(corpus: Corpus) -> Queue:
-    """Return the documents in the order in which they came; copies are pairs of documents as all
-    others.
-    """
+    """Return the documents in the order of arrival; copies are treated as all other documents."""
     order = np.arange(corpus.num_documents, dtype=np.uint32)
-    return Queue(order, order, np.ones(len(order), np.bool_), corpus.num_against)
+    return Queue(
+        order=order,
+        representative=order,
+        featured=np.ones(len(order), np.bool_),
+        num_against=corpus.num_against,
+    )
+
+
+def _add_nodes(corpus: Corpus, num_nodes: int) -> Corpus:
+    """Return the corpus after a part with the nodes."""
+    corpus.tally.documents += num_nodes
+    return dataclasses.replace(
+        corpus,
+        part_ends=np.append(num_nodes, num_nodes + corpus.part_ends),
+        part_rejected=np.append(0, corpus.part_rejected),
+        num_against=num_nodes,
+    )
 
 
 def _confirmed(corpus: Corpus, decisions: _Decisions, keepers: Positions) -> Confirmed:
-    """Return the pairs that removed documents. keepers : uint32, the number of each."""
+    """Return the pairs that removed documents. keepers : uint32, the number of each keeper."""
     removed = (corpus.num_against + decisions.removed).astype(np.uint32)
     kept = np.ones(corpus.num_documents, np.bool_)
     kept[removed] = False
     left_out = np.zeros(corpus.num_documents, np.bool_)
     left_out[corpus.num_against + decisions.truncated] = True
     return Confirmed(
-        kept,
-        keepers,
-        removed,
-        decisions.measured,
-        np.ones(len(removed), np.bool_),
-        left_out,
-        None,
-        None,
+        kept=kept,
+        left=keepers,
+        right=removed,
+        measured=decisions.measured,
+        best=np.ones(len(removed), np.bool_),
+        left_out=left_out,
+        compared=None,
+        collisions=None,
     )
 
 
 def _is_noted(note: Path, state: list[Any]) -> bool:
-    """Return whether an interrupted run noted this state of the index; a damaged note has none."""
+    """Return whether an interrupted run noted this state of the index; False if its note is
+    damaged.
+    """
     try:
         return note.exists() and bool(read_json(note) == state)
     except ValueError:
         return False
 
 
-def _place(rows: Rows, removed: Rows, keeper: Rows) -> tuple[Rows, Rows, Positions]:
-    """Return the rows of the index that removed documents, a place of each among those removed, and
-    the number of each keeper.
+def _nodes_of(rows: Rows, decisions: _Decisions) -> _Nodes:
+    """Return the documents of the index that removed documents.
 
-    Documents of the run are numbered after those of the index. A keeper is a document of the run if
-    it comes before the one that it removes.
+    A keeper is a document of the run if it comes before the document that it removes.
 
-    rows : of the documents of the run. removed, keeper : as in `_Decisions`.
+    rows : int64, the row of each document of the run.
     """
-    by_row = np.argsort(rows, kind="stable")  # of a document that is repeated, the first
-    own = by_row[np.minimum(np.searchsorted(rows, keeper, sorter=by_row), max(0, len(by_row) - 1))]
-    is_stored = (rows[own] != keeper) | (own >= removed)
-    nodes, places = np.unique(keeper[is_stored], return_index=True)
-    numbers = np.where(is_stored, np.searchsorted(nodes, keeper), len(nodes) + own)
-    return nodes, np.flatnonzero(is_stored)[places], numbers.astype(np.uint32)
+    keepers = decisions.keepers
+    by_row = np.argsort(rows, kind="stable")  # the first of repeated documents comes first
+    position = np.searchsorted(rows, keepers, sorter=by_row)
+    documents = by_row[np.minimum(position, max(0, len(by_row) - 1))]
+    is_node = (rows[documents] != keepers) | (documents >= decisions.removed)
+    nodes, first = np.unique(keepers[is_node], return_index=True)
+    numbers = np.where(is_node, np.searchsorted(nodes, keepers), len(nodes) + documents)
+    return _Nodes(
+        rows=nodes,
+        examples=np.flatnonzero(is_node)[first],
+        numbers=numbers.astype(np.uint32),
+    )

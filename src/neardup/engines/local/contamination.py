@@ -1,4 +1,4 @@
-"""Look for items in a corpus that streams past them once."""
+"""Find items in a corpus, whose documents are read once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from hashlib import sha256
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -37,17 +37,18 @@ from neardup.runs.reading import Reading, locations, read_all
 from neardup.runs.run import Found as Inputs
 from neardup.runs.scratch import prepare
 
-_EXCERPTS, _MOST_ITEMS = (
-    2,
-    5_000,
-)  # of an item, of which the report shows the best; and the items with some
-_AROUND, _LONGEST = 200, 2000  # characters
+_MAX_EXCERPTS = 2  # excerpts of an item; the report shows the best one
+_MAX_ITEMS = 5_000  # items with excerpts
+_CONTEXT = 200  # characters before and after an item in an excerpt
+_MAX_LENGTH = 2000  # characters of an excerpt
 
 
 class _Batch(NamedTuple):
-    """What was found in a batch.
+    """The items that were found in a batch.
 
-    ranges : the characters of each match. excerpts : by document and item that is kept.
+    keys : int32, the sequences around places that its documents contain. ranges : int64
+    (num_matches, 2), the characters of each match in its document. excerpts : the text around each
+    kept item, by document and item.
     """
 
     keys: Int32s
@@ -57,29 +58,38 @@ class _Batch(NamedTuple):
     excerpts: list[str]
 
 
+class _Excerpt(NamedTuple):
+    """The text around an item in a document."""
+
+    document: int
+    item: int
+    text: str
+
+
 class _Search:
-    """The search of one run: its columns in the scratch folder, and what it counts from them."""
+    """The search of one run: its columns in the scratch folder, and the counts of their values."""
 
     def __init__(self, table: ItemTable, reading: Reading) -> None:
-        self._table, self._reading, self._scratch = table, reading, reading.scratch
+        self._table = table
+        self._reading = reading
+        self._scratch = reading.scratch
         self._words = replace(table.shingling, ngram=1, html=None)
         self._finders = Workspaces(lambda: Finder(table))
-        keys, num_keys = self._scratch.column(schemas.FOUND_KEYS), len(table.around.is_counted)
+        keys = self._scratch.column(schemas.FOUND_KEYS)
+        num_keys = len(table.around.is_counted)
         self._num_documents = np.bincount(keys, minlength=num_keys)
-        self._num_whole, self._num_excerpts = (
-            self._count(ALL),
-            Counter(item for _, item, _ in self._excerpts()),
-        )
+        self._num_whole = self._count(ALL, ALL)
+        self._num_excerpts = Counter(excerpt.item for excerpt in self._excerpts())
 
-    def _count(self, least: int, most: int = ALL) -> Rows:
-        """Return by item the documents that have so much of it."""
+    def _count(self, min_state: int, max_state: int) -> Rows:
+        """Return the number of documents that have an item in one of some states, by item."""
         items, states = self._scratch.column(schemas.FOUND_ITEMS).T
-        return np.bincount(
-            items[(states >= least) & (states <= most)], minlength=self._table.num_items
-        )
+        is_counted = (states >= min_state) & (states <= max_state)
+        return np.bincount(items[is_counted], minlength=self._table.num_items)
 
-    def _excerpts(self) -> Iterator[list[Any]]:
-        return json_lines(self._scratch.column(schemas.EXCERPTS).tobytes())
+    def _excerpts(self) -> Iterator[_Excerpt]:
+        lines = json_lines(self._scratch.column(schemas.EXCERPTS).tobytes())
+        return (_Excerpt(*line) for line in lines)
 
     def describe(self, batches: list[DocumentBatch]) -> _Batch:
         """Find the items in batches; called by threads."""
@@ -87,99 +97,152 @@ class _Search:
         texts = extract_text(join_arrays([batch.text for batch in batches]), table.shingling)
         with self._finders.borrow() as finder:
             keys, matches = finder.find(texts)
-        # What is common stays so: an answer does not depend on how much is known to be.
+        # The counts only grow: a sequence that is common now is common in the end, so the result
+        # does not depend on the number of documents counted so far.
         is_common = table.most_around(self._num_documents, matches.places) > table.settings.common
         kept = keep_matches(table, matches, is_common)
         matches = matches.take(kept.matches)
-        return _Batch(keys, kept, matches, *self._locate(texts, matches))
+        ranges, excerpts = self._locate(texts, matches)
+        return _Batch(keys=keys, kept=kept, matches=matches, ranges=ranges, excerpts=excerpts)
 
     def _locate(self, texts: pa.Array, matches: Matches) -> tuple[Rows, list[str]]:
         """Return the characters of each match, and the text around each item in each document."""
-        table, fields = self._table, self._table.fields[matches.places]
-        documents, which = np.unique(matches.documents, return_inverse=True)
-        texts = texts.take(arrow_of(documents))
-        words, item_words = shingle_documents(texts, self._words), table.words
-        limits, item_limits = (
-            words.offsets[[which, which + 1]],
-            item_words.offsets[[fields, fields + 1]],
-        )
-        edges, ngrams = np.empty((len(fields), 2), np.int64), table.ngrams[fields]
-        here, there = (
-            limits[0] + matches.positions,
-            item_limits[0] + table.positions[matches.places],
-        )
-        kernels.item_shingles.extend(
-            words.hashes, limits, here, item_words.hashes, item_limits, there, ngrams, edges
-        )
+        numbers, which = np.unique(matches.documents, return_inverse=True)
+        texts = texts.take(arrow_of(numbers))
         strings = texts.to_pylist()
-        starts = offsets_from_lengths([len(text) + 1 for text in strings])[which]
-        found = word_ranges("\n".join(strings), table.shingling)
-        ranges = found[edges, [0, 1]] - starts[:, None]
-        first = np.flatnonzero(begins_run(matches.documents, table.items[matches.places]))
+        ranges = self._characters(strings, which, self._extend(texts, which, matches))
+
+        # The matches of one item in one document are a run of rows.
+        items = self._table.items[matches.places]
+        first = np.flatnonzero(begins_run(matches.documents, items))
         ends = np.maximum.reduceat(ranges[:, 1], first) if len(first) else first
-        begins = np.maximum(0, ranges[first, 0] - _AROUND)
-        limits = np.stack(
-            [which[first], begins, np.minimum(ends + _AROUND, begins + _LONGEST)], axis=1
+        around = _add_context(ranges[first, 0], ends).tolist()
+        excerpts = [
+            strings[text][begin:end]
+            for text, (begin, end) in zip(which[first].tolist(), around, strict=True)
+        ]
+        return ranges, excerpts
+
+    def _extend(self, texts: pa.Array, which: Rows, matches: Matches) -> Rows:
+        """Extend matches over words that the item has beside them, too.
+
+        which : int64 (num_matches,), the text of each match. Returns int64 (num_matches, 2), its
+        first and its last word among the words of all texts.
+        """
+        table = self._table
+        fields = table.fields[matches.places]
+        words = shingle_documents(texts, self._words)
+        item_words = table.words
+        limits = words.offsets[[which, which + 1]]
+        item_limits = item_words.offsets[[fields, fields + 1]]
+        edges = np.empty((len(fields), 2), np.int64)
+        # The limits are the first word of each text or field, and the end of its words.
+        kernels.item_shingles.extend(
+            words.hashes,
+            limits,
+            limits[0] + matches.positions,
+            item_words.hashes,
+            item_limits,
+            item_limits[0] + table.positions[matches.places],
+            table.ngrams[fields],
+            edges,
         )
-        return ranges, [strings[document][begin:end] for document, begin, end in limits.tolist()]
+        return edges
+
+    def _characters(self, strings: list[str], which: Rows, edges: Rows) -> Rows:
+        """Return the characters from the first to the last word of each match, in its text."""
+        # All texts are one string here, with a line feed after each.
+        text_starts = offsets_from_lengths([len(text) + 1 for text in strings])[which]
+        words = word_ranges("\n".join(strings), self._table.shingling)
+        ranges = np.column_stack([words[edges[:, 0], 0], words[edges[:, 1], 1]])
+        return ranges - text_starts[:, None]
 
     def use(self, found: _Batch) -> None:
-        """Count what was found in a batch, and store it."""
-        append, first, table, kept = (
-            self._scratch.append,
-            self._reading.tally.documents,
-            self._table,
-            found.kept,
-        )
+        """Count the items that were found in a batch, and store them."""
         np.add.at(self._num_documents, found.keys, 1)
-        append(schemas.FOUND_KEYS, found.keys)
-        for number in np.flatnonzero(kept.states == ALL).tolist():
-            is_further = self._num_whole[kept.items[number]] >= table.settings.max_documents
-            self._num_whole[kept.items[number]] += not is_further
-            kept.states[number] += is_further
-        append(schemas.FOUND_ITEMS, np.stack([kept.items, kept.states], axis=1))
-        is_listed = kept.states[kept.states >= KEPT] < FURTHER
-        documents, items = found.matches.documents + first, table.items[found.matches.places]
+        self._scratch.append(schemas.FOUND_KEYS, found.keys)
+        self._mark_further(found.kept)
+        self._scratch.append(
+            schemas.FOUND_ITEMS, np.stack([found.kept.items, found.kept.states], axis=1)
+        )
+        self._store_matches(found)
+
+    def _mark_further(self, kept: Kept) -> None:
+        """Change the state of whole items from ALL to FURTHER if enough documents have them."""
+        max_documents = self._table.settings.max_documents
+        for row in np.flatnonzero(kept.states == ALL).tolist():
+            item = kept.items[row]
+            if self._num_whole[item] >= max_documents:
+                kept.states[row] = FURTHER
+            else:
+                self._num_whole[item] += 1
+
+    def _store_matches(self, found: _Batch) -> None:
+        """Append the matches and excerpts of listed items; of further ones, the items alone."""
+        states = found.kept.states
+        documents = found.matches.documents + self._reading.tally.documents
+        items = self._table.items[found.matches.places]
+        # The matches of one item in one document are a run of rows, in the order of `found.kept`.
         begins = begins_run(documents, items)
-        columns = documents, found.matches.places, found.matches.positions, found.ranges
-        append(
-            schemas.MATCHES,
-            np.column_stack(columns).astype(np.int64)[is_listed[np.cumsum(begins) - 1]],
-        )
-        append(
-            schemas.FURTHER,
-            np.column_stack([documents, items]).astype(np.int64)[begins][~is_listed],
-        )
-        groups = zip(
-            documents[begins].tolist(), items[begins].tolist(), found.excerpts, strict=True
-        )
-        for document, item, text in compress(groups, is_listed.tolist()):
-            if self._num_excerpts[item] < _EXCERPTS and len(self._num_excerpts) < _MOST_ITEMS:
-                self._num_excerpts[item] += 1
-                line = json.dumps([document, item, text]) + "\n"
-                append(schemas.EXCERPTS, np.frombuffer(line.encode(), np.uint8))
+        is_listed = states[states >= KEPT] < FURTHER  # one value per run
+        columns = (documents, found.matches.places, found.matches.positions, found.ranges)
+        matches = np.column_stack(columns).astype(np.int64)
+        self._scratch.append(schemas.MATCHES, matches[is_listed[np.cumsum(begins) - 1]])
+        runs = np.column_stack([documents[begins], items[begins]]).astype(np.int64)
+        self._scratch.append(schemas.FURTHER, runs[~is_listed])
+
+        excerpts = compress(found.excerpts, is_listed.tolist())
+        for (document, item), text in zip(runs[is_listed].tolist(), excerpts, strict=True):
+            self._store_excerpt(_Excerpt(document, item, text))
+
+    def _store_excerpt(self, excerpt: _Excerpt) -> None:
+        """Append an excerpt, unless there are enough of its item or of all items."""
+        has_enough = self._num_excerpts[excerpt.item] >= _MAX_EXCERPTS
+        if has_enough or len(self._num_excerpts) >= _MAX_ITEMS:
+            return
+        self._num_excerpts[excerpt.item] += 1
+        line = json.dumps(excerpt) + "\n"
+        self._scratch.append(schemas.EXCERPTS, np.frombuffer(line.encode(), np.uint8))
 
     def finish(self, corpus: Corpus) -> Found:
         """Decide, after all documents were read."""
-        rows, table, tasks = self._scratch.column(schemas.MATCHES), self._table, self._reading.tasks
-        matches = Matches(rows[:, 0], *(column.astype(np.int32) for column in rows[:, 1:3].T))
+        table = self._table
+        # Columns: document, place, token number, first and last character.
+        rows = self._scratch.column(schemas.MATCHES)
+        matches = Matches(
+            documents=rows[:, 0],
+            places=rows[:, 1].astype(np.int32),
+            positions=rows[:, 2].astype(np.int32),
+        )
         num_documents = table.most_around(self._num_documents, slice(None))
         is_rare = num_documents <= table.most_documents(self._num_whole > 0)
-        hits = decide_hits(table, matches, rows[:, 3:], is_rare)
-        excerpts = {(document, item): text for document, item, text in self._excerpts()}
-        further, enough = self._scratch.column(schemas.FURTHER), self._count(ENOUGH, FURTHER)
-        located = locations(tasks, corpus, self._scratch)
+        excerpts = {(excerpt.document, excerpt.item): excerpt.text for excerpt in self._excerpts()}
         return Found(
-            tasks, corpus, located, hits, further, enough, num_documents, is_rare, excerpts
+            tasks=self._reading.tasks,
+            corpus=corpus,
+            locations=locations(self._reading.tasks, corpus, self._scratch),
+            hits=decide_hits(table, matches, rows[:, 3:], is_rare),
+            further=self._scratch.column(schemas.FURTHER),
+            enough=self._count(ENOUGH, FURTHER),
+            num_documents=num_documents,
+            is_rare=is_rare,
+            excerpts=excerpts,
         )
+
+
+def _add_context(begins: Rows, ends: Rows) -> Rows:
+    """Return the ranges of excerpts around ranges of characters, int64 (num_ranges, 2)."""
+    wider_begins = np.maximum(0, begins - _CONTEXT)
+    wider_ends = np.minimum(ends + _CONTEXT, wider_begins + _MAX_LENGTH)
+    return np.column_stack([wider_begins, wider_ends])
 
 
 def find_items(
     job: Job, inputs: Inputs, items: Items, table: ItemTable, *, between: bool
 ) -> ItemTables:
-    """Read the corpus, of which these are the inputs, once, and decide which items it contains.
+    """Read the corpus once, and decide which items it contains.
 
-    between : as of `ItemTables`.
+    inputs : the files of the corpus. between : see `ItemTables`.
     """
     run = job.run
     scratch = job.scratch
@@ -187,13 +250,8 @@ def find_items(
     digest = sha256()
     for part in (*flatten_strings(table.texts), table.field_items, table.weights):
         digest.update(part.tobytes())
-    prepare(
-        scratch,
-        tasks,
-        asdict(table.settings) | {"items": digest.hexdigest()},
-        run.resume,
-        job.folder,
-    )
+    settings = asdict(table.settings) | {"items": digest.hexdigest()}
+    prepare(scratch, tasks, settings, run.resume, job.folder)
     reading = Reading(tasks, inputs.method, scratch, run.selection, run.settings, stores_sets=False)
     search = _Search(table, reading)
     with job.stages.stage("search", known_total(tasks)) as progress:

@@ -1,10 +1,10 @@
-"""Evaluate a method against known duplicates: at its settings, over a curve of limits, and for its
+"""Evaluate a method against known duplicates: at its settings, at a range of limits, and by its
 clusters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from neardup.arrays import Array, Floats, Ints, Mask, Positions, arrow_of_strings, find_in
 from neardup.decide.clusters import first_members
-from neardup.decide.outcome import Outcome, Removals
+from neardup.decide.outcome import Outcome, Pairs, Removals
 from neardup.decide.rules import Every, rule_of
 from neardup.engines.local import pipeline
 from neardup.engines.local.pipeline import Search
@@ -41,24 +41,36 @@ from neardup.settings.run import SelectionSettings
 from neardup.verify import scores
 from neardup.verify.scores import Judgements, Labels, Score, Truth
 
-_MOST_NAMED = 100
-_LEAST_LIMIT = 0.05
-NUM_EXAMPLES = 20
+_MAX_NAMED = 100  # absent ids in a report
+_MIN_LIMIT = 0.05  # the lowest threshold that the warning about the curve advises
+NUM_EXAMPLES = 20  # pairs of each kind of error
 _SEED = 20261122  # fixed: the same corpus and settings give the same pairs
 
 
+class LengthScore(NamedTuple):
+    """The score of the documents of one class of length.
+
+    min_length : the minimum number of characters. documents : the documents whose truth is known.
+    """
+
+    min_length: int
+    documents: int
+    score: Score
+
+
 class Evaluated(NamedTuple):
-    """The result of an evaluation. by_length : for each class of length, the least number of
-    characters, how many documents have a label, the scores. clusters : the adjusted Rand index of
-    the sieve's ones and of connected ones; None for judged pairs. found : of the search at the
-    threshold. truth : its counts. rejected : as in the report. errors : None unless requested. The
-    other fields are as in `results.Evaluation`.
+    """The result of an evaluation.
+
+    by_length : one row per class of length. clusters : the adjusted Rand index of the clusters of
+    the sieve, and of connected clusters; None for judged pairs. found : the search at the
+    threshold. truth : the counts of the truth. rejected : as in the report. errors : None unless
+    requested. The other fields are as in `results.Evaluation`.
     """
 
     at_threshold: Score
     best: Score
     curve: list[Score]
-    by_length: list[tuple[int, int, Score]]
+    by_length: list[LengthScore]
     clusters: tuple[float | None, float | None]
     found: Findings
     truth: JsonObject
@@ -67,8 +79,10 @@ class Evaluated(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """The truth, and the length class of each document, by document. counts : of the truth, for the
-    report.
+    """The truth, with its counts for the report.
+
+    classes : int64 by document, the class of its length: class c has lengths of c binary digits,
+    which are 0, 1, 2 to 3, 4 to 7, ...
     """
 
     truth: Truth
@@ -78,7 +92,10 @@ class _Known(NamedTuple):
 
 
 class _Pairs(NamedTuple):
-    """Found pairs whose truth is known. limits : the similarity or distance of each."""
+    """Found pairs whose truth is known.
+
+    same : bool, whether they are duplicates. limits : float64, their similarity or distance.
+    """
 
     left: Positions
     right: Positions
@@ -101,62 +118,111 @@ def evaluate(
     begins; None is the method's own choice. with_errors : whether to read examples of wrong and of
     missed pairs.
     """
-    run = job.run
-    selection = run.selection
-    stages = job.stages
-    scratch = job.scratch
     limits, loosest = method.curve(curve_from)
-    errors, wide = None, method.in_all_pairs(selection)
-    searches = [
-        Search(method, wide, Every()),
-        Search(loosest, wide, Every()),
-        Search(method, selection, rule_of(selection)),
-    ]
-    with closing(pipeline.run_searches(tasks, searches, run.settings, scratch, stages)) as outcomes:
-        outcome = next(outcomes)
-        with stages.stage("labels"):
-            known = _read_known(tasks, given_truth, outcome, scratch)
-        positives = known.truth.count_positives(known.classes)
+    wide = method.in_all_pairs(job.run.selection)
+    with closing(_search(job, tasks, method, loosest, wide)) as outcomes:
+        judged = _judge(job, tasks, given_truth, next(outcomes), method)
+        errors = None
         if with_errors:
-            with stages.stage("errors"):
-                errors = _find_errors(
-                    tasks, known.truth, outcome, int(positives.sum()), method, scratch, run.threads
-                )
-        found = _known_pairs(outcome, known.truth, method)
-        at_threshold = Score(
-            method.limit.value, len(found.same), int(found.same.sum()), int(positives.sum())
-        )
-        curve, warnings = _score_curve(
-            next(outcomes), known.truth, method, limits, at_threshold, wide
-        )
-        clusters = _score_clusters(known.truth, outcome, outcomes)
+            with job.stages.stage("errors"):
+                errors = _find_errors(job, tasks, judged)
+        curve, warnings = _score_curve(next(outcomes), judged, limits, wide)
+        clusters = _score_clusters(judged, outcomes)
+
     best = scores.best_of(curve, at_least=method.limit.at_least)
-    if method.limit.at_least and best.f1 and best.limit == curve[0].limit > _LEAST_LIMIT:
-        known.warnings.append(
-            f"The best threshold is the first one of the curve, {best.limit:g}; a lower one "
-            "may be better. Start "
-            f"lower: curve_from={max(_LEAST_LIMIT, best.limit / 2):g} (--curve-from "
-            f"{max(_LEAST_LIMIT, best.limit / 2):g})."
-        )
-    unknown = len(outcome.pairs.left) - at_threshold.found
+    warnings += [*judged.known.warnings, *_warn_of_first(curve, best, method)]
     return Evaluated(
-        at_threshold=at_threshold,
+        at_threshold=judged.at_threshold,
         best=best,
         curve=curve,
-        by_length=_by_length(found, positives, known, at_threshold.limit),
+        by_length=_by_length(judged),
         clusters=clusters,
         found=Findings(
             tasks=tasks,
             method=method,
             selection=wide,
-            outcome=outcome,
-            stages=stages,
-            warnings=[*warnings, *known.warnings],
+            outcome=judged.outcome,
+            stages=job.stages,
+            warnings=warnings,
         ),
-        truth=known.counts | {"pairs": known.truth.num_pairs, "found_unknown": unknown},
+        truth=judged.counts(),
         rejected=job.rejected(),
         errors=errors,
     )
+
+
+def _search(
+    job: Job, tasks: list[Task], method: Method, loosest: Method, wide: SelectionSettings
+) -> Generator[Outcome, None, None]:
+    """Yield all pairs at the threshold, all pairs at the loosest limit, and the decisions of the
+    sieve.
+    """
+    selection = job.run.selection
+    searches = [
+        Search(method, wide, Every()),
+        Search(loosest, wide, Every()),
+        Search(method, selection, rule_of(selection)),
+    ]
+    return pipeline.run_searches(tasks, searches, job.run.settings, job.scratch, job.stages)
+
+
+class _Judged(NamedTuple):
+    """The search at the threshold of the method, beside the truth.
+
+    pairs : the found pairs whose truth is known. positives : int64 by class of length, the number
+    of duplicate pairs, found or not. at_threshold : the score of the search.
+    """
+
+    outcome: Outcome
+    known: _Known
+    method: Method
+    pairs: _Pairs
+    positives: Ints
+    at_threshold: Score
+
+    def counts(self) -> JsonObject:
+        """Return the counts of the truth for the report."""
+        num_found = len(self.outcome.pairs.left)
+        return self.known.counts | {
+            "pairs": self.known.truth.num_pairs,
+            "found_unknown": num_found - self.at_threshold.found,
+        }
+
+
+def _judge(
+    job: Job, tasks: list[Task], given_truth: str | Verdicts, outcome: Outcome, method: Method
+) -> _Judged:
+    """Read the truth, and score a search at the threshold of the method."""
+    with job.stages.stage("labels"):
+        known = _read_known(tasks, given_truth, outcome, job.scratch)
+    pairs = _known_pairs(outcome, known.truth, method)
+    positives = known.truth.count_positives(known.classes)
+    at_threshold = Score(
+        limit=method.limit.value,
+        found=len(pairs.same),
+        correct=int(pairs.same.sum()),
+        positives=int(positives.sum()),
+    )
+    return _Judged(
+        outcome=outcome,
+        known=known,
+        method=method,
+        pairs=pairs,
+        positives=positives,
+        at_threshold=at_threshold,
+    )
+
+
+def _warn_of_first(curve: list[Score], best: Score, method: Method) -> list[str]:
+    """Return a warning if the best threshold is the lowest one of the curve."""
+    is_first = best.limit == curve[0].limit > _MIN_LIMIT
+    if not (method.limit.at_least and best.f1 and is_first):
+        return []
+    lower = max(_MIN_LIMIT, best.limit / 2)
+    return [
+        f"The best threshold is the first one of the curve, {best.limit:g}; a lower one "
+        f"may be better. Start lower: curve_from={lower:g} (--curve-from {lower:g})."
+    ]
 
 
 def _known_pairs(outcome: Outcome, truth: Truth, method: Method) -> _Pairs:
@@ -165,78 +231,86 @@ def _known_pairs(outcome: Outcome, truth: Truth, method: Method) -> _Pairs:
     verdicts = truth.judge(pairs.left, pairs.right)
     known = np.flatnonzero(verdicts != scores.UNKNOWN)
     values = pairs.measured[method.limit.measure]
-    same = verdicts[known] == scores.SAME
-    return _Pairs(pairs.left[known], pairs.right[known], same, values[known].astype(np.float64))
+    return _Pairs(
+        left=pairs.left[known],
+        right=pairs.right[known],
+        same=verdicts[known] == scores.SAME,
+        limits=values[known].astype(np.float64),
+    )
 
 
 def _score_curve(
-    outcome: Outcome,
-    truth: Truth,
-    method: Method,
-    limits: Array,
-    at_threshold: Score,
-    wide: SelectionSettings,
+    outcome: Outcome, judged: _Judged, limits: Array, selection: SelectionSettings
 ) -> tuple[list[Score], list[str]]:
-    """Count the pairs of a search at the loosest limit at each limit; return the scores and the
-    warnings.
+    """Return the score of the pairs of a search at the loosest limit, at each limit; and warnings.
 
-    Bands of the settings stay. Other bands are chosen for the lowest threshold, and find nearly all
-    pairs at higher thresholds. At the limit of the method itself the score is that of the method,
-    with its own bands.
+    Bands that are set stay. Otherwise bands are chosen for the lowest threshold, and find nearly
+    all pairs at higher thresholds. At its own limit, the method has the score of its own bands.
     """
-    found = _known_pairs(outcome, truth, method)
+    method = judged.method
+    at_threshold = judged.at_threshold
     at_least = method.limit.at_least
-    all_found = scores.count_within(limits, found.limits, at_least=at_least)
-    correct = scores.count_within(limits, found.limits[found.same], at_least=at_least)
-    rows = zip(limits.tolist(), all_found.tolist(), correct.tolist(), strict=True)
-    curve = [
-        at_threshold if row[0] == at_threshold.limit else Score(*row, at_threshold.positives)
-        for row in rows
-    ]
-    most = wide.max_bucket_size or method.max_bucket_size
-    warnings = warn_of_bound(documents=outcome.num_bucket_overflows, max_bucket_size=most)
+    pairs = _known_pairs(outcome, judged.known.truth, method)
+    found = scores.count_within(limits, pairs.limits, at_least=at_least)
+    correct = scores.count_within(limits, pairs.limits[pairs.same], at_least=at_least)
+    counts = zip(limits.tolist(), found.tolist(), correct.tolist(), strict=True)
+    curve = [Score(*count, positives=at_threshold.positives) for count in counts]
+    curve = [at_threshold if score.limit == at_threshold.limit else score for score in curve]
+    warnings = warn_of_bound(
+        documents=outcome.num_bucket_overflows,
+        max_bucket_size=selection.max_bucket_size or method.max_bucket_size,
+    )
     return curve, [f"In the search for the curve, {warning}" for warning in warnings]
 
 
 def _score_clusters(
-    truth: Truth, outcome: Outcome, sieves: Iterator[Outcome]
+    judged: _Judged, sieves: Iterator[Outcome]
 ) -> tuple[float | None, float | None]:
-    """Return the adjusted Rand index of the sieve's clusters, and of the connected ones; None for
-    judged pairs.
+    """Return the adjusted Rand index of the clusters of the sieve, and of connected clusters; None
+    for judged pairs.
     """
+    truth = judged.known.truth
     if isinstance(truth, Judgements):
         return None, None
+    pairs = judged.outcome.pairs
+    num_documents = len(truth.codes)
     removals = next(sieves).removals
-    sieved = np.arange(len(truth.codes))
+    sieved = np.arange(num_documents)
     sieved[removals.documents] = removals.kept
-    connected = first_members(len(truth.codes), outcome.pairs.left, outcome.pairs.right)
+    connected = first_members(num_documents, pairs.left, pairs.right)
     known = truth.codes >= 0
-    clusters = (firsts.astype(np.int64)[known] for firsts in (sieved, connected))
-    of_sieve, of_chains = (scores.adjusted_rand(each, truth.codes[known]) for each in clusters)
-    return of_sieve, of_chains
+    labels = truth.codes[known]
+    return (
+        scores.adjusted_rand(sieved.astype(np.int64)[known], labels),
+        scores.adjusted_rand(connected.astype(np.int64)[known], labels),
+    )
 
 
-def _by_length(
-    found: _Pairs, positives: Ints, known: _Known, limit: float
-) -> list[tuple[int, int, Score]]:
+def _by_length(judged: _Judged) -> list[LengthScore]:
     """Score the pairs of each class of length; a pair is in the class of its shorter text."""
-    lesser = np.minimum(known.classes[found.left], known.classes[found.right])
-    all_found, correct = (
-        np.bincount(part, minlength=len(positives)) for part in (lesser, lesser[found.same])
-    )
-    if isinstance(known.truth, Labels):
-        members = known.classes[known.truth.codes >= 0]
+    pairs = judged.pairs
+    truth = judged.known.truth
+    classes = judged.known.classes
+    num_classes = len(judged.positives)
+    shorter = np.minimum(classes[pairs.left], classes[pairs.right])
+    found = np.bincount(shorter, minlength=num_classes)
+    correct = np.bincount(shorter[pairs.same], minlength=num_classes)
+    if isinstance(truth, Labels):
+        members = classes[truth.codes >= 0]
     else:
-        members = known.classes[np.union1d(known.truth.left, known.truth.right)]
-    documents = np.bincount(members, minlength=len(positives))
-    shown = np.flatnonzero(documents)
-    counts = zip(
-        *(column[shown].tolist() for column in (all_found, correct, positives)), strict=True
-    )
-    least = [1 << index >> 1 for index in shown.tolist()]
-    return list(
-        zip(least, documents[shown].tolist(), (Score(limit, *row) for row in counts), strict=True)
-    )
+        members = classes[np.union1d(truth.left, truth.right)]
+    documents = np.bincount(members, minlength=num_classes)
+    rows = []
+    for number in np.flatnonzero(documents).tolist():
+        score = Score(
+            limit=judged.at_threshold.limit,
+            found=int(found[number]),
+            correct=int(correct[number]),
+            positives=int(judged.positives[number]),
+        )
+        min_length = 1 << number >> 1
+        rows.append(LengthScore(min_length, int(documents[number]), score))
+    return rows
 
 
 def _read_known(
@@ -248,29 +322,42 @@ def _read_known(
     locations = reading.locations(tasks, outcome.corpus, scratch)
     column = given_truth if isinstance(given_truth, str) else None
     documents = np.arange(outcome.corpus.num_documents, dtype=np.uint32)
-    rows, first = locations.rows(documents), 0
-    lengths, labels = np.zeros(len(rows), np.int64), []
-    for task, end in zip(tasks, outcome.corpus.part_ends.tolist(), strict=True):
-        read = read_labels(task.part, task.columns, column)
-        # The first pass may have rejected other rows than this pass.
-        index, there = find_in(read.rows, rows[first:end])
-        lengths[first:end][there] = read.lengths[index[there]]
-        if read.labels is not None:
-            labels.append(read.labels.take(pa.array(index, mask=~there)))
-        first = end
-    # Class c contains lengths of c binary digits: 0, 1, 2 to 3, 4 to 7, ...
+    lengths, labels = _read_labels_of(
+        tasks, column, outcome.corpus.part_ends, locations.rows(documents)
+    )
+    # frexp returns the number of binary digits as the exponent.
     classes = np.frexp(lengths.astype(np.float64))[1].astype(np.int64)
     if isinstance(given_truth, str):
         truth, counts = _truth_of_labels(pa.concat_arrays(labels), given_truth)
-        return _Known(truth, classes, counts, [])
+        return _Known(truth, classes, counts, warnings=[])
     repeated = find_repeated_id(scratch.column(ID_HASHES), outcome.corpus, locations)
     if repeated is not None:
         raise InputError(
             f"{repeated} Judged pairs refer to documents by id. Use another id_column "
             "(--id-column)."
         )
-    judgements, counts, warnings = _truth_of_verdicts(given_truth, locations.ids(documents))
-    return _Known(judgements, classes, counts, warnings)
+    return _truth_of_verdicts(given_truth, locations.ids(documents), classes)
+
+
+def _read_labels_of(
+    tasks: list[Task], column: str | None, part_ends: Ints, rows: Ints
+) -> tuple[Ints, list[pa.Array]]:
+    """Read the length of each document, and the labels of each part if a column is given.
+
+    rows : int64 (num_documents,), the row of each document in its part.
+    """
+    lengths = np.zeros(len(rows), np.int64)
+    labels = []
+    first = 0
+    for task, end in zip(tasks, part_ends.tolist(), strict=True):
+        read = read_labels(task.part, task.columns, column)
+        # The first pass may have rejected other rows than this pass.
+        index, is_found = find_in(read.rows, rows[first:end])
+        lengths[first:end][is_found] = read.lengths[index[is_found]]
+        if read.labels is not None:
+            labels.append(read.labels.take(pa.array(index, mask=~is_found)))
+        first = end
+    return lengths, labels
 
 
 def _truth_of_labels(labels: pa.Array, column: str) -> tuple[Labels, JsonObject]:
@@ -291,43 +378,52 @@ def _truth_of_labels(labels: pa.Array, column: str) -> tuple[Labels, JsonObject]
     return Labels(codes), counts
 
 
-def _truth_of_verdicts(
-    verdicts: Verdicts, ids: pa.Array
-) -> tuple[Judgements, JsonObject, list[str]]:
+def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array, classes: Ints) -> _Known:
     """Return the judged pairs of documents of the corpus; count and name the ids that are not in
     the corpus.
     """
-    left, right = (
-        pc.index_in(column, value_set=ids) for column in (verdicts.left_ids, verdicts.right_ids)
-    )
-    there = pc.and_(left.is_valid(), right.is_valid())
-    sides = (verdicts.left_ids, left), (verdicts.right_ids, right)
-    absent = pa.concat_arrays([column.filter(at.is_null()) for column, at in sides]).unique()
-    num_lost = len(there) - there.true_count
-    if there.true_count == 0:
+    left = pc.index_in(verdicts.left_ids, value_set=ids)
+    right = pc.index_in(verdicts.right_ids, value_set=ids)
+    in_corpus = pc.and_(left.is_valid(), right.is_valid())
+    absent = _absent_ids(verdicts, left, right)
+    num_lost = in_corpus.false_count
+    if in_corpus.true_count == 0:
         raise InputError(
             f"{verdicts.name} judges no pair of documents of the corpus: its "
-            f"{plural(num_lost, 'pair')} name "
-            f"{_named(absent)}; ids of the corpus are {_named(ids)}. Pass the id column "
-            "(--id-column)."
+            f"{plural(num_lost, 'pair')} name {_named(absent)}; ids of the corpus are "
+            f"{_named(ids)}. Pass the id column (--id-column)."
         )
-    left, right = (column.filter(there).to_numpy().astype(np.uint32) for column in (left, right))
     judgements = _once(
-        left, right, verdicts.same[there.to_numpy(zero_copy_only=False)], verdicts.name, ids
+        left.filter(in_corpus).to_numpy().astype(np.uint32),
+        right.filter(in_corpus).to_numpy().astype(np.uint32),
+        verdicts.same[in_corpus.to_numpy(zero_copy_only=False)],
+        verdicts.name,
+        ids,
     )
     counts = {
         "judged_by": verdicts.name,
         "documents": len(np.union1d(judgements.left, judgements.right)),
         "absent_ids": len(absent),
-        "absent_named": absent[:_MOST_NAMED].to_pylist(),
+        "absent_named": absent[:_MAX_NAMED].to_pylist(),
         "pairs_lost": num_lost,
     }
-    warning = (
-        f"{verdicts.name} names {plural(len(absent), 'id')} that the corpus does not have: "
-        f"{_named(absent)}. "
-        f"{plural(num_lost, 'pair')} with such an id counted for nothing."
-    )
-    return judgements, counts, [warning] if num_lost else []
+    return _Known(judgements, classes, counts, _warn_of_lost(verdicts.name, absent, num_lost))
+
+
+def _absent_ids(verdicts: Verdicts, left: pa.Array, right: pa.Array) -> pa.Array:
+    """Return the ids that are not in the corpus. left, right : their positions there, or null."""
+    left_ids = verdicts.left_ids.filter(left.is_null())
+    right_ids = verdicts.right_ids.filter(right.is_null())
+    return pa.concat_arrays([left_ids, right_ids]).unique()
+
+
+def _warn_of_lost(name: str, absent: pa.Array, num_lost: int) -> list[str]:
+    if num_lost == 0:
+        return []
+    return [
+        f"{name} names {plural(len(absent), 'id')} that the corpus does not have: "
+        f"{_named(absent)}. {plural(num_lost, 'pair')} with such an id counted for nothing."
+    ]
 
 
 def _once(left: Positions, right: Positions, same: Mask, name: str, ids: pa.Array) -> Judgements:
@@ -340,15 +436,20 @@ def _once(left: Positions, right: Positions, same: Mask, name: str, ids: pa.Arra
     if len(wrong):
         example = int(wrong[0])
         pair = f"{ids[int(left[example])].as_py()!r} and {ids[int(right[example])].as_py()!r}"
-        is_one = left[example] == right[example]
-        problem = (
-            "although they are one document" if is_one else "both as duplicates and as different"
-        )
+        if left[example] == right[example]:
+            problem = "although they are one document"
+        else:
+            problem = "both as duplicates and as different"
         raise InputError(
             f"{name} judges {pair} {problem}, {plural(len(wrong), 'such pair')} in all. "
             "Remove these pairs."
         )
-    return Judgements((keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), agreed)
+    # A key has the left document in its upper half.
+    return Judgements(
+        left=(keys >> np.uint64(32)).astype(np.uint32),
+        right=keys.astype(np.uint32),
+        same=agreed,
+    )
 
 
 def _named(ids: pa.Array) -> str:
@@ -356,68 +457,97 @@ def _named(ids: pa.Array) -> str:
     return f"{shown} and {len(ids) - 5:,} more" if len(ids) > 5 else shown
 
 
-def _find_errors(
-    tasks: list[Task],
-    truth: Truth,
-    outcome: Outcome,
-    positives: int,
-    method: Method,
-    scratch: Scratch,
-    threads: int,
-) -> Errors:
-    """Return twenty pairs of each kind, or all of them if there are fewer.
+def _find_errors(job: Job, tasks: list[Task], judged: _Judged) -> Errors:
+    """Return twenty pairs of each kind of error, or all of them if there are fewer.
 
     Wrong pairs are evenly spaced from the most to the least similar; missed pairs are drawn at
     random.
-
-    Parameters
-    ----------
-    outcome : of the search that is judged. positives : the number of duplicate pairs, found or not.
     """
-    found, locations = outcome.pairs, reading.locations(tasks, outcome.corpus, scratch)
-    if method.counted is not None:  # the search has counted the corpus already
-        method = method.with_idf(
-            count_or_open(method.counted, tasks, scratch, threads, NullProgress())
-        )
-    verdicts = truth.judge(found.left, found.right)
-    wrong = np.flatnonzero(verdicts == scores.DIFFERENT)
-    by_strength = wrong[np.argsort(-method.strength(found.measured.take(wrong)), kind="stable")]
-    spaced = np.linspace(0, len(wrong) - 1, min(len(wrong), NUM_EXAMPLES)).astype(np.int64)
-    picked = by_strength[spaced]
-    left, right = truth.draw_missed(
-        np.sort(scores.pair_keys(found.left, found.right)), NUM_EXAMPLES, _SEED
-    )
-    documents = np.unique(
-        np.concatenate([found.left[picked], found.right[picked], left, right])
-    ).astype(np.uint32)
+    method = _with_counts(judged.method, job, tasks)
+    truth = judged.known.truth
+    outcome = judged.outcome
+    pairs = outcome.pairs
+    wrong = np.flatnonzero(truth.judge(pairs.left, pairs.right) == scores.DIFFERENT)
+    drawn = _draw_wrong(pairs, wrong, method)
+    missed_left, missed_right = _draw_missed(truth, pairs)
+
+    shown = np.concatenate([drawn.documents, drawn.kept, missed_left, missed_right])
+    documents = np.unique(shown).astype(np.uint32)
+    locations = reading.locations(tasks, outcome.corpus, job.scratch)
     texts = dict(write.read_texts(tasks, locations.part_ends, documents))
-    features = method.describe(
-        arrow_of_strings([texts[document] for document in documents.tolist()])
+    missed = _measure(missed_left, missed_right, documents, texts, method)
+    at_threshold = judged.at_threshold
+    return Errors(
+        wrong=_examples(drawn, texts, locations, method),
+        missed=_examples(missed, texts, locations, method),
+        num_wrong=len(wrong),
+        num_missed=at_threshold.positives - at_threshold.correct,
     )
+
+
+def _with_counts(method: Method, job: Job, tasks: list[Task]) -> Method:
+    """Return the method with the table of document frequencies, which the search has counted."""
+    if method.counted is None:
+        return method
+    threads = job.run.threads
+    idf = count_or_open(method.counted, tasks, job.scratch, threads, NullProgress())
+    return method.with_idf(idf)
+
+
+def _draw_missed(truth: Truth, pairs: Pairs) -> tuple[Positions, Positions]:
+    """Return duplicate pairs that were not found, drawn at random."""
+    found = np.sort(scores.pair_keys(pairs.left, pairs.right))
+    return truth.draw_missed(found, NUM_EXAMPLES, _SEED)
+
+
+def _draw_wrong(pairs: Pairs, wrong: Ints, method: Method) -> Removals:
+    """Return wrong pairs, evenly spaced from the most to the least similar."""
+    strength = method.strength(pairs.measured.take(wrong))
+    by_strength = wrong[np.argsort(-strength, kind="stable")]
+    num_drawn = min(len(wrong), NUM_EXAMPLES)
+    drawn = by_strength[np.linspace(0, len(wrong) - 1, num_drawn).astype(np.int64)]
+    return Removals(pairs.left[drawn], pairs.right[drawn], pairs.measured.take(drawn))
+
+
+def _measure(
+    left: Positions,
+    right: Positions,
+    documents: Positions,
+    texts: dict[int, str],
+    method: Method,
+) -> Removals:
+    """Measure pairs of documents from their texts. documents : uint32, rising, the keys of
+    `texts`.
+    """
+    strings = arrow_of_strings([texts[document] for document in documents.tolist()])
+    features = method.describe(strings)
     described = Described(features, method.summarise(features))
-    rows = [np.searchsorted(documents, side) for side in (left, right)]
-    if method.directed:  # as in a search for all pairs
+    left_row = np.searchsorted(documents, left)
+    right_row = np.searchsorted(documents, right)
+    if method.directed:  # the larger set comes first, as in a search for all pairs
         sizes = distinct_lists(features.sets).sizes
-        rows = [np.where(sizes[rows[0]] < sizes[rows[1]], *ends) for ends in (rows[::-1], rows)]
-    picked_pairs = Removals(found.left[picked], found.right[picked], found.measured.take(picked))
-    missed = Removals(left, right, method.measure(described, described, *rows))
-    wrong_shown, missed_shown = (
-        _examples(one, texts, locations, method) for one in (picked_pairs, missed)
-    )
-    correct = int(np.count_nonzero(verdicts > scores.DIFFERENT))
-    return Errors(wrong_shown, missed_shown, len(wrong), positives - correct)
+        is_smaller = sizes[left_row] < sizes[right_row]
+        larger_row = np.where(is_smaller, right_row, left_row)
+        right_row = np.where(is_smaller, left_row, right_row)
+        left_row = larger_row
+    return Removals(left, right, method.measure(described, described, left_row, right_row))
 
 
 def _examples(
     pairs: Removals, texts: dict[int, str], locations: DocumentLocations, method: Method
 ) -> list[Example]:
     """Return pairs as the examples of a report, most similar first."""
+    if not len(pairs.documents):
+        return []
     pairs = pairs.take(np.argsort(-method.strength(pairs.measured), kind="stable"))
     documents = np.union1d(pairs.documents, pairs.kept).astype(np.uint32)
-    own = {document: texts[document] for document in documents.tolist()}
+    texts_of_pairs = {document: texts[document] for document in documents.tolist()}
     ones = np.ones(len(pairs.documents), np.int64)
-    return (
-        write.examples(write.Shown(pairs, documents, own, ones, ones), locations, method)
-        if own
-        else []
+    shown = write.Shown(
+        removals=pairs,
+        documents=documents,
+        texts=texts_of_pairs,
+        families=ones,
+        near_families=ones,
     )
+    return write.examples(shown, locations, method)

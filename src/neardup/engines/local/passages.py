@@ -1,13 +1,13 @@
-"""Find repeated passages on this machine: the documents are read twice, and their text around
-anchors is stored.
+"""Find repeated passages on this machine: read the documents twice, and store the text around
+anchors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from neardup.errors import InputError
 from neardup.executor import group_small, map_ordered
 from neardup.features.shingles import extract_text
 from neardup.formats.reading import Task, identified, known_total
+from neardup.methods.base import Method
 from neardup.output.job import Job
 from neardup.progress import Progress
 from neardup.runs.reading import Reading, locations, read_all
@@ -36,11 +37,9 @@ from neardup.settings.passages import PassageSettings
 if TYPE_CHECKING:
     from neardup.kernels.passages import Pieces
 
-_HASHES = 1 << 20  # that are counted at a time
-_MAX_ANCHORS = 1 << 30  # their numbers, and those of their groups, have 31 bits
-
-
-_SCRATCH = (
+_COUNTED_AT_ONCE = 1 << 20  # hashes between two releases of the mapped pages
+_MAX_ANCHORS = 1 << 30  # the numbers of anchors and of their groups have 31 bits
+_COLUMNS_OF_PIECES = (
     schemas.PIECES,
     schemas.PIECE_TEXTS,
     schemas.PIECE_ANCHORS,
@@ -51,68 +50,88 @@ T = TypeVar("T")
 
 
 def find_passages(job: Job, inputs: Found, settings: PassageSettings, *, marked: bool) -> Cleaned:
-    """Read the documents, find their repeated passages, and decide which are cut, or marked."""
+    """Read the documents, find their repeated passages, and decide which to cut or mark."""
     run = job.run
-    method = inputs.method
-    scratch = job.scratch
     tasks = identified(inputs.tasks, BatchCache(run.settings.cache_bytes, with_payload=run.copies))
-    prepare(scratch, tasks, asdict(settings), run.resume, job.folder)
+    prepare(job.scratch, tasks, asdict(settings), run.resume, job.folder)
     anchoring = (
         Units(settings) if settings.unit else Anchoring(settings.min_length, settings.bridge)
     )
-    reading = Reading(tasks, method, scratch, run.selection, run.settings, stores_sets=False)
+    documents = _read(job, tasks, inputs.method, anchoring)
+    num_documents = documents.corpus.num_documents
+    with job.stages.stage("propose", num_documents) as progress:
+        pieces = _select(documents, anchoring, progress)
+    with job.stages.stage("decide", num_documents) as progress:
+        passages = _decide(documents, pieces, settings, anchoring, progress)
+    return Cleaned(
+        tasks=tasks,
+        corpus=documents.corpus,
+        locations=locations(tasks, documents.corpus, job.scratch),
+        passages=passages,
+        pieces=pieces,
+        edits=passages.edits(num_documents, marked=marked),
+    )
+
+
+def _read(job: Job, tasks: list[Task], method: Method, anchoring: Anchoring | Units) -> _Documents:
+    """Read all documents, and store the hashes of their anchors."""
+    run = job.run
+    shingling = method.settings.shingling
+    reading = Reading(tasks, method, job.scratch, run.selection, run.settings, stores_sets=False)
     with job.stages.stage("read", known_total(tasks)) as progress:
-        shingling, store = method.settings.shingling, partial(scratch.append, schemas.ANCHOR_HASHES)
         corpus = read_all(
             reading,
             progress,
             lambda batches: anchoring.hashes(_texts_of(batches, shingling)),
-            store,
+            partial(job.scratch.append, schemas.ANCHOR_HASHES),
         )
-    documents = _Documents(tasks, corpus, scratch, shingling, run.threads)
-    with job.stages.stage("propose", corpus.num_documents) as progress:
-        pieces = _select(documents, anchoring, progress)
-    with job.stages.stage("decide", corpus.num_documents) as progress:
-        if isinstance(anchoring, Units):
-            first, num_against = anchoring.first_equal(pieces, run.threads), corpus.num_against
-            passages = decide_units(pieces, first, _sites(pieces, scratch), settings, num_against)
-        elif settings.keep == "none":
-            places, hashes = (
-                scratch.column(schemas.PIECE_ANCHORS),
-                scratch.column(schemas.PIECE_HASHES),
-            )
-            passages = decide_common(
-                pieces, places, hashes, _sites(pieces, scratch), settings, anchoring.size
-            )
-        else:
-            passages = _decide(documents, pieces, settings, anchoring, progress)
-    edits = passages.edits(corpus.num_documents, marked=marked)
-    return Cleaned(tasks, corpus, locations(tasks, corpus, scratch), passages, pieces, edits)
+    return _Documents(tasks, corpus, job.scratch, shingling, run.threads)
 
 
 def find_among_kept(job: Job, decided: Decided, settings: PassageSettings) -> Cleaned:
-    """Find the repeated passages of the documents that a run kept, and decide which are cut."""
-    tasks, corpus, kept = decided.tasks, decided.outcome.corpus, decided.outcome.edits.kept
+    """Find the repeated passages of the documents that a run kept, and decide which to cut."""
     scratch = job.scratch
+    corpus = decided.outcome.corpus
     documents = _Documents(
-        tasks, corpus, scratch, decided.method.settings.shingling, job.run.threads, kept
+        tasks=decided.tasks,
+        corpus=corpus,
+        scratch=scratch,
+        shingling=decided.method.settings.shingling,
+        threads=job.run.threads,
+        kept=decided.outcome.edits.kept,
     )
     anchoring = Anchoring(settings.min_length, settings.bridge)
-    scratch.remove(schemas.ANCHOR_HASHES)  # of a run that was interrupted here
+    scratch.remove(schemas.ANCHOR_HASHES)  # written if the run was interrupted here
     with job.stages.stage("passages", 3 * corpus.num_documents) as progress:
-        for count, num_bytes, hashes in documents.map(anchoring.hashes):
-            scratch.append(schemas.ANCHOR_HASHES, hashes)
-            progress.advance(count, num_bytes)
+        for described in documents.map(anchoring.hashes):
+            scratch.append(schemas.ANCHOR_HASHES, described.result)
+            progress.advance(described.num_documents, described.num_bytes)
         scratch.close_columns()
         pieces = _select(documents, anchoring, progress)
-        passages = _decide(documents, pieces, settings, anchoring, progress)
-    edits = passages.edits(corpus.num_documents, marked=False)
-    return Cleaned(tasks, corpus, decided.locations, passages, pieces, edits)
+        passages = _decide_in_order(documents, pieces, settings, anchoring, progress)
+    return Cleaned(
+        tasks=decided.tasks,
+        corpus=corpus,
+        locations=decided.locations,
+        passages=passages,
+        pieces=pieces,
+        edits=passages.edits(corpus.num_documents, marked=False),
+    )
+
+
+@dataclass(frozen=True)
+class _Described(Generic[T]):
+    """The result of work on a group of batches."""
+
+    num_documents: int
+    num_bytes: int
+    result: T
 
 
 class _Documents(NamedTuple):
-    """Documents that were read before. kept : bool (num_documents,), those whose texts are read
-    again; None for all.
+    """Documents that were read before.
+
+    kept : bool (num_documents,), the documents whose texts are read again; None for all.
     """
 
     tasks: list[Task]
@@ -122,10 +141,8 @@ class _Documents(NamedTuple):
     threads: int
     kept: Mask | None = None
 
-    def map(self, work: Callable[[pa.LargeStringArray], T]) -> Iterator[tuple[int, int, T]]:
-        """Yield how many documents and bytes groups of batches have, with what `work` returns for
-        their texts.
-        """
+    def map(self, work: Callable[[pa.LargeStringArray], T]) -> Iterator[_Described[T]]:
+        """Yield the result of `work` on the texts of each group of batches; threads call it."""
         for task in self.tasks:
             task.refuse_changed()
 
@@ -137,11 +154,13 @@ class _Documents(NamedTuple):
             return work(texts)
 
         groups = group_small(
-            numbered(self.tasks, self.corpus, self.threads), lambda one: one[1].text_bytes
+            numbered(self.tasks, self.corpus, self.threads),
+            lambda numbered_batch: numbered_batch[1].text_bytes,
         )
         mapped = map_ordered(groups, describe, self.threads, bytes_of=_bytes_of)
-        for group, found in mapped:
-            yield sum(len(batch.rows) for _, batch in group), _bytes_of(group), found
+        for group, result in mapped:
+            num_documents = sum(len(batch.rows) for _, batch in group)
+            yield _Described(num_documents, _bytes_of(group), result)
 
 
 def _bytes_of(group: list[tuple[slice, DocumentBatch]]) -> int:
@@ -152,32 +171,61 @@ def _decide(
     documents: _Documents,
     pieces: Pieces,
     settings: PassageSettings,
+    anchoring: Anchoring | Units,
+    progress: Progress,
+) -> Passages:
+    """Decide by the rule of the settings."""
+    scratch = documents.scratch
+    if isinstance(anchoring, Units):
+        first = anchoring.first_equal(pieces, documents.threads)
+        sites = _sites(pieces, scratch)
+        return decide_units(pieces, first, sites, settings, documents.corpus.num_against)
+    if settings.keep == "none":
+        return decide_common(
+            pieces,
+            scratch.column(schemas.PIECE_ANCHORS),
+            scratch.column(schemas.PIECE_HASHES),
+            _sites(pieces, scratch),
+            settings,
+            anchoring.size,
+        )
+    return _decide_in_order(documents, pieces, settings, anchoring, progress)
+
+
+def _decide_in_order(
+    documents: _Documents,
+    pieces: Pieces,
+    settings: PassageSettings,
     anchoring: Anchoring,
     progress: Progress,
 ) -> Passages:
-    scratch, num_against = documents.scratch, documents.corpus.num_against
-    places, hashes = scratch.column(schemas.PIECE_ANCHORS), scratch.column(schemas.PIECE_HASHES)
+    """Decide document by document: the first copy of a passage is kept."""
+    scratch = documents.scratch
+    num_against = documents.corpus.num_against
+    ends = scratch.column(schemas.PIECE_ANCHORS)
     groups = group_anchors(
         pieces,
-        places,
-        hashes,
+        ends,
+        scratch.column(schemas.PIECE_HASHES),
         settings.min_length,
         anchoring.size,
         num_against=num_against,
         threads=documents.threads,
     )
-    lengths, done = scratch.column(schemas.LENGTHS), 0
-    found = None
-    for count, found in decide_passages(  # noqa: B007
-        pieces, places, groups, settings, anchoring.size, num_against
+    lengths = scratch.column(schemas.LENGTHS)
+    num_done = 0
+    for count, passages in decide_passages(
+        pieces, ends, groups, settings, anchoring.size, num_against
     ):
-        progress.advance(count - done, int(lengths[done:count].sum()))
-        done = count
-    assert found is not None  # the last one
-    return found
+        progress.advance(count - num_done, int(lengths[num_done:count].sum()))
+        num_done = count
+        if passages is not None:
+            return passages
+    raise AssertionError("decide_passages yields the passages with the last documents")
 
 
 def _sites(pieces: Pieces, scratch: Scratch) -> Words:
+    """Return the hash of the site of each document; zeros if sites are not read."""
     sites: Words = scratch.column(schemas.VALUES)
     return sites if len(sites) else np.zeros(len(pieces.characters), np.uint64)
 
@@ -189,20 +237,17 @@ def _texts_of(batches: list[DocumentBatch], shingling: Shingling) -> pa.LargeStr
 def _select(documents: _Documents, anchoring: Anchoring | Units, progress: Progress) -> Pieces:
     """Read the documents again, and store the text around the anchors that may repeat."""
     scratch = documents.scratch
-    for column in _SCRATCH:
-        scratch.remove(column)  # of a run that was interrupted here
-    all_hashes = scratch.column(schemas.ANCHOR_HASHES)
-    counts = Counts(len(all_hashes))
-    for first in range(0, len(all_hashes), _HASHES):
-        counts.add(all_hashes[first : first + _HASHES])
-        scratch.release_pages()
-    text_bytes = num_documents = num_anchors = 0
-    for count, num_bytes, found in documents.map(
-        lambda texts: anchoring.select(texts, counts.table)
-    ):
-        scratch.append(
-            schemas.PIECES, found.pieces + np.array([num_documents, 0, 0, 0, num_anchors, 0])
-        )
+    for column in _COLUMNS_OF_PIECES:
+        scratch.remove(column)  # written if the run was interrupted here
+    counts = _count_hashes(scratch)
+    text_bytes = 0
+    num_documents = 0
+    num_anchors = 0
+    for described in documents.map(lambda texts: anchoring.select(texts, counts.table)):
+        found = described.result
+        # Numbers of documents and of anchors count from 0 in each batch; see schemas.PIECES.
+        offsets = np.array([num_documents, 0, 0, 0, num_anchors, 0])
+        scratch.append(schemas.PIECES, found.pieces + offsets)
         scratch.append(schemas.PIECE_ANCHORS, found.places + text_bytes)
         scratch.append(schemas.PIECE_TEXTS, found.text)
         scratch.append(schemas.PIECE_HASHES, found.hashes)
@@ -210,18 +255,38 @@ def _select(documents: _Documents, anchoring: Anchoring | Units, progress: Progr
         text_bytes += len(found.text)
         num_documents += len(found.characters)
         num_anchors += len(found.places)
-        progress.advance(count, num_bytes)
+        progress.advance(described.num_documents, described.num_bytes)
         if num_anchors > _MAX_ANCHORS:
             raise InputError(
                 f"A run can decide about {_MAX_ANCHORS:,} places that may repeat at most, and "
-                "there are more. Split "
-                "the corpus, and run the parts one after the other with --against."
+                "there are more. Split the corpus, and run the parts one after the other with "
+                "--against."
             )
     scratch.close_columns()
+    return _read_pieces(scratch)
+
+
+def _count_hashes(scratch: Scratch) -> Counts:
+    """Return the counts of the hashes of all anchors."""
+    hashes = scratch.column(schemas.ANCHOR_HASHES)
+    counts = Counts(len(hashes))
+    for first in range(0, len(hashes), _COUNTED_AT_ONCE):
+        counts.add(hashes[first : first + _COUNTED_AT_ONCE])
+        scratch.release_pages()
+    return counts
+
+
+def _read_pieces(scratch: Scratch) -> Pieces:
+    """Return the pieces from the scratch columns; see candidates/passages.Selected."""
     columns = np.ascontiguousarray(scratch.column(schemas.PIECES).T)
-    owners, lengths, offsets, before, up_to, bounded = columns
-    text, characters = scratch.column(schemas.PIECE_TEXTS), scratch.column(schemas.CHARACTERS)
-    starts, is_bounded = offsets_from_lengths(lengths), bounded.astype(np.uint8)
+    documents, lengths, offsets, before, anchors, bounded = columns
     return kernels.passages.Pieces(
-        text, starts, owners, offsets, before, up_to, is_bounded, characters
+        text=scratch.column(schemas.PIECE_TEXTS),
+        starts=offsets_from_lengths(lengths),
+        documents=documents,
+        offsets=offsets,
+        before=before,
+        anchors=anchors,
+        bounded=bounded.astype(np.uint8),
+        characters=scratch.column(schemas.CHARACTERS),
     )

@@ -1,14 +1,15 @@
-"""The whole run on one machine: read, propose, confirm, decide. output/write.py writes the
+"""Run all stages on one machine: read, propose, confirm, decide; output/write.py writes the
 result.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,16 +17,16 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels, schemas
-from neardup.arrays import Floats, Ints, Positions
+from neardup.arrays import Floats, Ints, Positions, Uint32s
 from neardup.candidates.sorted_members import find_copies
 from neardup.decide.outcome import SHORT, Outcome
 from neardup.decide.priority import priority_order, rank_columns
-from neardup.decide.rule import Found, Queue, Rule
+from neardup.decide.rule import Confirmed, Found, Queue, Rule
 from neardup.documents.batch import BatchCache, Corpus
 from neardup.engines.base import Engine, Searched
 from neardup.engines.local import searches
 from neardup.engines.local.searches import LocalSearch, Scope
-from neardup.engines.local.sets import SetSource, build_sets, build_structure_sets
+from neardup.engines.local.sets import SetSource, build_sets, build_structure_sets, stretches
 from neardup.executor import count_threads
 from neardup.features.described import Features, Keys
 from neardup.formats.reading import Task, identified, known_total
@@ -42,12 +43,12 @@ from neardup.verify.audit import Audit, Audited, draw_sample
 from neardup.verify.measured import Measured
 from neardup.verify.recall import Recall, audit_recall
 
-_AUDITED_AT_ONCE = 8192
+_AUDITED_AT_ONCE = 8192  # documents that are compared with the sample
 
 
 @dataclass
 class LocalEngine(Engine):
-    """Decides about documents in their order, after those of an earlier collection, on this
+    """The engine that decides about documents in their order, after an earlier collection, on this
     machine.
     """
 
@@ -56,30 +57,42 @@ class LocalEngine(Engine):
     def find(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Searched:
         """Read the inputs, and find the pairs that the rule of the run needs."""
         run = self.run
-        tasks, method, selection, warnings = self.inputs()
+        inputs = self.inputs()
         if run.passages is not None and (run.copies or folder is None):
-            for task in [task for task in tasks if not task.against]:
-                refuse_cuts(task)
-        tasks = identified(tasks, self.cache)
-        prepare(scratch, tasks, method.all_settings(selection), run.resume, folder)
-        named = (
-            None
-            if run.rule.pairs == "all" or run.inputs.id_column is None
-            else FirstIds(run.inputs.id_column)
+            for task in inputs.tasks:
+                if not task.against:
+                    refuse_cuts(task)
+        tasks = identified(inputs.tasks, self.cache)
+        settings = inputs.method.all_settings(inputs.selection)
+        prepare(scratch, tasks, settings, run.resume, folder)
+        checks_ids = run.rule.pairs != "all" and run.inputs.id_column is not None
+        source = _read(
+            tasks,
+            inputs.method,
+            inputs.selection,
+            settings=run.settings,
+            scratch=scratch,
+            stages=stages,
+            compares_more=run.rule.compares_more,
+            first_ids=FirstIds(run.inputs.id_column) if checks_ids else None,
         )
-        more = run.rule.compares_more
-        given = tasks, method, selection, run.settings, scratch, stages
-        source = _read(*given, compares_more=more, first_ids=named)
         located = locations(tasks, source.corpus, scratch)
-        warnings = warnings + check_ids(
-            run, scratch.column(schemas.ID_HASHES), source.corpus, located
+        id_hashes = scratch.column(schemas.ID_HASHES)
+        return _find(
+            source,
+            run.rule,
+            inputs.selection,
+            stages=stages,
+            threads=run.threads,
+            located=located,
+            warnings=inputs.warnings + check_ids(run, id_hashes, source.corpus, located),
         )
-        return _find(source, run.rule, selection, stages, run.threads, located, warnings)
 
 
 class Search(NamedTuple):
-    """A search among documents that are read once. method : differs from the others in its limit
-    only.
+    """A search among documents that are read once.
+
+    method : a method that differs from the methods of the other searches in its limit only.
     """
 
     method: Method
@@ -96,43 +109,55 @@ def run_searches(
 ) -> Generator[Outcome, None, None]:
     """Yield the decisions of each search; the documents are read once.
 
-    Requires: the selections of all differ in nothing that reading depends on.
+    Requires: the selections of all searches have the same settings of reading.
     """
     methods: list[Method] = []
-    threads = count_threads(run_settings.threads)
     for search in requested:
         if all(search.method is not method for method in methods):
             methods.append(search.method)
-    more = any(search.rule.compares_more for search in requested)
-    selection = requested[0].selection
     source = _read(
         tasks,
         methods[0],
-        selection,
-        run_settings,
-        scratch,
-        stages,
-        compares_more=more,
+        requested[0].selection,
+        settings=run_settings,
+        scratch=scratch,
+        stages=stages,
+        compares_more=any(search.rule.compares_more for search in requested),
         limits=methods,
     )
-    empty = source.method.describe(pa.array([""], pa.large_string()))
-    num_keys = [keys.values.shape[1] for keys in source.method.summarise_at(methods, empty)]
+    located = locations(tasks, source.corpus, scratch)
+    columns_of = _columns_of_keys(source.method, methods)
     for search in requested:
-        place = next(place for place, method in enumerate(methods) if method is search.method)
-        keys = range(sum(num_keys[:place]), sum(num_keys[: place + 1]))
+        number = next(n for n, method in enumerate(methods) if method is search.method)
         with (
             tempfile.TemporaryDirectory(dir=scratch.directory) as path,
-            ScratchOfSearch(Path(path), scratch, keys) as columns,
+            ScratchOfSearch(Path(path), scratch, columns_of[number]) as columns,
         ):
             documents = source._replace(
                 method=search.method.with_idf(source.method.idf), scratch=columns
             )
-            located = locations(tasks, source.corpus, scratch)
             # No name: the generator would hold the features of this search during the next one.
             yield _decided(
                 search.rule,
-                _find(documents, search.rule, search.selection, stages, threads, located, []),
+                _find(
+                    documents,
+                    search.rule,
+                    search.selection,
+                    stages=stages,
+                    threads=count_threads(run_settings.threads),
+                    located=located,
+                ),
             )
+
+
+def _columns_of_keys(method: Method, limits: Sequence[Method]) -> list[range]:
+    """Return the numbers of the columns of keys of each method, which are stored one after the
+    other.
+    """
+    features = method.describe(pa.array([""], pa.large_string()))
+    num_keys = [keys.values.shape[1] for keys in method.summarise_at(limits, features)]
+    ends = list(accumulate(num_keys, initial=0))
+    return [range(start, end) for start, end in pairwise(ends)]
 
 
 def _decided(rule: Rule, searched: Searched) -> Outcome:
@@ -143,57 +168,66 @@ def _find(
     source: SetSource,
     rule: Rule,
     selection: SelectionSettings,
+    *,
     stages: Stages,
     threads: int,
     located: DocumentLocations,
-    warnings: list[str],
+    warnings: Sequence[str] = (),
 ) -> Searched:
     """Find the pairs that a rule needs among documents that were read."""
-    tasks, corpus, method, scratch, _ = source
+    corpus = source.corpus
+    method = source.method
+    scratch = source.scratch
     with stages.stage("propose"):
-        queue = _queue(scratch, corpus, selection, rule)
-        most = (
-            method.max_bucket_size
-            if selection.max_bucket_size is None
-            else selection.max_bucket_size
-        )
-        scope = Scope(rule.pairs == "all", rule.pairs == "distinct", most, threads)
-        search = searches.search_of(method)(scratch, method, queue, scope)
+        search = _search(source, rule, selection, threads)
         search.propose()
     with stages.stage("sort", corpus.num_documents) as progress:
         compared = _compared(source, search, threads, progress)
     with stages.stage("confirm", corpus.num_documents) as progress:
         confirmed = search.sieve(compared, progress)
     trim_heap()
-    audited = None
-    if selection.audit_sample:
-        with stages.stage("audit", 2 * corpus.num_documents) as progress:  # sorted, then compared
-            audited = _audit(
-                source, method.settings.threshold, selection.audit_sample, threads, progress
-            )
-    found = Found(
-        queue=search.queue,
-        confirmed=confirmed,
-        method=method,
-        lengths=scratch.column(schemas.LENGTHS),
-        values=scratch.column(schemas.VALUES),
-        unlisted=search.unlisted,
-        measure=partial(_measure, scratch, method, search.queue),
-        sieved=rule.pairs == "sieve",
-    )
     near = search.near
     return Searched(
-        tasks=tasks,
+        tasks=source.tasks,
         method=method,
         corpus=corpus,
         locations=located,
-        warnings=warnings,
-        found=found,
+        warnings=list(warnings),
+        found=_found(source, search, confirmed, rule),
         short=_num_short(scratch, corpus),
         num_fingerprints=0 if near is None else near.num_fingerprints,
         num_near_pairs=0 if near is None else near.num_pairs,
-        expected=partial(_expected, method, search.queue, compared),
-        audited=audited,
+        expected=_expect(method, search.queue, compared.shingles.sizes),
+        audited=_audit(source, selection.audit_sample, threads, stages),
+    )
+
+
+def _search(
+    source: SetSource, rule: Rule, selection: SelectionSettings, threads: int
+) -> LocalSearch:
+    method = source.method
+    queue = _queue(source.scratch, source.corpus, selection, rule)
+    max_bucket_size = selection.max_bucket_size
+    scope = Scope(
+        all_pairs=rule.pairs == "all",
+        connected=rule.pairs == "distinct",
+        max_bucket_size=method.max_bucket_size if max_bucket_size is None else max_bucket_size,
+        threads=threads,
+    )
+    return searches.search_of(method)(source.scratch, method, queue, scope)
+
+
+def _found(source: SetSource, search: LocalSearch, confirmed: Confirmed, rule: Rule) -> Found:
+    scratch = source.scratch
+    return Found(
+        queue=search.queue,
+        confirmed=confirmed,
+        method=source.method,
+        lengths=scratch.column(schemas.LENGTHS),
+        values=scratch.column(schemas.VALUES),
+        unlisted=search.unlisted,
+        measure=partial(_measure, scratch, source.method, search.queue),
+        sieved=rule.pairs == "sieve",
     )
 
 
@@ -210,54 +244,61 @@ def _read(
     tasks: list[Task],
     method: Method,
     selection: SelectionSettings,
-    run_settings: RunSettings,
+    *,
+    settings: RunSettings,
     scratch: Scratch,
     stages: Stages,
-    *,
     compares_more: bool,
     limits: Sequence[Method] = (),
     first_ids: FirstIds | None = None,
 ) -> SetSource:
     """Read all documents, after a pass that counts their features if needed.
 
-    compares_more : as in `Rule`. limits : methods whose keys are stored instead of those of
-    `method`, one after the other.
+    compares_more : see `Rule`. limits : methods whose keys are stored one after the other, instead
+    of the keys of `method`.
     """
-    threads, total = count_threads(run_settings.threads), known_total(tasks)
-    stored = bool(limits and method.confirms_sets) or searches.stores_sets(
-        method, selection, compares_more
-    )
+    threads = count_threads(settings.threads)
+    total = known_total(tasks)
+    for_limits = bool(limits) and method.confirms_sets
+    stores_sets = for_limits or searches.stores_sets(method, selection, compares_more)
     if method.counted is not None:
         with stages.stage("count", total) as progress:
-            method = method.with_idf(
-                count_or_open(method.counted, tasks, scratch, threads, progress)
-            )
+            idf = count_or_open(method.counted, tasks, scratch, threads, progress)
+            method = method.with_idf(idf)
+    reading = Reading(
+        tasks,
+        method,
+        scratch,
+        selection,
+        settings,
+        stores_sets=stores_sets,
+        summarise=_summarise_at(method, limits) if limits else None,
+        first_ids=first_ids,
+    )
+    # Kernels are compiled while the first files are decoded.
+    with stages.stage("read", total) as progress, ThreadPoolExecutor(1) as compiler:
+        is_needed = searches.search_of(method).compiles_first
+        compiled = compiler.submit(lambda: is_needed and kernels.first_run.compile_kernels())
+        corpus = describe_all(reading, progress, compiled.result)
+    return SetSource(tasks=tasks, corpus=corpus, method=method, scratch=scratch, stored=stores_sets)
 
+
+def _summarise_at(method: Method, limits: Sequence[Method]) -> Callable[[Features], Keys]:
+    """Return a function that returns the keys of all limits, one after the other."""
     limits = [limit.with_idf(method.idf) for limit in limits]
 
     def summarise(features: Features) -> Keys:
         keys = method.summarise_at(limits, features)
         return keys[0]._replace(values=np.concatenate([part.values for part in keys], axis=1))
 
-    given = tasks, method, scratch, selection, run_settings
-    keys_of = summarise if limits else None
-    reading = Reading(*given, stores_sets=stored, summarise=keys_of, first_ids=first_ids)
-    with stages.stage("read", total) as progress, ThreadPoolExecutor(1) as beside:
-        is_needed = searches.search_of(method).compiles_first
-        compiled = beside.submit(
-            lambda: is_needed and kernels.first_run.compile_kernels()
-        )  # files are decoded already
-        corpus = describe_all(reading, progress, compiled.result)
-    return SetSource(tasks, corpus, method, scratch, stored)
+    return summarise
 
 
 def _queue(scratch: Scratch, corpus: Corpus, selection: SelectionSettings, rule: Rule) -> Queue:
     """Return the documents in the order in which a rule decides about them."""
     lengths = scratch.column(schemas.LENGTHS)
-    ranks = [
-        scratch.column(schemas.RANKS.at(place))
-        for place in range(len(rank_columns(selection.keep)))
-    ]
+    num_ranks = len(rank_columns(selection.keep))
+    ranks = [scratch.column(schemas.RANKS.at(number)) for number in range(num_ranks)]
     order = priority_order(
         selection.keep, corpus.num_documents, corpus.num_against, lengths, ranks, corpus.part_ends
     )
@@ -265,7 +306,12 @@ def _queue(scratch: Scratch, corpus: Corpus, selection: SelectionSettings, rule:
     featured = _sizes(scratch, corpus) > 0
     representative = find_copies(scratch.column(schemas.CONTENT), order, featured)
     scratch.release_pages()
-    return Queue(order, representative, featured, corpus.num_against)
+    return Queue(
+        order=order,
+        representative=representative,
+        featured=featured,
+        num_against=corpus.num_against,
+    )
 
 
 def _sizes(scratch: Scratch, corpus: Corpus) -> Ints:
@@ -287,51 +333,50 @@ def _compared(
     """
     sets = build_sets(source, search.wanted, threads, progress, "sets")
     rule = source.method.rule
-    if rule is None or not (rule.min_structure or rule.above_chance):
-        return kernels.sieve.Compared(sets, sets)
-    return kernels.sieve.Compared(
-        sets, build_structure_sets(source, search.wanted, threads, progress)
-    )
+    structure = sets
+    if rule is not None and (rule.min_structure or rule.above_chance):
+        structure = build_structure_sets(source, search.wanted, threads, progress)
+    return kernels.sieve.Compared(sets, structure)
 
 
-def _expected(
-    method: Method,
-    queue: Queue,
-    compared: kernels.sieve.Compared,
-    left: Positions,
-    right: Positions,
-    measured: Measured,
-) -> Floats:
-    """Return the similarities by which the chance of pairs to be proposed is known."""
-    sizes = compared.shingles.sizes
+def _expect(
+    method: Method, queue: Queue, sizes: Uint32s
+) -> Callable[[Positions, Positions, Measured], Floats]:
+    """Return a function that returns the similarities that determine the probability of pairs to be
+    proposed.
+    """
 
     def sizes_at(positions: Positions) -> Floats:
         return sizes[queue.order[queue.representative[positions]]].astype(np.float64)
 
-    return method.proposed_similarity(
-        measured[schemas.SIMILARITY.name], sizes_at(left), sizes_at(right)
-    )
+    def expected(left: Positions, right: Positions, measured: Measured) -> Floats:
+        similarity = measured[schemas.SIMILARITY.name]
+        return method.proposed_similarity(similarity, sizes_at(left), sizes_at(right))
+
+    return expected
 
 
-def _audit(
-    source: SetSource, threshold: float, num_documents: int, threads: int, progress: Progress
-) -> Recall | None:
+def _audit(source: SetSource, sample_size: int, threads: int, stages: Stages) -> Recall | None:
     """Return the share of true pairs of sampled documents that the bands propose, or None if there
-    are none.
+    are no such pairs.
     """
-    total, scratch = source.corpus.num_documents, source.scratch
-    sets = build_sets(source, np.ones(total, np.bool_), threads, progress, "all-sets")
-    samples = draw_sample(sets.sizes > 0, num_documents)
-    if len(samples) == 0:
+    if not sample_size:
         return None
-    content = scratch.column(schemas.CONTENT)
-    columns = searches.key_columns(scratch)
-    sample = Audited(content[samples], np.stack([column[samples] for column in columns]), sets)
-    audit = Audit(sample, samples, threshold)
-    for first in range(0, total, _AUDITED_AT_ONCE):
-        stop = min(total, first + _AUDITED_AT_ONCE)
-        keys = np.stack([column[first:stop] for column in columns])
-        audit.compare(Audited(content[first:stop], keys, sets, first))
-        progress.advance(stop - first, 0)
-        scratch.release_pages()
+    scratch = source.scratch
+    total = source.corpus.num_documents
+    with stages.stage("audit", 2 * total) as progress:  # documents to sort, then to compare
+        sets = build_sets(source, np.ones(total, np.bool_), threads, progress, "all-sets")
+        samples = draw_sample(sets.sizes > 0, sample_size)
+        if len(samples) == 0:
+            return None
+        content = scratch.column(schemas.CONTENT)
+        columns = searches.key_columns(scratch)
+        keys = np.stack([column[samples] for column in columns])
+        threshold = source.method.settings.threshold
+        audit = Audit(Audited(content[samples], keys, sets), samples, threshold)
+        for part in stretches(total, _AUDITED_AT_ONCE):
+            keys = np.stack([column[part] for column in columns])
+            audit.compare(Audited(content[part], keys, sets, part.start))
+            progress.advance(len(keys[0]), 0)
+            scratch.release_pages()
     return audit_recall(audit.found, audit.true)

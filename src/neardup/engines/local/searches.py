@@ -19,7 +19,7 @@ from neardup.arrays import Array, Bytes, Integers, Ints, Mask, Positions, Words,
 from neardup.candidates.hamming_join import HammingNeighbours, find_neighbours
 from neardup.candidates.hamming_join import Pairs as NearPairs
 from neardup.candidates.lookups import BandLookup, DistanceLookup, SampleLookup
-from neardup.candidates.sorted_members import NO_BUCKET, Unlisted, fill_buckets, propose
+from neardup.candidates.sorted_members import NO_BUCKET, fill_buckets, propose
 from neardup.decide.rule import Confirmed, Queue
 from neardup.decide.sieve import Sifted, sift
 from neardup.engines.local.sets import stretches
@@ -32,35 +32,44 @@ from neardup.settings.run import SelectionSettings
 from neardup.verify.measured import Measured, Rule
 
 if TYPE_CHECKING:
-    from neardup.kernels.sieve import Ahead, Compared, Found, Order, Rules
+    from neardup.kernels.sieve import Ahead, Compared, Found, Order, Postings, Rules
+    from neardup.kernels.sorted_sets import Sets
 
 _STRETCH = 8192  # documents between two releases of the mapped pages
-_FEW = 16_384  # documents that one thread settles without others
-_STRETCH_AHEAD, _PAIRS_AHEAD = (
-    1024,
-    1 << 16,
-)  # documents that a thread measures before their turn; pairs it may find
-_PAIRS_AT_ONCE = 65_536
-_BYTES_OF_BANDS, _BYTES_OF_BAND = (
-    1 << 25,
-    20,
-)  # of the bands grouped at once, for each thread; of one, by document
-# Of mapped sets and buckets, for each document: with the other arrays of the sieve, as much as
-# `propose` needs. With less, most sets of 10 million short documents are released before they are
-# compared again, which doubles the time.
+_FEW = 16_384  # documents that one thread sieves alone
+_STRETCH_AHEAD = 1024  # documents that a thread measures before their turn
+_PAIRS_AHEAD = 1 << 16  # pairs that it may find among them
+_PAIRS_AT_ONCE = 65_536  # pairs that are measured in one batch
+_BYTES_OF_BANDS = 1 << 25  # memory to group bands at once, for each thread
+_BYTES_OF_BAND = 20  # memory to group one band, for each document
+_MIN_FOUND = 1 << 18  # pairs that a kernel finds before they are written
+# Mapped sets and buckets that stay in memory, for each document: with the other arrays of the
+# sieve, as much as `propose` needs. With less, most sets of 10 million short documents are released
+# before they are compared again, which doubles the time.
 _MAPPED_BYTES = 44
+
+# The counters of kernels.sieve.Found; the third is the number of collisions.
+_NUM_FOUND = 0
+_NUM_COMPARED = 1
 
 
 class Scope(NamedTuple):
-    """The scope of a search. all_pairs : measure all pairs, and remove nothing. connected : measure
-    all pairs except copies, which are in one cluster anyway. max_bucket_size : the greatest number
-    of members that a bucket lists.
+    """The scope of a search.
+
+    all_pairs : measure all pairs, and remove nothing. connected : measure all pairs except copies,
+    which are in one cluster anyway, and remove nothing. max_bucket_size : the maximum number of
+    members that a bucket lists.
     """
 
     all_pairs: bool
     connected: bool
     max_bucket_size: int
     threads: int
+
+    @property
+    def keeps_all(self) -> bool:
+        """True if the search removes no document."""
+        return self.all_pairs or self.connected
 
 
 class LocalSearch(ABC):
@@ -71,13 +80,16 @@ class LocalSearch(ABC):
     wanted: Mask
     """By document: whether its set will be compared."""
     near: HammingNeighbours | None = None
-    """What is near among fingerprints, if there are any."""
+    """The documents with neighbouring fingerprints, if the method has fingerprints."""
     lookup: Any
     compiles_first: ClassVar[bool] = False
     """Whether a default run needs its kernels, which are then compiled before it begins."""
 
     def __init__(self, scratch: Scratch, method: Method, queue: Queue, scope: Scope) -> None:
-        self.scratch, self.method, self.queue, self.scope = scratch, method, queue, scope
+        self.scratch = scratch
+        self.method = method
+        self.queue = queue
+        self.scope = scope
         self.lookup = method.lookup
 
     @abstractmethod
@@ -90,94 +102,132 @@ class LocalSearch(ABC):
 
     @abstractmethod
     def unlisted(self) -> Iterable[tuple[Array, Array]]:
-        """Yield the first position that a bucket does not list, with each that looks up the bucket,
-        earlier or later.
+        """Yield the first position that a bucket does not list, with each position that looks up
+        the bucket, earlier or later.
 
         Requires: `sieve` has run, and copies of a document were not compared.
         """
 
     def _order_by_size(self, sizes: Integers) -> None:
-        """Put the larger document of each pair first, so that a search for all pairs finds what it
-        contains.
+        """Reorder the queue by falling size, so that a search for all pairs finds contained sets.
 
-        sizes : by document, of its set. Of equal sizes the content decides, since the sample of the
-        later one counts.
+        sizes : by document, the size of its set. The content decides between equal sizes, since the
+        sample of the later document counts.
         """
         if not (self.scope.all_pairs and self.method.directed):
             return
-        order, representative, *_ = self.queue
-        content = self.scratch.column(schemas.CONTENT)[
-            order, 0
-        ].byteswap()  # ordered as bytes, as on Spark
+        order = self.queue.order
+        content = self.scratch.column(schemas.CONTENT)[order, 0]
+        content = content.byteswap()  # little-endian words, compared as bytes as on Spark
         by_size = np.lexsort((content, -sizes[order].astype(np.int64)))
-        position = np.empty_like(order)
-        position[by_size] = np.arange(len(order), dtype=order.dtype)
-        self.queue = self.queue._replace(
-            order=order[by_size], representative=position[representative[by_size]]
-        )
+        new_position = np.empty_like(order)
+        new_position[by_size] = np.arange(len(order), dtype=order.dtype)
+        representative = new_position[self.queue.representative[by_size]]
+        self.queue = self.queue._replace(order=order[by_size], representative=representative)
 
     def _rules(self) -> Rules:
         """Return the rules of a method for the kernels of kernels/sieve.py."""
         rule = self.method.rule or Rule("jaccard", 1.0)
         return kernels.sieve.Rules(
-            rule.threshold,
-            kernels.sorted_sets.MEASURES[rule.similarity],
-            self.scope.max_bucket_size,
-            self.queue.num_against,
-            self.scope.all_pairs or self.scope.connected,
-            rule.bits,
-            rule.min_structure,
-            self.scope.connected,
-            rule.above_chance,
+            threshold=rule.threshold,
+            similarity=kernels.sorted_sets.MEASURES[rule.similarity],
+            max_bucket_size=self.scope.max_bucket_size,
+            num_against=self.queue.num_against,
+            all_pairs=self.scope.keeps_all,
+            bits=rule.bits,
+            structure=rule.min_structure,
+            skips_copies=self.scope.connected,
+            above_chance=rule.above_chance,
         )
 
     def _pass(
         self, step: Step, capacity: int, progress: Progress, measure: Measure | None = None
     ) -> Confirmed:
-        """Run a kernel over the documents in ranges, and write its pairs to the scratch files.
+        """Run a kernel over the documents in stretches, and write its pairs to the scratch files.
 
-        A step without progress has grown its buffers, or finds more pairs with one document than
-        `capacity`. `measure` looks at ranges before their turn, on other threads: at what is
-        settled by then.
+        Parameters
+        ----------
+        step : runs the kernel over a stretch, until its buffers are full.
+        capacity : the maximum number of pairs with one document; 0 if there is no limit.
+        measure : measures the pairs of a stretch before its turn, on another thread, with the
+            documents that are decided by then.
         """
-        order, representative, _, _ = self.queue
-        end, keeps_all = len(order), self.scope.all_pairs or self.scope.connected
-        documents = kernels.sieve.Order(order, representative, np.full(end, keeps_all, np.uint8))
-        found = _empty_found(max(1 << 18, capacity))
-        settled = end if keeps_all else 0
-        pending: Iterable[tuple[slice, Ahead | None]] = (
-            (stretch, None) for stretch in stretches(end, _STRETCH)
-        )
-        if measure is not None and self.scope.threads > 1 and end > _FEW:
-            parts = stretches(end, _STRETCH_AHEAD)
-            pending = map_ordered(
-                parts, lambda part: measure(part, settled, documents), self.scope.threads
+        sieve = _SievePass(self.queue, self.scope.keeps_all, step, capacity, self.scratch)
+        num_documents = len(self.queue.order)
+        stretches_ahead: Iterable[tuple[slice, Ahead | None]]
+        if measure is None or self.scope.threads == 1 or num_documents <= _FEW:
+            stretches_ahead = ((part, None) for part in stretches(num_documents, _STRETCH))
+        else:
+            stretches_ahead = map_ordered(
+                stretches(num_documents, _STRETCH_AHEAD),
+                lambda part: measure(part, sieve.num_decided, sieve.order),
+                self.scope.threads,
             )
-        for stretch, ahead in pending:
-            begin = stretch.start
-            while begin < stretch.stop:
-                reached = step(begin, stretch.stop, documents, found, ahead)
-                if reached < stretch.stop:
-                    _spill(self.scratch, found)
-                if reached == begin and capacity == 0:
-                    found = _empty_found(2 * len(found.left))._replace(counters=found.counters)
-                begin = reached
-            if ahead is not None:
-                found.counters[1] += ahead.found.counters[1]
-            settled = max(settled, stretch.stop)
+        for stretch, ahead in stretches_ahead:
+            sieve.run(stretch, ahead)
             progress.advance(stretch.stop - stretch.start, 0)
-            self.scratch.release_pages(_MAPPED_BYTES * end)
-        _spill(self.scratch, found)
-        self.scratch.release_all_pages()  # of the sets, which the output does not need
-        return _confirmed(self.scratch, documents.kept, found)
+            self.scratch.release_pages(_MAPPED_BYTES * num_documents)
+        return sieve.finish()
 
 
 Step = Callable[[int, int, "Order", "Found", "Ahead | None"], int]
+"""Runs a kernel on the positions from a first to a last one; returns the position it reached. If
+this is the first position, the kernel needs larger buffers.
+"""
+
 Measure = Callable[[slice, int, "Order"], "Ahead"]
+"""Measures the pairs of a stretch with the documents before a position."""
+
+
+class _SievePass:
+    """A pass of a kernel over all documents, whose pairs are moved to the scratch files.
+
+    num_decided : the number of positions, from the first, that are decided. Other threads read it.
+    """
+
+    def __init__(
+        self, queue: Queue, keeps_all: bool, step: Step, capacity: int, scratch: Scratch
+    ) -> None:
+        num_documents = len(queue.order)
+        kept = np.full(num_documents, keeps_all, np.uint8)
+        self.order = kernels.sieve.Order(queue.order, queue.representative, kept)
+        self.num_decided = num_documents if keeps_all else 0
+        self._found = _empty_found(max(_MIN_FOUND, capacity))
+        self._step = step
+        self._grows = capacity == 0
+        self._scratch = scratch
+
+    def run(self, stretch: slice, ahead: Ahead | None) -> None:
+        """Decide about the next documents. ahead : their pairs that are measured already."""
+        begin = stretch.start
+        while begin < stretch.stop:
+            reached = self._step(begin, stretch.stop, self.order, self._found, ahead)
+            if reached < stretch.stop:
+                _spill(self._scratch, self._found)
+            if reached == begin and self._grows:  # one document has more pairs than fit
+                larger = _empty_found(2 * len(self._found.left))
+                self._found = larger._replace(counters=self._found.counters)
+            begin = reached
+        if ahead is not None:
+            self._found.counters[_NUM_COMPARED] += ahead.found.counters[_NUM_COMPARED]
+        self.num_decided = max(self.num_decided, stretch.stop)  # already all if all are kept
+
+    def finish(self) -> Confirmed:
+        """Return the result, after all documents."""
+        _spill(self._scratch, self._found)
+        self._scratch.release_all_pages()  # pages of the sets, which the output does not need
+        return _confirmed(self._scratch, self.order.kept, self._found)
 
 
 class BandSearch(LocalSearch):
-    """Documents that share the key of a band."""
+    """Documents that share the key of a band.
+
+    The scratch columns contain all bands one after the other; `_starts` has the first entry of each
+    band in `members`:
+
+        buckets   | by position, the first entry of its bucket within the band | next band ...
+        members   | bucket, bucket, ...: positions, the last one marked        | next band ...
+    """
 
     lookup: BandLookup
     compiles_first = True
@@ -187,32 +237,17 @@ class BandSearch(LocalSearch):
         columns `buckets`.
         """
         assert kernels.bands.NO_BUCKET == NO_BUCKET
-        num_bands, scope, scratch = self.lookup.bands.num_bands, self.scope, self.scratch
-        order, representative, featured, _ = self.queue
-        positions = np.arange(len(order), dtype=np.uint32)
-        copies = np.flatnonzero(representative != positions).astype(np.uint32)
-        members = featured[order]
-        if not scope.all_pairs:
-            members &= representative == positions
-        positions = positions[members]
-        documents = order[positions]
-        self.wanted = np.zeros(len(order), np.bool_)
+        scratch = self.scratch
+        num_documents = len(self.queue.order)
+        num_bands = self.lookup.bands.num_bands
+        self.wanted = np.zeros(num_documents, np.bool_)
         self._starts = np.zeros(num_bands, np.int64)
 
-        def fill(band: int) -> Positions:
-            keys = scratch.column(schemas.KEYS.at(band))
-            first, listed = fill_buckets(
-                keys[documents], positions, len(order), scope.max_bucket_size
-            )
-            self.wanted[order[first != NO_BUCKET]] = True
-            if not (scope.all_pairs or scope.connected):  # a copy queries like its representative
-                first[copies] = first[representative[copies]]
-            scratch.write(schemas.BUCKETS, first, band * len(order))
-            return listed
-
-        most = scope.threads * _BYTES_OF_BANDS // (_BYTES_OF_BAND * max(1, len(order)))
-        at_once = max(1, min(scope.threads, num_bands, most))
-        scratch.append(schemas.BUCKETS, np.empty(0, np.uint32))
+        threads = self.scope.threads
+        fitting = threads * _BYTES_OF_BANDS // (_BYTES_OF_BAND * max(1, num_documents))
+        at_once = max(1, min(threads, num_bands, fitting))
+        fill = partial(self._fill_band, self._members())
+        scratch.append(schemas.BUCKETS, np.empty(0, np.uint32))  # `write` needs the file
         num_members = 0
         for band, listed in map_ordered(range(num_bands), fill, at_once, ahead=at_once - 1):
             scratch.append(schemas.MEMBERS, listed)
@@ -221,17 +256,45 @@ class BandSearch(LocalSearch):
             num_members += len(listed)
         scratch.close_columns()
 
-    def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
-        rules, starts = self._rules(), self._starts
-        members = self.scratch.column(schemas.MEMBERS)
-        first = self.scratch.column(schemas.BUCKETS).reshape(len(starts), -1)
-        buckets, capacity = (
-            kernels.sieve.Buckets(first, members, starts),
-            4 * len(starts) * rules.max_bucket_size,
+    def _members(self) -> _Members:
+        """Return the members of buckets: all documents with features, or each content once."""
+        is_first = self.queue.is_first
+        is_member = self.queue.featured[self.queue.order]
+        if not self.scope.all_pairs:
+            is_member &= is_first
+        positions = np.flatnonzero(is_member).astype(np.uint32)
+        return _Members(
+            positions=positions,
+            documents=self.queue.order[positions],
+            copies=np.flatnonzero(~is_first).astype(np.uint32),
         )
 
-        def measure(stretch: slice, floor: int, order: Order) -> Ahead:
-            ahead = _empty_ahead(stretch, floor, max(_PAIRS_AHEAD, capacity))
+    def _fill_band(self, members: _Members, band: int) -> Positions:
+        """Write the buckets of a band, and return the members that they list."""
+        num_documents = len(self.queue.order)
+        keys = self.scratch.column(schemas.KEYS.at(band))[members.documents]
+        first, listed = fill_buckets(
+            keys, members.positions, num_documents, self.scope.max_bucket_size
+        )
+        self.wanted[self.queue.order[first != NO_BUCKET]] = True
+        if not self.scope.keeps_all:  # a copy looks up the bucket of its representative
+            first[members.copies] = first[self.queue.representative[members.copies]]
+        self.scratch.write(schemas.BUCKETS, first, band * num_documents)
+        return listed
+
+    def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
+        """Run the sieve over all documents; threads measure ahead of it."""
+        rules = self._rules()
+        buckets = kernels.sieve.Buckets(
+            first=self.scratch.column(schemas.BUCKETS).reshape(len(self._starts), -1),
+            members=self.scratch.column(schemas.MEMBERS),
+            band_starts=self._starts,
+        )
+        # A document has at most one pair with each listed member of its buckets.
+        capacity = 4 * len(self._starts) * rules.max_bucket_size
+
+        def measure(stretch: slice, num_decided: int, order: Order) -> Ahead:
+            ahead = _empty_ahead(stretch, num_decided, max(_PAIRS_AHEAD, capacity))
             kernels.sieve.measure_ahead(stretch.stop, order, compared, buckets, rules, ahead)
             return ahead
 
@@ -245,15 +308,27 @@ class BandSearch(LocalSearch):
         return self._pass(step, capacity, progress, measure)
 
     def unlisted(self) -> Iterable[tuple[Array, Array]]:
-        members, last_mark = self.scratch.column(schemas.MEMBERS), kernels.bands.LAST_MEMBER
-        lasts = np.flatnonzero(members & last_mark)
+        members = self.scratch.column(schemas.MEMBERS)
+        last_mark = kernels.bands.LAST_MEMBER
+        last_entries = np.flatnonzero(members & last_mark)
         buckets = self.scratch.column(schemas.BUCKETS).reshape(len(self._starts), -1)
         for bucket, start in zip(buckets, self._starts, strict=True):
             positions = np.flatnonzero(bucket != NO_BUCKET)
             first = start + bucket[positions]
-            last = lasts[np.searchsorted(lasts, first)]
-            full = last - first == self.scope.max_bucket_size
-            yield members[last[full]] ^ last_mark, positions[full]
+            last = last_entries[np.searchsorted(last_entries, first)]
+            # The last entry of a full bucket is one more than it lists: the first unlisted member.
+            is_full = last - first == self.scope.max_bucket_size
+            yield members[last[is_full]] ^ last_mark, positions[is_full]
+
+
+class _Members(NamedTuple):
+    """The members of buckets. positions, documents : uint32, row by row. copies : uint32, positions
+    that are not the first of their content.
+    """
+
+    positions: Positions
+    documents: Positions
+    copies: Positions
 
 
 class SampleSearch(LocalSearch):
@@ -266,47 +341,52 @@ class SampleSearch(LocalSearch):
         self.wanted = self.queue.featured
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
-        rules, samples = self._rules(), self.lookup.samples
-        sizes = compared.shingles.sizes
-        self._order_by_size(sizes)
-        order = self.queue.order
-        needed = np.array(self.lookup.needed)
-        originals = order[self.queue.representative == np.arange(len(order))]
-        num_keys = int(np.minimum(sizes[originals], samples.num_samples).astype(np.int64).sum())
-        postings = kernels.sieve.make_postings(
-            num_keys, max(1 << 16, 2 * num_keys, int(sizes.max(initial=0)))
-        )
-        kernels.sieve.enter_samples(postings, compared.shingles, originals, samples.num_samples)
-        hits = np.zeros(len(order), np.int32)
+        """Run the sieve over all documents, which enters the samples of kept ones as it goes."""
+        num_samples = self.lookup.samples.num_samples
         self._sets = compared.shingles
+        self._order_by_size(self._sets.sizes)
+        self._postings = self._make_postings(self._sets)
+        rules = self._rules()
+        needed = np.array(self.lookup.needed)
+        hits = np.zeros(len(self.queue.order), np.int32)
 
         def step(begin: int, stop: int, order: Order, found: Found, _: Ahead | None) -> int:
-            nonlocal postings
-            span = (begin, stop)
             reached = int(
                 kernels.sieve.sieve_contained(
-                    span, order, compared, postings, needed, hits, rules, found
+                    (begin, stop), order, compared, self._postings, needed, hits, rules, found
                 )
             )
             if reached == begin:
-                postings = kernels.sieve.grow(postings)
+                self._postings = kernels.sieve.grow(self._postings)
             return reached
 
-        confirmed = self._pass(step, 4 * samples.num_samples * rules.max_bucket_size, progress)
-        self._postings = postings
-        return confirmed
+        return self._pass(step, 4 * num_samples * rules.max_bucket_size, progress)
+
+    def _make_postings(self, sets: Sets) -> Postings:
+        """Return postings with the samples of all contents as keys."""
+        num_samples = self.lookup.samples.num_samples
+        documents = self.queue.order[self.queue.is_first]
+        sampled = np.minimum(sets.sizes[documents], num_samples)
+        num_keys = int(sampled.astype(np.int64).sum())
+        max_size = int(sets.sizes.max(initial=0))
+        postings = kernels.sieve.make_postings(num_keys, max(1 << 16, 2 * num_keys, max_size))
+        kernels.sieve.enter_samples(postings, sets, documents, num_samples)
+        return postings
 
     def unlisted(self) -> Iterable[tuple[Array, Array]]:
-        sets, order, postings = self._sets, self.queue.order, self._postings
-        full = np.flatnonzero(postings.lengths > self.scope.max_bucket_size)
-        full = full[np.argsort(postings.keys[full])]
-        positions = np.flatnonzero(self.queue.representative == np.arange(len(order)))
+        sets = self._sets
+        order = self.queue.order
+        is_full = self._postings.lengths > self.scope.max_bucket_size
+        full_keys = self._postings.keys[is_full]
+        by_key = np.argsort(full_keys)
+        full_keys = full_keys[by_key]
+        first_unlisted = self._postings.unlisted[is_full][by_key]
+        positions = np.flatnonzero(self.queue.is_first)
         for rank in range(self.lookup.samples.num_samples):
             positions = positions[sets.sizes[order[positions]] > rank]
-            at, found = find_in(
-                postings.keys[full], sets.hashes[sets.starts[order[positions]] + rank]
-            )
-            yield postings.unlisted[full][at[found]], positions[found]
+            sampled = sets.hashes[sets.starts[order[positions]] + rank]
+            index, is_found = find_in(full_keys, sampled)
+            yield first_unlisted[index[is_found]], positions[is_found]
 
 
 class DistanceSearch(LocalSearch):
@@ -317,24 +397,32 @@ class DistanceSearch(LocalSearch):
 
     def propose(self) -> None:
         """Join the distinct fingerprints of all documents with features."""
-        radius, queue = self.lookup.radius, self.queue
-        members = queue.featured[queue.order]
+        queue = self.queue
+        is_member = queue.featured[queue.order]
         if self.scope.connected:
-            members &= queue.representative == np.arange(len(queue.order))
-        keys, collect = read_keys(self.scratch), partial(collect_near, self.scratch)
+            is_member &= queue.is_first
         self.near = find_neighbours(
-            keys, queue.order, members, radius, threads=self.scope.threads, collect=collect
+            read_keys(self.scratch),
+            queue.order,
+            is_member,
+            self.lookup.radius,
+            threads=self.scope.threads,
+            collect=partial(collect_near, self.scratch),
         )
-        self.wanted = (
-            self.near.wanted if self.method.confirms_sets else np.zeros_like(queue.featured)
-        )
+        confirms = self.method.confirms_sets
+        self.wanted = self.near.wanted if confirms else np.zeros_like(queue.featured)
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
-        near, rules = self.near.neighbours, self._rules()
-        num_nodes, num_positions = len(near.starts) - 1, len(self.queue.order)
-        first, last = np.full((2, num_nodes), kernels.sieve.NONE, np.int64)
-        after = np.full(num_positions, kernels.sieve.NONE, np.int64)
-        listed = kernels.sieve.Listed(first, last, np.zeros(num_nodes, np.uint32), after)
+        """Run the sieve over all documents."""
+        rules = self._rules()
+        near = self.near.neighbours
+        num_nodes = len(near.starts) - 1
+        listed = kernels.sieve.Listed(
+            first=np.full(num_nodes, kernels.sieve.NONE, np.int64),
+            last=np.full(num_nodes, kernels.sieve.NONE, np.int64),
+            num_members=np.zeros(num_nodes, np.uint32),
+            next=np.full(len(self.queue.order), kernels.sieve.NONE, np.int64),
+        )
 
         def step(begin: int, stop: int, order: Order, found: Found, _: Ahead | None) -> int:
             return int(
@@ -346,18 +434,22 @@ class DistanceSearch(LocalSearch):
         return self._pass(step, 0, progress)
 
     def unlisted(self) -> Iterable[tuple[Array, Array]]:
-        near, most = self.near.neighbours, self.scope.max_bucket_size
+        near = self.near.neighbours
+        num_nodes = len(near.starts) - 1
         positions = np.flatnonzero(near.node != kernels.sieve.NO_NODE)
         positions = positions[np.argsort(near.node[positions], kind="stable")]
-        nodes, rank = near.node[positions], ranges(0, np.bincount(near.node[positions]))
-        unlisted = np.full(len(near.starts) - 1, len(near.node))
-        unlisted[nodes[rank == most]] = positions[rank == most]
+        nodes = near.node[positions]
+        rank = ranges(0, np.bincount(nodes))  # rank of each position in its node
+
+        first_unlisted = np.full(num_nodes, len(near.node))  # beyond all positions: none
+        is_first_unlisted = rank == self.scope.max_bucket_size
+        first_unlisted[nodes[is_first_unlisted]] = positions[is_first_unlisted]
+
+        # A position looks up its own fingerprint, and all neighbours of it.
+        yield first_unlisted[nodes], positions
         degree = np.diff(near.starts)[nodes]
-        yield unlisted[nodes], positions
-        yield (
-            unlisted[near.others[ranges(near.starts[nodes], degree)]],
-            np.repeat(positions, degree),
-        )
+        neighbours = near.others[ranges(near.starts[nodes], degree)]
+        yield first_unlisted[neighbours], np.repeat(positions, degree)
 
 
 class ComposedSearch(LocalSearch):
@@ -367,51 +459,74 @@ class ComposedSearch(LocalSearch):
         """Propose the candidates by the look-up of the method."""
         self._documents = read_described(self.scratch, self.queue.featured)
         self._order_by_size(self.method.compact(self._documents.features.sets).sizes)
-        keys, scope = self._documents.keys, self.scope
         self._candidates = propose(
             self.method.lookup,
-            keys,
+            self._documents.keys,
             self.queue.order,
-            scope.max_bucket_size,
-            all_pairs=scope.all_pairs,
+            self.scope.max_bucket_size,
+            all_pairs=self.scope.all_pairs,
         )
         self.wanted = np.zeros_like(self.queue.featured)
-        if not self.method.ordered:  # no set is sorted
-            self.wanted[
-                self.queue.order[np.concatenate([self._candidates.left, self._candidates.right])]
-            ] = True
+        if not self.method.ordered:  # the sets of an ordered method are not sorted
+            for positions in (self._candidates.left, self._candidates.right):
+                self.wanted[self.queue.order[positions]] = True
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
-        left, right, unlisted = self._candidates
-        queue, kept = self.queue, np.ones(len(self.queue.order), np.bool_)
-        first = queue.representative
-        if self.scope.connected:  # copies are of one cluster anyway
-            original = first == np.arange(len(first))
-            left, right = left[original[right]], right[original[right]]
-            unlisted = Unlisted(*(column[original[unlisted.document]] for column in unlisted))
+        """Measure the candidates, and decide."""
+        queue = self.queue
+        left = self._candidates.left
+        right = self._candidates.right
+        if self.scope.connected:  # copies are in one cluster anyway
+            is_compared = queue.is_first[right]
+            left = left[is_compared]
+            right = right[is_compared]
+
         measured = measure_pairs(
             self.method, self._documents, queue.order[left], queue.order[right]
         )
         confirmed = self.method.is_duplicate(measured) | measured.exact
-        left, right, measured = left[confirmed], right[confirmed], measured.take(confirmed)
-        if self.scope.all_pairs or self.scope.connected:
-            by_right, start = np.lexsort((left, right)), 0
-            best = np.zeros(len(left), np.bool_)
-            sifted = Sifted(kept, left[by_right], right[by_right], measured.take(by_right), best)
-        else:
-            start = queue.num_against
-            sifted = sift(self.method, left, right, measured, first, start)
-        left_out = np.zeros_like(kept)
-        left_out[unlisted.document] = True
-        left_out &= sifted.kept
-        left_out[:start] = False
+        sifted = self._sift(left[confirmed], right[confirmed], measured.take(confirmed))
         progress.advance(len(queue.order), 0)
-        return Confirmed(*sifted, left_out, len(self._candidates.left), 0)
+        return Confirmed(
+            kept=sifted.kept,
+            left=sifted.left,
+            right=sifted.right,
+            measured=sifted.measured,
+            best=sifted.best,
+            left_out=self._has_full_bucket() & sifted.kept,
+            compared=len(self._candidates.left),
+            collisions=0,
+        )
+
+    def _has_full_bucket(self) -> Mask:
+        """Return whether a bucket of each position does not list an earlier document."""
+        positions = self._candidates.unlisted.document
+        if self.scope.connected:
+            positions = positions[self.queue.is_first[positions]]
+        is_full = np.zeros(len(self.queue.order), np.bool_)
+        is_full[positions] = True
+        if not self.scope.keeps_all:
+            is_full[: self.queue.num_against] = False
+        return is_full
+
+    def _sift(self, left: Positions, right: Positions, measured: Measured) -> Sifted:
+        """Return the decisions about confirmed pairs."""
+        queue = self.queue
+        if not self.scope.keeps_all:
+            return sift(self.method, left, right, measured, queue.representative, queue.num_against)
+        by_right = np.lexsort((left, right))
+        return Sifted(
+            kept=np.ones(len(queue.order), np.bool_),
+            left=left[by_right],
+            right=right[by_right],
+            measured=measured.take(by_right),
+            best=np.zeros(len(left), np.bool_),
+        )
 
     def unlisted(self) -> Iterable[tuple[Array, Array]]:
         unlisted = self._candidates.unlisted
-        original = self.queue.representative[unlisted.document] == unlisted.document
-        return [(unlisted.member[original], unlisted.document[original])]
+        is_first = self.queue.is_first[unlisted.document]
+        return [(unlisted.member[is_first], unlisted.document[is_first])]
 
 
 FUSED: dict[str, type[LocalSearch]] = {
@@ -423,9 +538,7 @@ FUSED: dict[str, type[LocalSearch]] = {
 
 
 def search_of(method: Method) -> type[LocalSearch]:
-    """Return the search with a kernel for the look-up of a method, if its rule is one of kernels;
-    else its stages.
-    """
+    """Return the search with a kernel for the look-up and the rule of a method, or its stages."""
     return ComposedSearch if method.rule is None else FUSED.get(method.lookup.name, ComposedSearch)
 
 
@@ -433,10 +546,11 @@ def stores_sets(method: Method, selection: SelectionSettings, compares_more: boo
     """Return whether the first reading stores the shingles of all documents, instead of cutting the
     candidates again.
 
-    Not if a kernel cuts them: of 500 MB of text, the 600 MB of shingles took longer to write than
-    to compute again. Some rules and searches without a kernel measure pairs that are not among the
-    candidates; groups are part of the shingles. compares_more : as in `Rule`.
+    compares_more : see `Rule`.
     """
+    # A kernel cuts them again: of 500 MB of text, the 600 MB of shingles took longer to write than
+    # to compute again. Some rules and searches without a kernel measure pairs that are not among
+    # the candidates; groups are part of the shingles.
     if not method.confirms_sets:
         return False
     needs_all = search_of(method) is ComposedSearch or compares_more
@@ -460,7 +574,7 @@ def read_keys(scratch: Scratch) -> Words:
 
 
 def read_described(scratch: Scratch, featured: Mask) -> Described:
-    """Return all documents of a run as input of the method's stages, mapped from the scratch
+    """Return all documents of a run as input of the method's stages, mapped from scratch
     columns.
     """
     content = scratch.column(schemas.CONTENT)
@@ -500,26 +614,42 @@ def measure_pairs(
 
 def collect_near(scratch: Scratch, batches: Iterable[NearPairs]) -> NearPairs:
     """Return pairs of fingerprints within the distance, stored in scratch columns."""
-    columns = (schemas.NEAR_LEFT, schemas.NEAR_RIGHT, schemas.NEAR_DISTANCE)
     for batch in batches:
-        for column, values in zip(columns, (batch.left, batch.right, batch.distance), strict=True):
-            scratch.append(column, np.asarray(values))
+        scratch.append(schemas.NEAR_LEFT, np.asarray(batch.left))
+        scratch.append(schemas.NEAR_RIGHT, np.asarray(batch.right))
+        scratch.append(schemas.NEAR_DISTANCE, np.asarray(batch.distance))
     scratch.close_columns()
-    return NearPairs(*(scratch.column(column) for column in columns))
+    return NearPairs(
+        left=scratch.column(schemas.NEAR_LEFT),
+        right=scratch.column(schemas.NEAR_RIGHT),
+        distance=scratch.column(schemas.NEAR_DISTANCE),
+    )
 
 
 def _confirmed(scratch: Scratch, kept: Bytes, found: Found) -> Confirmed:
-    """Return the result of the sieve from the scratch files."""
+    """Return the result of the sieve from the scratch files.
+
+    kept : uint8 by position, as in kernels.sieve.Order.
+    """
     scratch.close_columns()
-    left, right, *columns, exact, best = (scratch.column(column) for column in schemas.PAIR)
-    measures = schemas.SIMILARITY, schemas.DISTANCE, schemas.STRUCTURE, schemas.EXACT
-    measured = {
-        each.name: values
-        for each, values in zip(measures, (*columns, exact.view(np.bool_)), strict=True)
-    }
-    counters = map(int, found.counters[1:])
+    measured = Measured(
+        {
+            schemas.SIMILARITY.name: scratch.column(schemas.PAIR_SIMILARITY),
+            schemas.DISTANCE.name: scratch.column(schemas.PAIR_DISTANCE),
+            schemas.STRUCTURE.name: scratch.column(schemas.PAIR_STRUCTURE),
+            schemas.EXACT.name: scratch.column(schemas.PAIR_EXACT).view(np.bool_),
+        }
+    )
+    _, num_compared, num_collisions = found.counters.tolist()
     return Confirmed(
-        kept > 0, left, right, Measured(measured), best.view(np.bool_), kept > 1, *counters
+        kept=kept > 0,
+        left=scratch.column(schemas.PAIR_LEFT),
+        right=scratch.column(schemas.PAIR_RIGHT),
+        measured=measured,
+        best=scratch.column(schemas.PAIR_BEST).view(np.bool_),
+        left_out=kept > 1,
+        compared=num_compared,
+        collisions=num_collisions,
     )
 
 
@@ -528,16 +658,21 @@ def _empty_found(size: int) -> kernels.sieve.Found:
     return kernels.sieve.Found._make([*columns, np.zeros(3, np.int64)])
 
 
-def _empty_ahead(stretch: slice, floor: int, capacity: int) -> Ahead:
+def _empty_ahead(stretch: slice, num_decided: int, capacity: int) -> Ahead:
     size = stretch.stop - stretch.start
-    state, ends = np.zeros(size, np.uint8), np.empty(size, np.int64)
-    return kernels.sieve.Ahead(stretch.start, floor, state, ends, _empty_found(capacity))
+    return kernels.sieve.Ahead(
+        begin=stretch.start,
+        floor=num_decided,
+        state=np.zeros(size, np.uint8),
+        ends=np.empty(size, np.int64),
+        found=_empty_found(capacity),
+    )
 
 
 def _spill(scratch: Scratch, found: Found) -> None:
     """Move the pairs found so far to the scratch files."""
-    count = int(found.counters[0])
-    arrays: Sequence[Array] = list(found)[:-1]
-    for column, values in zip(schemas.PAIR, arrays, strict=True):
+    count = int(found.counters[_NUM_FOUND])
+    columns: Sequence[Array] = list(found)[:-1]
+    for column, values in zip(schemas.PAIR, columns, strict=True):
         scratch.append(column, values[:count])
-    found.counters[0] = 0
+    found.counters[_NUM_FOUND] = 0

@@ -1,4 +1,4 @@
-"""Sign documents on threads: those of a corpus, or a column of texts or token lists."""
+"""Sign documents on threads: a corpus, or a column of texts or token lists."""
 
 from __future__ import annotations
 
@@ -31,18 +31,17 @@ from neardup.progress import Progress
 from neardup.runs.reading import map_batches
 from neardup.runs.signed import SignedCounts
 
-_LEAST_BYTES, _MOST_BYTES = (
-    1 << 19,
-    1 << 24,
-)  # of a batch; with less, threads wait for each other between batches
-_BATCHES_A_THREAD = 4
+_MIN_BYTES = 1 << 19  # size of a batch; with less, threads wait for each other between batches
+_MAX_BYTES = 1 << 24  # size of a batch
+_BATCHES_PER_THREAD = 4  # at least, unless they would be too small
 
 
 class Column(NamedTuple):
     """A column of texts or of token lists.
 
     dtype : the Arrow type of the rows. chunks : Arrow arrays of this type, or lists of Python rows.
-    convert : returns the Arrow array of such a list, from the number of its first row.
+    convert : returns the Arrow array of such a list; the second argument is the number of its first
+    row.
     """
 
     dtype: pa.DataType
@@ -56,6 +55,7 @@ def sign_corpus(
     sketcher: Sketcher,
     threads: int,
     counts: SignedCounts,
+    *,
     progress: Progress,
     reject: Reject,
 ) -> Iterator[Sketches]:
@@ -67,11 +67,9 @@ def sign_corpus(
         return out, sketcher.sign_texts(texts, out)
 
     for batch, ((values, empty), num_short) in map_batches(tasks, work, threads, progress, reject):
-        ids = (
-            arrow_of(np.arange(counts.read, counts.read + len(values)))
-            if batch.ids is None
-            else batch.ids
-        )
+        ids = batch.ids
+        if ids is None:
+            ids = arrow_of(np.arange(counts.read, counts.read + len(values)))
         counts.read += len(values)
         counts.without_features += int(np.count_nonzero(empty))
         counts.short += num_short
@@ -88,36 +86,48 @@ def sign_column(column: Column, sketcher: Sketcher, threads: int, max_text_bytes
         If it has another type, is damaged, or contains a text above the limit or a weight outside
         the accepted range.
     """
-    element = list_element(column.dtype)
-    sign: Callable[[Sketcher, pa.Array, int, SketchBuffers], None]
+    sign = _sign_of(column.dtype, max_text_bytes)
     if is_text(column.dtype):
-        sign, scheme = partial(_sign_texts, max_bytes=max_text_bytes), sketcher.scheme
-    elif element is not None and is_text(element):
-        sign, scheme = _sign_tokens, sketcher.of_tokens.scheme_of_tokens(weighted=False)
-    elif element is not None and is_weighted(element):
-        sign, scheme = _sign_weighted, sketcher.of_tokens.scheme_of_tokens(weighted=True)
+        scheme = sketcher.scheme
     else:
-        raise InputError(
-            "A column to sign contains texts, lists of strings, or lists of a string and its "
-            "weight (struct or map): "
-            f"got {column.dtype}. Pass one such column: table['text']."
-        )
+        scheme = sketcher.of_tokens.scheme_of_tokens(weighted=sign is _sign_weighted)
     values, empty = sketcher.allocate(column.num_rows)
-    turn, size = Lock(), _batch_bytes(column, threads)
+    batch_bytes = _batch_bytes(column, threads)
+    converting = Lock()
 
     def work(batch: tuple[int, Any]) -> None:
         first, part = batch
         if column.convert is not None:
-            # conversion needs the interpreter: one thread at a time, which then has the data in its
-            # cache
-            with turn:
+            # Conversion needs the interpreter: one thread converts at a time, and then has the data
+            # in its cache.
+            with converting:
                 part = column.convert(part, first)
-        for start, rows in _batches([part], size):
+        # A converted block may be larger than a batch.
+        for start, rows in _batches([part], batch_bytes):
             span = slice(first + start, first + start + len(rows))
             sign(sketcher, rows, span.start, SketchBuffers(values[span], empty[span]))
 
-    map_all(list(_batches(column.chunks, size)), work, threads)
+    map_all(list(_batches(column.chunks, batch_bytes)), work, threads)
     return sketcher.method.sketches(values, scheme, None, empty)
+
+
+_Sign = Callable[[Sketcher, pa.Array, int, SketchBuffers], None]
+"""Signs rows into buffers; the third argument is the number of the first row."""
+
+
+def _sign_of(dtype: pa.DataType, max_text_bytes: int) -> _Sign:
+    """Return the function that signs rows of a type. Raises InputError if there is none."""
+    if is_text(dtype):
+        return partial(_sign_texts, max_bytes=max_text_bytes)
+    element = list_element(dtype)
+    if element is not None and is_text(element):
+        return _sign_tokens
+    if element is not None and is_weighted(element):
+        return _sign_weighted
+    raise InputError(
+        "A column to sign contains texts, lists of strings, or lists of a string and its "
+        f"weight (struct or map): got {dtype}. Pass one such column: table['text']."
+    )
 
 
 def _sign_texts(
@@ -150,43 +160,46 @@ def _sign_weighted(sketcher: Sketcher, rows: pa.Array, first: int, out: SketchBu
         rows = rows.cast(pa.list_(list_element(rows.type)))
     offsets = list_offsets(rows, first)
     tokens, column = rows.flatten().flatten()
-    weights = column.cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
-    chosen = sketcher.of_tokens
-    wrong = ~chosen.accepts(weights)
-    if wrong.any():
-        index = int(np.argmax(wrong))
+    weights = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+    method = sketcher.of_tokens
+    is_accepted = method.accepts(weights)
+    if not is_accepted.all():
+        index = int(np.argmin(is_accepted))
         row = first + int(np.searchsorted(offsets, index, side="right")) - 1
-        raise InputError(
-            f"A weight is {chosen.weight_range}: got {column[index].as_py()!r} for "
-            f"{tokens[index].as_py()!r} in row "
-            f"{row:,}. Leave such features out, or scale all weights."
-        )
+        raise _refuse_weight(method.weight_range, column[index], tokens[index], row)
     hashed, damaged = hash_tokens(tokens, offsets)
     if hashed is None:
         raise damaged_row(first + damaged)
-    if len(hashed.hashes) < len(weights):
+    if len(hashed.hashes) < len(weights):  # empty tokens have no hash
         weights = weights[is_filled(tokens)]
-    chosen.sign_weighted(hashed, weights, out)
+    method.sign_weighted(hashed, weights, out)
+
+
+def _refuse_weight(accepted: str, weight: pa.Scalar, token: pa.Scalar, row: int) -> InputError:
+    return InputError(
+        f"A weight is {accepted}: got {weight.as_py()!r} for {token.as_py()!r} in row {row:,}. "
+        "Leave such features out, or scale all weights."
+    )
 
 
 def _batch_bytes(column: Column, threads: int) -> int:
-    if column.convert is not None:  # in blocks
-        return _MOST_BYTES
+    if column.convert is not None:  # the chunks are blocks of rows already
+        return _MAX_BYTES
     total = sum(map(num_bytes, column.chunks))
-    return min(_MOST_BYTES, max(_LEAST_BYTES, total // (_BATCHES_A_THREAD * threads)))
+    return min(_MAX_BYTES, max(_MIN_BYTES, total // (_BATCHES_PER_THREAD * threads)))
 
 
 def _batches(chunks: Iterable[Any], size: int) -> Iterator[tuple[int, Any]]:
-    """Yield the first row of each batch of about `size` bytes, and its rows, without a copy;
-    Python's rows whole.
+    """Yield the first row of each batch of about `size` bytes, and its rows, without a copy. A list
+    of Python rows is one batch.
     """
     first = 0
     for chunk in chunks:
         if isinstance(chunk, pa.Array):
-            step = max(1, len(chunk) // max(1, round(num_bytes(chunk) / size)))
-            yield from (
-                (first + start, chunk[start : start + step]) for start in range(0, len(chunk), step)
-            )
+            num_batches = max(1, round(num_bytes(chunk) / size))
+            step = max(1, len(chunk) // num_batches)
+            for start in range(0, len(chunk), step):
+                yield first + start, chunk[start : start + step]
         else:
             yield first, chunk
         first += len(chunk)

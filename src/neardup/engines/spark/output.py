@@ -335,7 +335,7 @@ def _numbered(rows: pa.Table, corpus: Corpus, tasks: list[Task], method: Method)
     ids = pc.coalesce(ids, arrow_of(known.astype(np.int64)).cast(pa.string()))
     names = [task.part.name for task in tasks]
     locations = DocumentLocations(
-        names, corpus, places.to_numpy(), ids, lambda: None, known.astype(np.int64)
+        names, corpus, places.to_numpy(), ids, lambda: None, known=known.astype(np.int64)
     )
     removed, kept = np.split(numbers, 2)
     removals = Removals(removed, kept, measured_of(rows, method.measures))
