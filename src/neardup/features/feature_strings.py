@@ -20,8 +20,9 @@ from neardup.arrays import Bytes, Ints, Mask, Words, offsets_from_lengths, range
 from neardup.errors import InputError
 from neardup.features.described import DistinctFeatures
 from neardup.features.normalise import normalise
-from neardup.features.segmenters import cut_documents, cutter_of
+from neardup.features.segmenters import cutter_of
 from neardup.features.shingles import Scan, scan_flagged, scan_strings
+from neardup.features.token_lists import cut_documents
 from neardup.kernels.token_arrays import TokenStrings, longest_of, make_buffers
 from neardup.settings.constraints import check_text
 from neardup.settings.methods import FeatureHash, Shingling, SimHash

@@ -22,8 +22,9 @@ from neardup.documents.batch import Rejected
 from neardup.errors import InputError, OutputError, SchemeError, SettingError
 from neardup.features.described import DistinctFeatures
 from neardup.features.normalise import normalise
-from neardup.features.segmenters import cutter_of, describe_segmenter, pack_tokens, shingle_strings
+from neardup.features.segmenters import cutter_of, describe_segmenter
 from neardup.features.shingles import shingle_documents
+from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.files import AnyPath, AtomicFile, JsonObject
 from neardup.settings.constraints import check_kind, check_limit, check_path, check_text, shown
 from neardup.settings.methods import IdfSource, Jieba, Shingling, SimHash

@@ -24,7 +24,8 @@ from neardup.arrays import (
 from neardup.documents.page_text import texts_of_pages
 from neardup.features.normalise import normalise
 from neardup.features.page_structure import shingle_pages
-from neardup.features.segmenters import cut_documents, cutter_of, shingle_strings
+from neardup.features.segmenters import cutter_of
+from neardup.features.token_lists import cut_documents, shingle_strings
 from neardup.features.unicode_tables import load_tables
 from neardup.kernels.token_arrays import (
     Shingles,
