@@ -4,6 +4,7 @@ an outline.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache
@@ -143,26 +144,27 @@ def _labels(
 
     Elements of one token differ in digits only, which a label leaves out: one tag labels them all.
     """
-    num_tags = int(tags.offsets[-1])
-    is_start = tags.kinds[:num_tags] & kernels.html_tokens.START != 0
-    is_wanted = np.isin(tags.tokens[:num_tags], elements.tokens[shown])
-    candidates = np.flatnonzero(is_wanted & is_start)
-    tokens, first = np.unique(tags.tokens[candidates], return_index=True)
-    starts = tags.starts[candidates[first]]
-    start_of = dict(zip(tokens.tolist(), starts.tolist(), strict=True))
-
+    tokens = elements.tokens[shown]
+    start_of = _tag_starts(tags, tokens)
     label_of: dict[int, str] = {}
-    labels = []
-    shown_tokens = elements.tokens[shown].tolist()
-    shown_names = elements.names[shown].tolist()
-    for token, name in zip(shown_tokens, shown_names, strict=True):
+    for token, name in zip(tokens.tolist(), elements.names[shown].tolist(), strict=True):
         if token not in label_of:
             is_implied = token not in start_of
             label_of[token] = (
                 _implied_names()[name] if is_implied else _label(page, start_of[token])
             )
-        labels.append(label_of[token])
-    return labels
+    return [label_of[token] for token in tokens.tolist()]
+
+
+def _tag_starts(tags: kernels.html_tokens.Tags, tokens: Words) -> dict[int, int]:
+    """Return the offset of the first start tag with each token; implied elements have no tag."""
+    num_tags = int(tags.offsets[-1])
+    is_start = tags.kinds[:num_tags] & kernels.html_tokens.START != 0
+    is_wanted = np.isin(tags.tokens[:num_tags], tokens)
+    candidates = np.flatnonzero(is_wanted & is_start)
+    found, first = np.unique(tags.tokens[candidates], return_index=True)
+    starts = tags.starts[candidates[first]]
+    return dict(zip(found.tolist(), starts.tolist(), strict=True))
 
 
 def _label(page: bytes, start: int) -> str:
@@ -348,16 +350,11 @@ def _heaviest_path(lines: Sequence[Line], weights: Sequence[float]) -> list[int]
     """
     page = len(lines)  # an index of its own: the parent of the outermost lines
     parents = _parents(lines, page)
-    inside = [0.0] * (page + 1)  # the weight of all lines inside each line
-    totals = [0.0] * page  # with the weight of the line
-    heaviest: list[int | None] = [None] * (page + 1)  # child of each line, None without weight
+    inside = [0.0] * (page + 1)  # weight of all lines inside each line
     for index in reversed(range(page)):
-        totals[index] = weights[index] + inside[index]
-        parent = parents[index]
-        inside[parent] += totals[index]
-        rival = heaviest[parent]
-        if totals[index] > (0.0 if rival is None else totals[rival]):
-            heaviest[parent] = index
+        inside[parents[index]] += weights[index] + inside[index]
+    totals = list(map(operator.add, weights, inside[:page]))
+    heaviest = _heaviest_children(parents, totals)
 
     path: list[int] = []
     has_distinct = False
@@ -371,6 +368,18 @@ def _heaviest_path(lines: Sequence[Line], weights: Sequence[float]) -> list[int]
         path.append(child)
         child = heaviest[child]
     return path
+
+
+def _heaviest_children(parents: Sequence[int], totals: Sequence[float]) -> list[int | None]:
+    """Return the heaviest child of each line and, at last, of the page; None if no child has any
+    weight. Of equal children the last counts.
+    """
+    heaviest: list[int | None] = [None] * (len(totals) + 1)
+    for index in reversed(range(len(totals))):
+        rival = heaviest[parents[index]]
+        if totals[index] > (0.0 if rival is None else totals[rival]):
+            heaviest[parents[index]] = index
+    return heaviest
 
 
 def _parents(lines: Sequence[Line], page: int) -> list[int]:

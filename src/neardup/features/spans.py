@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from neardup.arrays import Bytes, Ints, Uint32s, arrow_of_strings, offsets_from_lengths, ranges
+from neardup.arrays import (
+    Bytes,
+    Ints,
+    Mask,
+    Uint32s,
+    arrow_of_strings,
+    offsets_from_lengths,
+    ranges,
+)
 from neardup.features import unicode_tables as unicode
 from neardup.features.feature_strings import Strings, token_strings
 from neardup.features.normalise import map_characters, normalise, piece_limits
@@ -154,19 +162,12 @@ def _align(normalised: str, tokens: str) -> Iterator[LocatedToken]:
 
     The kernel drops some characters; the tokens side by side are the others, in order.
     """
-    tables = unicode.load_tables(nfkc=False, case_fold=False, fold_chinese=False)
     codes = unicode.code_points(normalised)
+    tables = unicode.load_tables(nfkc=False, case_fold=False, fold_chinese=False)
     entries = tables.entries[codes]
-    kinds = unicode.classes_of(entries)
     is_space = entries & np.uint32(unicode.WHITESPACE) != 0
-    is_dropped = is_space
-    if tokens in ("words", "letters"):
-        is_dropped = kinds == unicode.SEPARATOR
-    if tokens == "letters":
-        is_dropped = is_dropped | (codes == ord("_"))
-    kept = np.flatnonzero(~is_dropped & (kinds != unicode.TRANSPARENT)).tolist()
     spaces = np.flatnonzero(is_space).tolist()
-
+    kept = _kept_characters(codes, entries, is_space, tokens)
     as_is = Shingling(tokens=tokens, nfkc=False, case_fold=False)
     strings = token_strings(arrow_of_strings([normalised]), as_is)
     first = 0  # index in `kept` of the first character of the next token
@@ -178,6 +179,18 @@ def _align(normalised: str, tokens: str) -> Iterator[LocatedToken]:
             next_first = first + len(token)
             yield LocatedToken(token, kept[first], kept[next_first - 1] + 1)
             first = next_first
+
+
+def _kept_characters(codes: Uint32s, entries: Uint32s, is_space: Mask, tokens: str) -> list[int]:
+    """Return the offsets of the characters that are in tokens."""
+    kinds = unicode.classes_of(entries)
+    is_dropped = is_space
+    if tokens in ("words", "letters"):
+        is_dropped = kinds == unicode.SEPARATOR
+    if tokens == "letters":
+        is_dropped = is_dropped | (codes == ord("_"))
+    kept: list[int] = np.flatnonzero(~is_dropped & (kinds != unicode.TRANSPARENT)).tolist()
+    return kept
 
 
 def _normalise_pieces(text: str, shingling: Shingling) -> _Normalised:
@@ -194,13 +207,8 @@ def _normalise_pieces(text: str, shingling: Shingling) -> _Normalised:
 
     limits = piece_limits(text, shingling).tolist()
     for start, end in pairwise(limits.copy()):
-        if end - start == 1:
-            continue
-        piece = normal(text[start:end])
-        if "".join(map(normal, text[start:end])) == piece:
-            limits += range(start + 1, end)  # marks that do not combine
-        elif normal(text[start]) + normal(text[start + 1 : end]) == piece:
-            limits.append(start + 1)  # marks that are reordered, but not combined with the letter
+        if end - start > 1:
+            limits += _cuts_inside(text, start, end, normal)
     limits.sort()
     results = [normal(text[start:end]) for start, end in pairwise(limits)]
     lengths = list(map(len, results))
@@ -209,6 +217,18 @@ def _normalise_pieces(text: str, shingling: Shingling) -> _Normalised:
         starts=np.repeat(limits[:-1], lengths).tolist(),
         ends=np.repeat(limits[1:], lengths).tolist(),
     )
+
+
+def _cuts_inside(text: str, start: int, end: int, normal: Callable[[str], str]) -> Iterable[int]:
+    """Return the offsets that cut a piece, a character and its marks, without changing its normal
+    form.
+    """
+    piece = normal(text[start:end])
+    if "".join(map(normal, text[start:end])) == piece:
+        return range(start + 1, end)  # the marks do not combine
+    if normal(text[start]) + normal(text[start + 1 : end]) == piece:
+        return [start + 1]  # the marks are reordered, but do not combine with the character
+    return []
 
 
 @lru_cache(maxsize=1 << 16)
