@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow as pa
@@ -314,14 +314,22 @@ class Stretch:
     reached: int = 0
 
 
+class Identity(NamedTuple):
+    """The state of an input, which differs after a change: name, bytes, time of last change."""
+
+    name: str
+    num_bytes: int
+    changed_at: float
+
+
 @dataclass(frozen=True)
 class Source:
     """A file that can be read again and again.
 
-    name : as the user wrote it; location : path or address that is opened; compression : of the
-    whole file. format : a key of `formats.registry.FORMATS`. unit : what a document is: "row", or
-    for text files "line" or "file", for HTML files "file". stretch : what is read of the file, all
-    if None.
+    name : as the user wrote it; location : the path or address to open; compression : of the whole
+    file. format : a key of `formats.registry.FORMATS`. unit : the extent of a document: "row"; for
+    text files "line" or "file", for HTML files "file". stretch : the part of the file to read, None
+    for the whole file.
     """
 
     name: str
