@@ -41,7 +41,7 @@ def normalise(text: str, shingling: Shingling) -> str:
 
 
 def map_characters(text: str, shingling: Shingling) -> str | None:
-    """Return a text normalised by table, or None unless each character alone becomes one character.
+    """Return a text normalised by table, None unless each character alone becomes one character.
 
     Most texts need no more. The table is several times as fast as `unicodedata`, which decomposes
     every text with a full-width comma.

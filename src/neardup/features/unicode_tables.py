@@ -95,7 +95,7 @@ def load_tables(*, nfkc: bool, case_fold: bool, fold_chinese: bool) -> UnicodeTa
         or a rank.
     case_fold : full case folding, as `str.casefold`.
     fold_chinese : traditional to simplified Chinese, character by character, after the other two
-        (OpenCC's TSCharacters; the first form where it has several).
+        (OpenCC's TSCharacters; the first of several forms).
     """
     name = f"nfkc{nfkc:d}_fold{case_fold:d}"
     with np.load(_PATH, allow_pickle=False) as arrays:

@@ -256,10 +256,7 @@ def _looks_like_objects(block: LineBlock) -> tuple[Mask, dict[int, str]]:
 
     # Blanks around an object, and the mark of the file, are seen line by line.
     bad: dict[int, str] = {}
-    others = np.flatnonzero(~is_object)
-    selected, offsets = select_lines(data, block.offsets, ~is_object)
-    has_text = _has_text(np.frombuffer(selected, np.uint8), offsets)
-    for index in others[has_text].tolist():
+    for index in _lines_with_text(block, ~is_object):
         mark = BYTE_ORDER_MARK if block.begins_file and index == 0 else b""
         line = block.line(index).removeprefix(mark).strip(_BLANKS)
         if line.startswith(b"{") and line.endswith(b"}"):
@@ -267,6 +264,14 @@ def _looks_like_objects(block: LineBlock) -> tuple[Mask, dict[int, str]]:
         elif line:
             bad[index] = why_no_object(line)
     return is_object, bad
+
+
+def _lines_with_text(block: LineBlock, mask: Mask) -> list[int]:
+    """Return the lines of a block that are in a mask and have more than blanks."""
+    selected, offsets = select_lines(block.data, block.offsets, mask)
+    has_text = _has_text(np.frombuffer(selected, np.uint8), offsets)
+    lines: list[int] = np.flatnonzero(mask)[has_text].tolist()
+    return lines
 
 
 def _has_text(data: Bytes, offsets: Ints) -> Mask:

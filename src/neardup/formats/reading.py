@@ -59,7 +59,7 @@ class InputFile(Source):
 
     @property
     def is_pages(self) -> bool:
-        """Whether the documents are web pages."""
+        """True if the documents are web pages."""
         return FORMATS[self.format].contents == "pages"
 
     @property
@@ -90,7 +90,7 @@ class InputFile(Source):
         return {}
 
     def num_rows(self) -> int | None:
-        """Return the number of rows if the metadata has it (Parquet), else None."""
+        """Return the number of rows if the metadata contains it (Parquet), or None."""
         with suppress(*_DAMAGE):
             return self.handler.num_rows(self)
         return None
@@ -261,8 +261,8 @@ class _Tally:
     """Counts over all stretches of a part.
 
     num_bytes : the texts, and DOCUMENT_BYTES for each document. is_lost : whether the rest of the
-    part is not read. why : the reason of the first unreadable row, or else of the first excluded
-    row.
+    part is not read; is_too_large : the same, because of `num_bytes`. why : the reason of the first
+    unreadable row, or of the first excluded row before it.
     """
 
     num_documents: int = 0
@@ -270,6 +270,7 @@ class _Tally:
     num_excluded: int = 0
     num_bytes: int = 0
     is_lost: bool = False
+    is_too_large: bool = False
     why: str = ""
 
 
@@ -328,6 +329,17 @@ class Task(NamedTuple):
             return None
         return self.cache.stored(self._key)
 
+    def _streams(
+        self, ending: _Ending, with_payload: bool
+    ) -> Iterator[Callable[[], Iterator[_Raw]]]:
+        """Yield the readers of the stretches; _END follows the last stretch."""
+        parts = self.part.stretches()
+        for part in parts:
+            yield partial(self._decode, part, ending, with_payload=with_payload)
+        # A part that is read whole ends with _END already.
+        if parts[0].stretch is not None:
+            yield partial(iter, [_END])
+
     def _decode(self, part: Part, ending: _Ending, *, with_payload: bool) -> Iterator[_Raw]:
         """Yield the documents and the rejected rows of a stretch, and None at its end."""
         rejected: list[Rejected] = []
@@ -368,32 +380,36 @@ class Task(NamedTuple):
             was_read = stretch is not None and stretch.begin < start.reached
             if tally.is_lost or was_read:  # by the reader of the stretch before, which went on
                 continue
-            if entry is None:
-                if stretch is not None:
-                    start.add(stretch)
-                continue
             if isinstance(entry, Rejected):
                 yield self._count(start.move(entry), tally)
-                continue
-            batch = replace(entry, rows=entry.rows + start.rows) if start.rows else entry
-            too_long: list[Rejected] = []
-            fitting = self._without_long(batch, too_long.append)
-            num_fitting = len(fitting.rows)
-            tally.num_documents += num_fitting
-            tally.num_bytes += fitting.text_bytes + DOCUMENT_BYTES * num_fitting
-            reason = self._why_too_large(tally.num_bytes)
-            if reason is not None:
-                yield lost_file(self.part.name, reason)
-                tally.is_lost = True
-                ending.is_early = True
-                continue
-            for row in too_long:
-                yield self._count(row, tally)
-            if num_fitting or fitting is batch:
-                yield fitting
+            elif entry is not None:
+                batch = replace(entry, rows=entry.rows + start.rows) if start.rows else entry
+                yield from self._fitting(batch, tally)
+                ending.is_early |= tally.is_too_large
+            elif stretch is not None:
+                start.add(stretch)
         reason = self._why_unreadable(tally)
         if reason is not None:
             yield lost_file(self.part.name, reason)
+
+    def _fitting(self, batch: DocumentBatch, tally: _Tally) -> Iterator[Entry]:
+        """Yield the documents of a batch, long documents as rejected rows. The rest of the part is
+        lost if its documents are too large together.
+        """
+        too_long: list[Rejected] = []
+        fitting = self._without_long(batch, too_long.append)
+        tally.num_documents += len(fitting.rows)
+        tally.num_bytes += fitting.text_bytes + DOCUMENT_BYTES * len(fitting.rows)
+        reason = self._why_too_large(tally.num_bytes)
+        if reason is not None:
+            tally.is_lost = True
+            tally.is_too_large = True
+            yield lost_file(self.part.name, reason)
+            return
+        for row in too_long:
+            yield self._count(row, tally)
+        if len(fitting.rows) or fitting is batch:
+            yield fitting
 
     def _count(self, row: Rejected, tally: _Tally) -> Rejected:
         """Count a rejected row; return it, the first unreadable row with an explanation."""
@@ -495,14 +511,8 @@ def read_tasks(
 
     def streams() -> Iterator[Callable[[], Iterator[_Raw]]]:
         for task, known, ending in zip(tasks, stored, endings, strict=True):
-            if known is not None:
-                continue
-            parts = task.part.stretches()
-            for part in parts:
-                yield partial(task._decode, part, ending, with_payload=with_payload)
-            # A part that is read whole ends with _END already.
-            if parts[0].stretch is not None:
-                yield partial(iter, [_END])
+            if known is None:
+                yield from task._streams(ending, with_payload)
 
     # With two processors, threads that read ahead cost 9 % of processor time and saved nothing.
     num_readers = threads if threads > 2 else 1

@@ -307,8 +307,8 @@ class GzipBytes(WarcBytes):
         return bytes(kept[first.byte - self._kept_byte : end - self._kept_byte])
 
     def resume(self) -> bool:
-        """Skip to a record in the bytes already inflated, or else to a member that begins with a
-        record.
+        """Skip to a record in the bytes already inflated; if there is none, to a member that begins
+        with a record.
         """
         if self._find_record():
             return True

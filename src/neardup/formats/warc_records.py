@@ -107,27 +107,40 @@ def _next_record(
         return None
     data.begin_record()
     byte = data.byte
-    header, fields, length = _read_header(data, byte)
-    is_wanted = wanted(fields)
-    is_too_long = is_wanted and length > MAX_RECORD_BYTES
-    problem = None
-    if is_too_long:
-        problem = f"the record has {length} bytes; at most {MAX_RECORD_BYTES} are read"
-    record = Record(row=row, byte=byte, fields=fields, problem=problem, is_too_long=is_too_long)
+    header = _read_header(data, byte)
+    is_wanted = wanted(header.fields)
+    if is_wanted and header.length <= MAX_RECORD_BYTES:
+        block = data.take(header.length)
+        _check_length(data, byte, len(block), header.length)
+        damage = _skip_end(data)
+        source = None
+        if with_source:
+            source = data.member() or header.data + block + b"\r\n\r\n"
+        return _Found(
+            Record(row=row, byte=byte, fields=header.fields, block=block, source=source), damage
+        )
 
-    is_read = is_wanted and not is_too_long
-    if not is_read and data.max_skipped_bytes is not None and length > data.max_skipped_bytes:
+    problem = None
+    if is_wanted:
+        problem = f"the record has {header.length} bytes; at most {MAX_RECORD_BYTES} are read"
+    record = Record(
+        row=row, byte=byte, fields=header.fields, problem=problem, is_too_long=is_wanted
+    )
+    return _skip_block(data, record, header.length)
+
+
+def _skip_block(data: WarcBytes, record: Record, length: int) -> _Found:
+    """Skip the block of a record that is not read."""
+    if data.max_skipped_bytes is not None and length > data.max_skipped_bytes:
         return _skip_to_next_member(data, record, length)
-    block = data.take(length) if is_read else None
-    passed = data.skip(length) if block is None else len(block)
-    if passed < length:
-        reason = f"the file is cut short inside this record: it has {passed} of {length} bytes"
+    _check_length(data, record.byte, data.skip(length), length)
+    return _Found(record, _skip_end(data))
+
+
+def _check_length(data: WarcBytes, byte: int, num_bytes: int, length: int) -> None:
+    if num_bytes < length:
+        reason = f"the file is cut short inside this record: it has {num_bytes} of {length} bytes"
         raise Damage(byte, reason, data.position, is_final=True)
-    damage = _skip_end(data)
-    source = None
-    if with_source and block is not None:
-        source = data.member() or header + block + b"\r\n\r\n"
-    return _Found(record._replace(block=block, source=source), damage)
 
 
 class _Header(NamedTuple):
