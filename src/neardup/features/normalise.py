@@ -86,7 +86,7 @@ def piece_limits(text: str, shingling: Shingling) -> Ints:
 
 
 def _pieces(text: str, shingling: Shingling) -> Iterator[str]:
-    """Cut a text inside runs of 100 code points or more that may combine, and nowhere else."""
+    """Cut a text, but only inside runs of 100 code points or more that may combine."""
     limits = piece_limits(text, shingling)
     cuts = limits[1:][np.diff(limits) == _MAX_PIECE].tolist()
     return (text[start:end] for start, end in pairwise([0, *cuts, len(text)]))

@@ -49,7 +49,7 @@ def read(
         return
     payload = Pages([data], [], lambda: page_rows([page], "html")) if with_payload else None
     rows = np.zeros(1, np.int64)
-    yield page_documents([page], rows, columns, source.name, "html", reject, payload)
+    yield page_documents([page], rows, columns, source.name, "html", reject=reject, payload=payload)
 
 
 def _make_sink(source: Source) -> Callable[[str], ByteSink]:

@@ -85,7 +85,9 @@ def read(
         pages = [item.page for item in items if item.page is not None]
         rows = np.array([item.row for item in items if item.page is not None], np.int64)
         payload = _payload(items, pages) if with_payload else None
-        yield page_documents(pages, rows, columns, source.name, "warc", reject, payload)
+        yield page_documents(
+            pages, rows, columns, source.name, "warc", reject=reject, payload=payload
+        )
 
 
 def _items(source: Source, reject: Reject, with_payload: bool) -> Iterator[_Item]:
