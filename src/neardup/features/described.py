@@ -87,15 +87,15 @@ def sum_weights(weights: Floats, hashes: Words, offsets: Ints) -> Floats:
 def replicate_rare_features(
     features: DistinctFeatures, document_counts: Ints, num_documents: int
 ) -> tuple[Words, Ints]:
-    """Return the features of documents, with rare features two or three times, so that plain sets
-    are weighted.
+    """Return the features of documents, with two or three copies of rare features, so that plain
+    sets are weighted.
 
     Parameters
     ----------
     features : the distinct features of documents.
     document_counts : int64 array, the number of all documents that contain each feature.
-    num_documents : all documents. A feature of at most their square root is repeated twice, of at
-        most their fourth root three times; a feature of a single document is not repeated.
+    num_documents : all documents. A feature that at most their square root contain has two copies,
+        at most their fourth root three copies. A feature of a single document has one.
 
     Returns
     -------
@@ -121,8 +121,10 @@ def replicate_rare_features(
 
 
 class Weighed(NamedTuple):
-    """Weights of the chosen features. places : their indices among the distinct features, None for
-    all.
+    """Weights of the chosen features.
+
+    offsets : int64 (num_documents + 1,). places : the indices of the chosen features among the
+    distinct features, None for all.
     """
 
     weights: Floats
@@ -131,7 +133,7 @@ class Weighed(NamedTuple):
 
 
 def choose(weights: Floats, offsets: Ints, *, top: int, levels: bool) -> Weighed:
-    """Keep the features of most weight of each document, and replace weights by levels.
+    """Keep the heaviest features of each document, and replace weights by levels.
 
     Parameters
     ----------

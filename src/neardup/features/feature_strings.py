@@ -199,7 +199,7 @@ def _check_pair(pair: Any, source: object) -> tuple[str, float]:
 
 
 def strings_of(
-    tokens: TokenStrings, shingling: Shingling, places: DistinctFeatures, offsets: Any
+    tokens: TokenStrings, shingling: Shingling, features: DistinctFeatures, offsets: Any
 ) -> Strings:
     """Return distinct features as strings.
 
@@ -208,11 +208,12 @@ def strings_of(
     tokens : the tokens of the documents.
     shingling : its `ngram` is the number of tokens in a feature; a document with fewer tokens is
         one feature. A space separates tokens that are not characters.
-    places : the distinct features, with the first occurrence of each.
+    features : the distinct features, with the first occurrence of each.
     offsets : int64 array of shape (num_documents + 1,), the range of all features of each document.
     """
-    documents = np.repeat(np.arange(len(offsets) - 1), np.diff(places.offsets))
-    firsts = places.firsts - offsets[documents] + tokens.document_offsets[documents]
+    documents = np.repeat(np.arange(len(offsets) - 1), np.diff(features.offsets))
+    # A feature of n tokens begins at the token of its number in the document.
+    firsts = features.firsts - offsets[documents] + tokens.document_offsets[documents]
     sizes = np.minimum(shingling.ngram, np.diff(tokens.document_offsets))[documents]
     separator = _NOTHING if shingling.tokens in ("chars", "letters") else _SPACE
     return _join(Strings(tokens.data, tokens.offsets), firsts, sizes, separator)

@@ -86,8 +86,8 @@ class Scan(NamedTuple):
 
 
 def is_scanned(shingling: Shingling) -> bool:
-    """Return whether a kernel cuts texts by these settings, which is faster than reading stored
-    hashes from a disk.
+    """Return whether a kernel cuts texts by these settings, which is faster than storing their
+    hashes on a disk.
     """
     tokens = shingling.tokens
     return shingling.html is None and isinstance(tokens, str) and tokens in _MODES
@@ -98,7 +98,7 @@ def extract_text(texts: pa.Array, shingling: Shingling) -> pa.Array:
     same texts.
 
     `shingle_documents` and everything that cuts documents calls it, so that tags are never hashed
-    as words; other callers show a text.
+    as words. Displays call it for the text to show.
 
     Raises
     ------

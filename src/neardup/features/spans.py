@@ -42,7 +42,7 @@ _CUT = re.compile("(?<=[ \\n])[0-9A-Za-z]")
 word.
 """
 _FIRST_HAN = 0x4E00
-_NUM_HAN = 0x5200  # to U+9FFF: CJK Unified Ideographs, each a token and none with marks of its own
+_NUM_HAN = 0x5200  # to U+9FFF: each begins a token, and none combines with an earlier character
 
 
 class TokenSpan(NamedTuple):

@@ -145,8 +145,8 @@ class InputFile(Source):
     def replace_texts(
         self, batch: DocumentBatch, column: str, rows: Integers, texts: pa.LargeStringArray
     ) -> Payload:
-        """Return the payload of a batch in which some documents have another text, and nothing
-        other changes.
+        """Return the payload of a batch with other texts of some documents; all other bytes or
+        columns are the same.
 
         Parameters
         ----------

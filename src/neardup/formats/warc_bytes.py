@@ -38,7 +38,7 @@ searched for instead.
 _PIECE_BYTES = 1 << 16  # read at a time
 _INFLATED_BYTES = 1 << 18  # inflated at a time, at most
 _MAX_KEPT_BYTES = 32 << 20  # of the file, copied until their record ends
-_MAX_MEMBERS = 4096  # remembered in `data`
+_MAX_MEMBERS = 4096  # begins of members that are remembered
 _TRIAL_BYTES = 512  # inflated to see whether a member begins with a record
 _GZIP_MAGIC = b"\x1f\x8b\x08"
 _GZIP = 31  # window bits of zlib: 15, and 16 for gzip's header
