@@ -247,7 +247,7 @@ def select_payload(payload: Payload, mask: Mask) -> Payload:
 
 def select_lines(data: bytes | pa.Buffer, offsets: Ints, mask: Mask) -> tuple[pa.Buffer, Ints]:
     """Return data and offsets of the lines where `mask` is true; the data are contiguous."""
-    if bool(mask.all()):
+    if bool(mask.all()):  # no copy
         begin = int(offsets[0])
         num_bytes = int(offsets[-1]) - begin
         return pa.py_buffer(data).slice(begin, num_bytes), offsets - begin
@@ -502,7 +502,7 @@ class BatchCache:
                 entries.append(entry)
                 self._free_bytes -= bytes_of(entry) + _ENTRY_BYTES
             if self._free_bytes <= 0:
-                self.clear()
+                self.clear()  # all parts, not only this one
                 entries.clear()
             yield entry
         if self._free_bytes > 0:

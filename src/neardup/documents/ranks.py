@@ -49,8 +49,10 @@ def ranks_of_integers(array: pa.Array, scale: int = 1) -> Floats:
     """Return the ranks of integers times a scale, a power of ten up to 10^9: float64 (n, 2)."""
     if not pa.types.is_uint64(array.type):
         array = array.cast("int64")
-    ranks = _multiply(array.fill_null(0).to_numpy(zero_copy_only=False), scale)
-    ranks[array.is_null().to_numpy(zero_copy_only=False)] = _MISSING
+    integers = array.fill_null(0).to_numpy(zero_copy_only=False)
+    is_missing = array.is_null().to_numpy(zero_copy_only=False)
+    ranks = _multiply(integers, scale)
+    ranks[is_missing] = _MISSING
     return ranks
 
 
@@ -91,6 +93,7 @@ def ranks_of_texts(texts: pa.LargeStringArray) -> tuple[Floats, dict[int, str]]:
     stripped = pc.if_else(pc.equal(stripped, ""), pa.scalar(None, stripped.type), stripped)
     has_known_form = pc.all(pc.match_substring_regex(stripped, _FORMS)).as_py()
     if has_known_form is not False:  # None without any value
+        # Arrow converts a column of one form; mixed columns are read row by row.
         for read in (_ranks_of_numbers, _ranks_of_local_times, _ranks_of_zoned_times):
             with suppress(pa.ArrowInvalid):
                 return read(stripped), {}
@@ -101,6 +104,7 @@ def _ranks_of_numbers(texts: pa.LargeStringArray) -> Floats:
     """Return the ranks of strings that all are numbers; raise ArrowInvalid if one is not."""
     values = texts.cast("float64").fill_null(_MISSING[0]).to_numpy(zero_copy_only=False)
     ranks = ranks_of_floats(values)
+    # Above, a whole number may need the second double.
     for row in np.flatnonzero(np.abs(values) >= EXACT_BELOW).tolist():
         ranks[row] = rank_of(texts[row].as_py())
     return ranks
@@ -157,6 +161,7 @@ def _rank_of_time(text: str) -> tuple[float, float] | None:
         return None
     zone = (match[8] or "Z").replace(":", "")
     nanoseconds = int((match[7] or "").ljust(9, "0"))
+    # Nanoseconds and the zone are added in integers: datetime has microseconds only.
     try:
         year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
         moment = datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc)
@@ -171,7 +176,9 @@ def _rank_of_time(text: str) -> tuple[float, float] | None:
 
 def rank_of_decimal(value: Decimal) -> tuple[float, float] | None:
     """Return the rank of a decimal, None if it has more than MAX_DIGITS digits."""
-    if len(value.normalize(_DECIMALS).as_tuple().digits) > MAX_DIGITS:
+    digits = value.normalize(_DECIMALS).as_tuple().digits
+    if len(digits) > MAX_DIGITS:
         return None
     nearest = float(value)
-    return nearest, float(_DECIMALS.subtract(value, Decimal(nearest)))
+    rest = _DECIMALS.subtract(value, Decimal(nearest))
+    return nearest, float(rest)

@@ -110,7 +110,8 @@ class GzipFile:
         with self._file:
             self._take_block()
             self.jobs.finish()
-            self._file.write(_LAST_BLOCK + struct.pack("<II", self._crc, self._size % 2**32))
+            trailer = struct.pack("<II", self._crc, self._size % 2**32)
+            self._file.write(_LAST_BLOCK + trailer)
 
 
 def _deflated(block: bytes, window: bytes) -> bytes:

@@ -172,7 +172,7 @@ def as_ids(array: pa.Array, what: str = "the id") -> tuple[pa.LargeStringArray, 
     """
     array = _plain(array)
     if pa.types.is_string(array.type) and not invalid_utf8_rows(array):
-        return array, {}
+        return array, {}  # the usual column is not copied
     if is_text(array.type):
         return as_text(array, what)
     if pa.types.is_fixed_size_binary(array.type):
@@ -192,6 +192,7 @@ def as_rank(array: pa.Array) -> tuple[Floats, Bad]:
     """
     array = _plain(array)
     kind = array.type
+    # A column of nulls is a text by `is_text`, but here numbers without values.
     if is_text(kind) and not pa.types.is_null(kind):
         return _ranks_of_texts(array)
     if not is_rank(kind):

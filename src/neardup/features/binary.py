@@ -12,8 +12,9 @@ from neardup.features.described import Lists
 def binary_rows(values: Array) -> pa.Array:
     """Return the rows of a two-dimensional array as large_binary, little-endian."""
     data = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
-    width = data.itemsize * (data.shape[1] if data.ndim == 2 else 1)
-    return arrow_of_bytes(data, np.arange(len(data) + 1, dtype=np.int64) * width)
+    num_columns = data.shape[1] if data.ndim == 2 else 1
+    offsets = np.arange(len(data) + 1, dtype=np.int64) * (data.itemsize * num_columns)
+    return arrow_of_bytes(data, offsets)
 
 
 def binary_lists(lists: Lists) -> pa.Array:
@@ -36,7 +37,8 @@ def flat_numbers(array: pa.Array, kind: type) -> Array:
 def rows_of(array: pa.Array) -> Words:
     """Return a binary column with rows of equal length as uint64 (num_rows, width)."""
     words: Words = flat_numbers(array, np.uint64)
-    return words.reshape(len(array), len(words) // max(1, len(array)))
+    width = len(words) // max(1, len(array))
+    return words.reshape(len(array), width)
 
 
 def lists_of(array: pa.Array) -> Lists:

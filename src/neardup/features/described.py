@@ -79,6 +79,7 @@ def sum_weights(weights: Floats, hashes: Words, offsets: Ints) -> Floats:
     if not len(weights):
         return np.empty(0)
     documents = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    # Sorted weights make the sum independent of the order of words: floats do not associate.
     order = np.lexsort((weights, hashes, documents))
     firsts = np.flatnonzero(begins_run(hashes[order], documents[order]))
     return np.add.reduceat(weights[order], firsts)

@@ -226,9 +226,8 @@ class IdfTable(IdfSource):
     @cached_property
     def version(self) -> str:
         """A short digest of the content, which fingerprints made with the table carry."""
-        digest = hashlib.sha256(
-            f"{self.num_documents} {json.dumps(dict(self.scheme), sort_keys=True)}".encode()
-        )
+        scheme = json.dumps(dict(self.scheme), sort_keys=True)
+        digest = hashlib.sha256(f"{self.num_documents} {scheme}".encode())
         digest.update(self.hashes.astype("<u8").tobytes())
         digest.update(self.counts.astype("<u4").tobytes())
         return digest.hexdigest()[:12]

@@ -63,6 +63,7 @@ def _normalise(text: str, shingling: Shingling) -> str:
         text = unicodedata.normalize("NFKC", text)
     if shingling.case_fold:
         text = text.casefold()
+        # Case folding may undo the normal form.
         if shingling.nfkc:
             text = unicodedata.normalize("NFKC", text)
     return text
@@ -76,9 +77,12 @@ def piece_limits(text: str, shingling: Shingling) -> Ints:
     """
     tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False)
     entries = tables.entries[code_points(text)]
-    is_mark = (entries >> np.uint32(RANK_SHIFT) != 0) & (entries & np.uint32(EXPAND) == 0)
-    begins = ~(is_mark | (entries & np.uint32(COMPOSE) != 0))
+    has_rank = entries >> np.uint32(RANK_SHIFT) != 0
+    expands = entries & np.uint32(EXPAND) != 0  # its rank is of its last character
+    may_compose = entries & np.uint32(COMPOSE) != 0
+    begins = ~(may_compose | (has_rank & ~expands))
     begins[:1] = True
+    # A run is cut every _MAX_PIECE characters, counted from its start.
     positions = np.arange(len(text))
     run_starts = np.maximum.accumulate(np.where(begins, positions, 0))
     is_limit = (positions - run_starts) % _MAX_PIECE == 0

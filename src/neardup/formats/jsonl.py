@@ -358,6 +358,7 @@ def _parse_fast(
         explicit_schema=wanted.schema, unexpected_field_behavior="ignore"
     )
     try:
+        # One block, larger than the lines, so that no line straddles two blocks.
         table = pa_json.read_json(
             pa.BufferReader(data.slice(start, size)),
             read_options=pa_json.ReadOptions(use_threads=False, block_size=size + 1),
@@ -365,7 +366,7 @@ def _parse_fast(
         )
     except (pa.ArrowException, UnicodeDecodeError):
         return None
-    if table.num_rows != end - begin:
+    if table.num_rows != end - begin:  # a line with several values
         return None
     refused: list[Rejected] = []
     batch = table.combine_chunks().to_batches()[0]
@@ -538,11 +539,11 @@ def _find_value(line: str, key: str) -> tuple[int, int]:
             value, position = _STRINGS.raw_decode(line, match.start())
             if is_key:
                 open_keys[-1] = value
-            elif (
-                len(open_keys) <= depth_of_found
-                and None not in open_keys
-                and ".".join(map(str, open_keys)) == key
-            ):
+                is_key = False
+                continue
+            is_in_list = None in open_keys
+            is_named = not is_in_list and ".".join(map(str, open_keys)) == key
+            if is_named and len(open_keys) <= depth_of_found:
                 found = (match.start(), position)
                 depth_of_found = len(open_keys)
         elif mark in "{[":

@@ -138,7 +138,8 @@ class _FooterReader:
             self._read_varint()
             self._fields.append(_Field(path, start, self._at))
         elif kind == _BINARY:
-            self._at += self._read_varint()
+            size = self._read_varint()
+            self._at += size
         elif kind in (_LIST, _SET):
             self._read_list(path)
             self._fields.append(_Field(path, start, self._at))

@@ -377,8 +377,9 @@ class Task(NamedTuple):
         start = _Start()
         tally = _Tally()
         for stretch, entry in raw:
+            # A stretch may end later than it was cut: the next one has been read then.
             was_read = stretch is not None and stretch.begin < start.reached
-            if tally.is_lost or was_read:  # by the reader of the stretch before, which went on
+            if tally.is_lost or was_read:
                 continue
             if isinstance(entry, Rejected):
                 yield self._count(start.move(entry), tally)
@@ -431,7 +432,8 @@ class Task(NamedTuple):
             return None
         num_rows = tally.num_documents + tally.num_unreadable
         has_only_excluded = tally.num_excluded > 0 and not num_rows and self.part.unit != "file"
-        if tally.num_unreadable <= self.max_unreadable * num_rows and not has_only_excluded:
+        is_readable = tally.num_unreadable <= self.max_unreadable * num_rows
+        if is_readable and not has_only_excluded:
             return None
         if not tally.num_documents:
             return f"no row of the file can be read{tally.why}"
@@ -443,7 +445,8 @@ class Task(NamedTuple):
 
         hint : describes the actual format of the file, if known.
         """
-        if _IS_WIDE in hint and row.byte == 0:  # its other lines would be read as text with zeros
+        # The other lines of UTF-16 would be read as text with zeros.
+        if _IS_WIDE in hint and row.byte == 0:
             return lost_file(self.part.name, f"no row of the file can be read{hint}")
         is_document = self.part.unit == "file" and self.max_unreadable < 1
         if row.rest_of_file or is_document:

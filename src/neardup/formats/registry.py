@@ -114,6 +114,7 @@ _BY_SUFFIX: dict[str, Format] = {}
 def register(new: Format) -> None:
     """Add a format, or replace the format of the same name."""
     FORMATS[new.name] = new
+    # Of formats with the same suffix, the first registered counts.
     _BY_SUFFIX.clear()
     for known in FORMATS.values():
         for suffix in known.suffixes:

@@ -20,7 +20,7 @@ from neardup.errors import ColumnError, InputError
 from neardup.formats.parquet import ParquetLayout, ParquetSink
 from neardup.settings.constraints import iterates_over_names, shown
 
-_STRINGS_AT_ONCE = 8192
+_STRINGS_AT_ONCE = 8192  # converted together; an error names the documents of one such block
 
 
 def as_table(source: Any) -> pa.Table:
@@ -42,6 +42,7 @@ def as_table(source: Any) -> pa.Table:
     A reader or query is read once, here: documents are read several times, and a query may change
     their order.
     """
+    # From the most exact type to the most general: nearly everything is iterable.
     if isinstance(source, pa.Table):
         return source
     if isinstance(source, pa.RecordBatch):

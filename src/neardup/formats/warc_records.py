@@ -61,6 +61,7 @@ def read_records(
         try:
             if num_damages and not data.resume():
                 return
+            # A damage after a record does not cost the record: it is raised after the yield.
             while (found := _next_record(data, row, wanted, with_source)) is not None:
                 yield found.record
                 row += 1
@@ -108,25 +109,23 @@ def _next_record(
     data.begin_record()
     byte = data.byte
     header = _read_header(data, byte)
-    is_wanted = wanted(header.fields)
-    if is_wanted and header.length <= MAX_RECORD_BYTES:
-        block = data.take(header.length)
-        _check_length(data, byte, len(block), header.length)
-        damage = _skip_end(data)
-        source = None
-        if with_source:
-            source = data.member() or header.data + block + b"\r\n\r\n"
-        return _Found(
-            Record(row=row, byte=byte, fields=header.fields, block=block, source=source), damage
-        )
-
-    problem = None
-    if is_wanted:
+    record = Record(row=row, byte=byte, fields=header.fields)
+    if not wanted(header.fields):
+        return _skip_block(data, record, header.length)
+    if header.length > MAX_RECORD_BYTES:
         problem = f"the record has {header.length} bytes; at most {MAX_RECORD_BYTES} are read"
-    record = Record(
-        row=row, byte=byte, fields=header.fields, problem=problem, is_too_long=is_wanted
-    )
-    return _skip_block(data, record, header.length)
+        record = record._replace(problem=problem, is_too_long=True)
+        return _skip_block(data, record, header.length)
+
+    block = data.take(header.length)
+    _check_length(data, byte, len(block), header.length)
+    damage = _skip_end(data)
+    source = None
+    if with_source:
+        # Without a gzip member of its own, the record is put together again: two line ends follow
+        # each block (ISO 28500, section 4).
+        source = data.member() or header.data + block + b"\r\n\r\n"
+    return _Found(record._replace(block=block, source=source), damage)
 
 
 def _skip_block(data: WarcBytes, record: Record, length: int) -> _Found:
@@ -208,7 +207,7 @@ def _skip_end(data: WarcBytes) -> Damage | None:
     try:
         data.skip_blank(_MAX_BLANK_BYTES)
         if not data.data:
-            data.more()
+            data.more()  # the checksum of a gzip member is read with its last bytes
     except Damage as damage:
         if damage.start < end:
             raise
