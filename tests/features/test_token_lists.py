@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.features.segmenters import list_strings
+from neardup.features.token_lists import list_strings
 
 LISTS = pa.large_list(pa.large_string())
 STRINGS = st.one_of(

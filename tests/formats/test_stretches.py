@@ -33,6 +33,7 @@ THREADS = [1, 2, 7, 64]
 @pytest.fixture(autouse=True)
 def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stretches, "STRETCH_BYTES", 4096)
+    monkeypatch.setattr(stretches, "_COMPRESSED_BYTES", 1024)
     monkeypatch.setattr(stretches, "_TRIAL_BYTES", 512)
     monkeypatch.setattr(stretches, "_SEARCHED_BYTES", 256)
     monkeypatch.setattr(parquet, "STRETCH_BYTES", 4096)

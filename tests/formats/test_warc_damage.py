@@ -185,6 +185,18 @@ def test_a_file_of_damage_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     )
 
 
+def test_the_longest_record_is_read_and_a_longer_one_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    length = len(http(b"<p>one"))
+    data = record("response", http(b"<p>one")) + record("response", http(b"<p>two!"))
+    monkeypatch.setattr(warc_records, "MAX_RECORD_BYTES", length)
+    found, rejected = read_bytes(tmp_path, data)
+    assert len(found) == 1
+    assert [(one.row, one.too_long) for one in rejected] == [(1, True)]
+    assert rejected[0].reason == f"the record has {length + 1} bytes; at most {length} are read"
+
+
 # Bombs.
 
 # 256 MB of one byte each, and what is said of it.

@@ -105,7 +105,7 @@ def test_pages_are_looked_at_the_more_often_the_longer_the_texts(
     texts = pa.table({"text": ["x" * length] * 3})
     pq.write_table(texts, tmp_path / "in.parquet", use_dictionary=False)
     (part,) = list_inputs([str(tmp_path / "in.parquet")])
-    assert parquet_layout(part).values_between_looks == values
+    assert parquet_layout(part).write_batch == values
     (written,) = keep(tmp_path / "in.parquet", tmp_path / "kept", every=1)
     assert pq.read_table(written).equals(texts)
 
@@ -265,7 +265,7 @@ def test_row_groups_encoded_on_threads_are_the_bytes_that_arrow_writes_on_one(
         compression=layout.codecs,
         use_dictionary=layout.dictionaries,
         write_statistics=layout.statistics,
-        write_batch_size=layout.values_between_looks,
+        write_batch_size=layout.write_batch,
     ) as writer:
         for start in range(0, len(rows), 90):
             writer.write_table(rows.slice(start, 90))

@@ -25,8 +25,7 @@ def with_codec(data: bytes, codec: int) -> bytes:
     """
     end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     footer = bytearray(data[end:-8])
-    fields: list[parquet_footer._Field] = []
-    parquet_footer._walk(bytes(footer), 0, parquet_footer._STRUCT, (), fields)
+    fields = parquet_footer._FooterReader(bytes(footer)).read()
     codecs = [field for field in fields if field.path == CODEC]
     assert codecs
     for field in codecs:

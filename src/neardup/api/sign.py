@@ -25,7 +25,7 @@ from neardup.engines.local.sign import Column, sign_column, sign_corpus
 from neardup.errors import InputError, SettingError
 from neardup.features.feature_strings import split_pairs
 from neardup.features.idf import IdfTable
-from neardup.features.segmenters import STRING_LISTS, list_strings
+from neardup.features.token_lists import STRING_LISTS, list_strings
 from neardup.files import AnyPath, JsonObject
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures

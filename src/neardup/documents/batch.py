@@ -1,5 +1,4 @@
-"""The documents of a run: batches, which every reader yields, with their payload as it is in the
-file; and counts.
+"""The documents of a run: the batches of every reader, with the payload to copy, and their counts.
 
 A *part* is one input: a file or a table in memory. Reading a part twice yields the same documents
 in the same order; the number of rows in a batch is the reader's choice and never changes an answer.
@@ -37,10 +36,10 @@ MAX_UNREAD_NAMED = 100  # files that could not be read, named in the report
 
 @dataclass
 class Losses:
-    """What was left out of a run: files that could not be read completely, and rows.
+    """Files that could not be read completely, and rows that a run left out.
 
-    unread_files : the number of files, folders included. unread : the first of them by name, each
-    with the reason. excluded : rows left out by a stated rule. too_long : those of them above a
+    unread_files : the number of files, folders included. unread : the first files by name, each
+    with the reason. excluded : rows left out by a stated rule. too_long : excluded rows above a
     limit of length. unreadable : rows that could not be read. first : a sentence about the first
     unreadable row, "" if there is none.
     """
@@ -93,9 +92,9 @@ class Losses:
 
 @dataclass
 class Tally:
-    """How far the reading is; what a checkpoint holds.
+    """Progress of the reading, the state in a checkpoint.
 
-    against_bytes : those of text_bytes of the earlier corpus.
+    against_bytes : the share of text_bytes in the earlier corpus.
     """
 
     part: int = 0
@@ -118,7 +117,7 @@ class Tally:
 
 
 class ValueNames(NamedTuple):
-    """The values of the counted column by their hashes, in no order; some more than once.
+    """The values of the counted column with their hashes, in no order, with repeats.
 
     hashes : uint64 (n,). texts : large_string (n,).
     """
@@ -127,28 +126,28 @@ class ValueNames(NamedTuple):
     texts: pa.Array
 
     def find(self, hashes: Words) -> list[str]:
-        """Return the value of each hash. Requires: all are there."""
+        """Return the value of each hash. Requires: all hashes are known."""
         if not len(hashes):
             return []
-        distinct, place = np.unique(hashes, return_inverse=True)
-        rows = np.empty(len(distinct), np.int64)
-        found = np.flatnonzero(np.isin(self.hashes, distinct))
-        rows[np.searchsorted(distinct, self.hashes[found])] = found
-        names: list[str] = self.texts.take(arrow_of(rows[place])).to_pylist()
+        distinct, index = np.unique(hashes, return_inverse=True)
+        known = np.flatnonzero(np.isin(self.hashes, distinct))
+        row_of_distinct = np.empty(len(distinct), np.int64)
+        row_of_distinct[np.searchsorted(distinct, self.hashes[known])] = known
+        names: list[str] = self.texts.take(arrow_of(row_of_distinct[index])).to_pylist()
         return names
 
 
-NO_NAMES = ValueNames(
-    np.empty(0, np.uint64), pa.nulls(0, "large_string")
-)  # `pa.array` loads pandas
+# `pa.array` would load pandas.
+NO_NAMES = ValueNames(hashes=np.empty(0, np.uint64), texts=pa.nulls(0, "large_string"))
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """What is known after reading; the documents themselves are in the scratch columns.
+    """Counts and names after reading; the documents themselves are in the scratch columns.
 
-    part_ends, part_rejected : int64 (num_parts,), where each task's documents end, and its rejected
-    rows. names : the values of the counted column.
+    part_ends : int64 (num_parts,), the number of documents up to the end of each part.
+    part_rejected : int64 (num_parts,), the rejected rows of each part. names : the values of the
+    counted column.
     """
 
     part_ends: Ints
@@ -159,26 +158,26 @@ class Corpus:
 
     @property
     def num_documents(self) -> int:
-        """All documents, those of the earlier corpus included."""
+        """All documents, with the earlier corpus."""
         return self.tally.documents
 
 
 def describe_rejected(row: Rejected) -> str:
-    """Say in a sentence what was rejected, where and why."""
+    """Return a sentence about a rejected row: its position and the reason."""
     numbers = {"row": row.row, "line": row.line, "byte": row.byte}
-    places = [f"{name} {value}" for name, value in numbers.items() if value is not None]
-    return f"{row.file}{', ' if places else ''}{', '.join(places)}: {row.reason}"
+    known = [f"{name} {value}" for name, value in numbers.items() if value is not None]
+    return f"{', '.join([row.file, *known])}: {row.reason}"
 
 
 def rejecter(on_error: str, use: Reject, before: str = "nothing is written") -> Reject:
-    """Return the function to call with each row that cannot be read: `use`, or one that raises
+    """Return the function to call with each unreadable row: `use`, or a function that raises
     InputError.
 
     Parameters
     ----------
-    on_error : of the run; stop ends it at the first such row.
+    on_error : "stop" ends the run at the first unreadable row.
     use : takes the row otherwise.
-    before : what has become of the documents before it.
+    before : the fate of the documents before the row, for the error.
     """
     return partial(_stop, before) if on_error == "stop" else use
 
@@ -195,8 +194,8 @@ def _stop(before: str, row: Rejected) -> None:
 class RawLines(NamedTuple):
     """The lines of a batch, line ends included.
 
-    data : bytes (or an Arrow buffer) of the lines, one after the other; offsets : int64 array of
-    shape (num_rows + 1,), line i is data[offsets[i]:offsets[i + 1]].
+    data : bytes (or an Arrow buffer) of all lines in order; offsets : int64 array of shape
+    (num_rows + 1,), line i is data[offsets[i]:offsets[i + 1]].
     """
 
     data: bytes | pa.Buffer
@@ -205,11 +204,12 @@ class RawLines(NamedTuple):
 
 @dataclass(frozen=True)
 class Pages:
-    """Web pages as they are in their file, to be copied, and as rows of a table.
+    """Web pages as in their file, to be copied, and as rows of a table.
 
-    records : the bytes of each page, of a WARC its record. A record with a gzip member to itself is
-    that member; others are not compressed. metadata_records : records about the file, each with the
-    number of pages of this batch before it. rows : returns a row for each page.
+    records : the bytes of each page; of a WARC file, its record. A record that is a gzip member of
+    its own is the bytes of the member; others are not compressed. metadata_records : records about
+    the file, each with the number of pages of this batch before it. rows : returns a row for each
+    page.
     """
 
     records: list[bytes]
@@ -218,10 +218,16 @@ class Pages:
 
     def select(self, mask: Mask) -> Pages:
         """Return the pages where `mask` is true, with all metadata records."""
-        before = offsets_from_lengths(mask)
+        num_before = offsets_from_lengths(mask)  # chosen pages before each page
         records = [record for record, chosen in zip(self.records, mask, strict=True) if chosen]
-        others = [(int(before[index]), record) for index, record in self.metadata_records]
-        return Pages(records, others, lambda: filter_rows(self.rows(), pa.array(mask, "bool")))
+        metadata_records = [
+            (int(num_before[index]), record) for index, record in self.metadata_records
+        ]
+
+        def rows() -> pa.RecordBatch:
+            return filter_rows(self.rows(), pa.array(mask, "bool"))
+
+        return Pages(records=records, metadata_records=metadata_records, rows=rows)
 
 
 Payload: TypeAlias = "pa.RecordBatch | RawLines | Pages"
@@ -229,8 +235,8 @@ Payload: TypeAlias = "pa.RecordBatch | RawLines | Pages"
 
 
 def select_payload(payload: Payload, mask: Mask) -> Payload:
-    """Return the documents of a payload where `mask` (bool, shape (num_rows,)) is true; of lines,
-    contiguous data.
+    """Return the documents of a payload where `mask` (bool, shape (num_rows,)) is true; the data of
+    lines are contiguous.
     """
     if isinstance(payload, RawLines):
         return RawLines(*select_lines(payload.data, payload.offsets, mask))
@@ -241,9 +247,10 @@ def select_payload(payload: Payload, mask: Mask) -> Payload:
 
 def select_lines(data: bytes | pa.Buffer, offsets: Ints, mask: Mask) -> tuple[pa.Buffer, Ints]:
     """Return data and offsets of the lines where `mask` is true; the data are contiguous."""
-    if bool(mask.all()):
-        begin, end = int(offsets[0]), int(offsets[-1])
-        return pa.py_buffer(data).slice(begin, end - begin), offsets - begin
+    if bool(mask.all()):  # no copy
+        begin = int(offsets[0])
+        num_bytes = int(offsets[-1]) - begin
+        return pa.py_buffer(data).slice(begin, num_bytes), offsets - begin
     chosen = arrow_of_bytes(data, offsets).filter(arrow_of(mask))
     _, offset_buffer, data_buffer = chosen.buffers()
     chosen_offsets = np.frombuffer(offset_buffer, dtype=np.int64)[: len(chosen) + 1]
@@ -251,8 +258,8 @@ def select_lines(data: bytes | pa.Buffer, offsets: Ints, mask: Mask) -> tuple[pa
 
 
 def filter_rows(rows: Any, mask: Any) -> Any:
-    """Return the rows of a RecordBatch or Table where `mask` is true. Arrow has no filter for runs:
-    plain ones have.
+    """Return the rows of a RecordBatch or Table where `mask` is true. Arrow has no filter for
+    columns of runs: they are decoded.
     """
     if not any(map(pa.types.is_run_end_encoded, rows.schema.types)):
         return rows.filter(mask)
@@ -274,12 +281,12 @@ BLOCK_BYTES = 4 << 20
 
 
 class Columns(NamedTuple):
-    """The columns to read: `text` always, followed by those of `more_text` in the text of a
-    document; `id` or None, followed by those of `more_ids` in the id.
+    """The columns to read.
 
-    ranks : the columns of `keep="max:COLUMN"`. values : columns whose values, as strings, group
-    documents. vector_length : the numbers in a document that is a vector, 0 for any number; None if
-    documents are texts.
+    text, more_text : the columns of the text of a document, in this order. id, more_ids : the
+    columns of its id, None without ids. ranks : the columns of `keep="max:COLUMN"`. values : the
+    columns by which documents are grouped or counted, as strings. vector_length : the length of
+    documents that are vectors, 0 for any length; None if documents are texts.
     """
 
     text: str
@@ -297,7 +304,7 @@ class Columns(NamedTuple):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The columns of the id; none where documents have no id."""
+        """The columns of the id; none if documents have no id."""
         return () if self.id is None else (self.id, *self.more_ids)
 
     @property
@@ -310,8 +317,8 @@ class Rejected(NamedTuple):
     """A document that was left out: its position, and the reason.
 
     rest_of_file : whether the rest of the file, or all of it, is lost too. excluded : whether a
-    stated rule leaves the document out, such as the status of a response; else it could not be
-    read. too_long : whether that rule is a limit of length.
+    stated rule leaves the document out, such as the status of a response; otherwise it could not be
+    read. too_long : whether the rule is a limit of length.
     """
 
     file: str
@@ -325,8 +332,8 @@ class Rejected(NamedTuple):
 
 
 def lost_file(name: str, reason: str, row: int | None = None) -> Rejected:
-    """Return the record of a file that cannot be read to its end; row : of a file that is a
-    document, 0.
+    """Return the record of a file that cannot be read to its end. row : 0 for a file that is a
+    document.
     """
     return Rejected(name, row, None, None, reason, rest_of_file=True)
 
@@ -339,14 +346,14 @@ Reject: TypeAlias = Callable[[Rejected], None]
 class DocumentBatch:
     """Consecutive documents of one part, in its order; rejected rows are left out of all fields.
 
-    text : LargeStringArray, nulls allowed (an absent text is a document without features); of
-        vectors, LargeBinaryArray: float32 little-endian, no bytes where a vector is absent.
+    text : LargeStringArray, nulls allowed (an absent text is a document without features). Vectors
+        are a LargeBinaryArray: float32 little-endian, no bytes for an absent vector.
     rows : int64 array, the row of each document in its part, rising.
-    ids : LargeStringArray, or None when there is no id column.
+    ids : LargeStringArray, or None without an id column.
     ranks : float64 arrays of shape (num_rows, 2), one for each rank column; see
-    neardup.documents.ranks. payload : if requested, the documents as they are in the file, to be
-    copied. values : StringArrays or LargeStringArrays, one for each column of values; null where
-    there is no value.
+        neardup.documents.ranks.
+    payload : if requested, the documents as in the file, to be copied.
+    values : StringArrays or LargeStringArrays, one for each column of values; null without a value.
     """
 
     text: pa.LargeStringArray
@@ -358,79 +365,87 @@ class DocumentBatch:
 
     @cached_property
     def text_bytes(self) -> int:
-        """The bytes of the texts. Arrow adds them up again each time, which costs more than a small
-        page.
+        """The bytes of the texts; cached, as Arrow adds them up each time, which costs more than a
+        small page.
         """
         return int(self.text.nbytes)
 
     def filter(self, mask: Mask) -> DocumentBatch:
         """Return the documents where `mask`, bool, is true."""
-        chosen = arrow_of(mask)
+        arrow_mask = arrow_of(mask)
         payload = None if self.payload is None else select_payload(self.payload, mask)
-        return self._map(
-            lambda column: (
-                column[mask] if isinstance(column, np.ndarray) else column.filter(chosen)
-            ),
-            payload,
-        )
+
+        def choose(column: Any) -> Any:
+            is_numpy = isinstance(column, np.ndarray)
+            return column[mask] if is_numpy else column.filter(arrow_mask)
+
+        return self._map(choose, payload)
 
     def slice(self, start: int, stop: int) -> DocumentBatch:
         """Return the documents in [start, stop), without their payload."""
         return self._map(lambda column: column[start:stop])
 
     def _map(self, change: Callable[[Any], Any], payload: Payload | None = None) -> DocumentBatch:
-        """Return the documents with a change to each column, NumPy's and Arrow's, and with another
+        """Return the documents with changed columns of NumPy and Arrow, and with another
         payload.
         """
-        ids = None if self.ids is None else change(self.ids)
-        ranks, values = tuple(map(change, self.ranks)), tuple(map(change, self.values))
-        return DocumentBatch(change(self.text), change(self.rows), ids, ranks, payload, values)
+        return DocumentBatch(
+            text=change(self.text),
+            rows=change(self.rows),
+            ids=None if self.ids is None else change(self.ids),
+            ranks=tuple(map(change, self.ranks)),
+            payload=payload,
+            values=tuple(map(change, self.values)),
+        )
 
 
 def concatenate(batches: Sequence[DocumentBatch]) -> DocumentBatch:
-    """Return batches as one, without their payloads unless there is but one. Requires: their
+    """Return batches as one, without payload unless there is only one batch. Requires: their
     columns are the same.
     """
     first, *others = batches
     if not others:
         return first
+    ranks_by_column = zip(*(batch.ranks for batch in batches), strict=True)
+    values_by_column = zip(*(batch.values for batch in batches), strict=True)
     return DocumentBatch(
-        pa.concat_arrays([batch.text for batch in batches]),
-        np.concatenate([batch.rows for batch in batches]),
-        None if first.ids is None else pa.concat_arrays([batch.ids for batch in batches]),
-        tuple(
-            np.concatenate(ranks) for ranks in zip(*(batch.ranks for batch in batches), strict=True)
-        ),
-        values=tuple(
-            pa.concat_arrays(values)
-            for values in zip(*(batch.values for batch in batches), strict=True)
-        ),
+        text=pa.concat_arrays([batch.text for batch in batches]),
+        rows=np.concatenate([batch.rows for batch in batches]),
+        ids=None if first.ids is None else pa.concat_arrays([batch.ids for batch in batches]),
+        ranks=tuple(map(np.concatenate, ranks_by_column)),
+        values=tuple(map(pa.concat_arrays, values_by_column)),
     )
 
 
 def replace_lines(
     batch: DocumentBatch, rows: Integers, change: Callable[[int, bytes], bytes]
 ) -> RawLines:
-    """Return the payload of a batch of lines with others, line ends included, in the place of some.
+    """Return the payload of a batch of lines with other lines, line ends included, in some rows.
 
-    rows : the numbers of these, rising. change : returns the other line, from the number and the
-    line.
+    rows : the numbers of the changed rows, rising. change : returns the new line, from the number
+    and the old line.
     """
     lines = batch.payload
     assert isinstance(lines, RawLines)
+    data = memoryview(lines.data)
+    offsets = lines.offsets
+    sizes = np.diff(offsets)
     pieces: list[bytes | memoryview] = []
-    data, sizes, end = memoryview(lines.data), np.diff(lines.offsets), int(lines.offsets[0])
+    copied_to = int(offsets[0])
     for row in rows.tolist():
-        begin, stop = lines.offsets[row : row + 2].tolist()
-        other = change(row, bytes(data[begin:stop]))
-        pieces += [data[end:begin], other]
-        sizes[row], end = len(other), stop
-    pieces.append(data[end : int(lines.offsets[-1])])
+        begin = int(offsets[row])
+        end = int(offsets[row + 1])
+        new_line = change(row, bytes(data[begin:end]))
+        pieces.append(data[copied_to:begin])
+        pieces.append(new_line)
+        sizes[row] = len(new_line)
+        copied_to = end
+    pieces.append(data[copied_to : int(offsets[-1])])
     return RawLines(b"".join(pieces), offsets_from_lengths(sizes))
 
 
-_SHARE = 4  # of the memory, a quarter
-_GROWTH = 2  # of most files; compressed ones may grow more, and are released when they do
+_MEMORY_SHARE = 4  # a quarter of the memory is for the cache
+_GROWTH = 2  # of most files when they are decoded; files that grow more are released
 _ENTRY_BYTES = 4096  # of the objects around the data of a batch
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -439,12 +454,11 @@ Entry: TypeAlias = DocumentBatch | Rejected
 
 
 class BatchCache:
-    """The batches of all parts of a run, in memory if they fit; as soon as they do not, none of
-    them.
+    """The batches of all parts of a run, in memory if all of them fit, otherwise none of them.
 
     Parameters
     ----------
-    max_bytes : the greatest number of bytes to keep; 0 keeps nothing.
+    max_bytes : the largest number of bytes to keep; 0 keeps nothing.
     with_payload : whether a later pass copies the documents, so that the first pass reads their
         payload.
     """
@@ -455,14 +469,12 @@ class BatchCache:
         self._parts: dict[Hashable, list[Entry]] = {}
 
     def may_fit(self, file_bytes: int) -> bool:
-        """Return whether it is worth trying to keep files of this size, which grow when they are
-        decoded.
-        """
+        """Return whether files of this size may fit, though they grow when they are decoded."""
         return _GROWTH * file_bytes <= self._free_bytes
 
     def take(self, num_bytes: int) -> bool:
-        """Take memory for something else of the run, for as long as it lasts; return whether there
-        is enough.
+        """Reserve memory for another use, to the end of the run; return False if there is too
+        little.
         """
         if num_bytes >= self._free_bytes:
             return False
@@ -490,7 +502,7 @@ class BatchCache:
                 entries.append(entry)
                 self._free_bytes -= bytes_of(entry) + _ENTRY_BYTES
             if self._free_bytes <= 0:
-                self.clear()
+                self.clear()  # all parts, not only this one
                 entries.clear()
             yield entry
         if self._free_bytes > 0:
@@ -498,20 +510,18 @@ class BatchCache:
 
 
 def default_cache_bytes() -> int:
-    """Return a quarter of the memory that this process may use; 0 if the system does not report
-    it.
-    """
+    """Return a quarter of the memory of this process; 0 if the system does not report it."""
     limits = []
     with suppress(AttributeError, OSError, ValueError):
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     for file in _LIMITS:
         with suppress(OSError, ValueError):  # "max" is no number
             limits.append(int(read_text(Path(file))))
-    return min(limits, default=0) // _SHARE
+    return min(limits, default=0) // _MEMORY_SHARE
 
 
 def bytes_of(entry: Entry | None) -> int:
-    """Return the memory that the data of a batch take; 0 for a rejected row, and for none."""
+    """Return the memory of the data of a batch; 0 for a rejected row, and for None."""
     if not isinstance(entry, DocumentBatch):
         return 0
     ids = 0 if entry.ids is None else int(entry.ids.nbytes)
@@ -519,7 +529,7 @@ def bytes_of(entry: Entry | None) -> int:
 
 
 def _payload_bytes(payload: Payload | None, text: pa.Array) -> int:
-    """Return the memory of a payload besides that of the text, which is one of its columns in most
+    """Return the memory of a payload, without the text, which is one of its columns in most
     tables.
     """
     if payload is None:
@@ -528,9 +538,9 @@ def _payload_bytes(payload: Payload | None, text: pa.Array) -> int:
         return len(payload.data) + payload.offsets.nbytes
     if isinstance(payload, Pages):
         return sum(map(len, payload.records))
-    return sum(
-        column.nbytes for column in payload.columns if not _addresses(column) & _addresses(text)
-    )
+    text_addresses = _addresses(text)
+    others = [column for column in payload.columns if not _addresses(column) & text_addresses]
+    return sum(column.nbytes for column in others)
 
 
 def _addresses(array: pa.Array) -> set[int]:

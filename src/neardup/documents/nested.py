@@ -1,8 +1,8 @@
-"""Columns by their names; one inside of structs has the path to it, as in `doc.body`."""
+"""Columns by name; a field inside structs is named by its path, as in `doc.body`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -16,84 +16,90 @@ def nested_types(types: Mapping[str, pa.DataType]) -> ColumnTypes:
     """Return the types of columns and of the fields inside them; a column comes before a field of
     the same name.
     """
-    found, waiting = dict(types), list(types.items())
+    found = dict(types)
+    waiting = list(types.items())  # grows while it is read: breadth first
     for name, kind in waiting:
         if pa.types.is_struct(kind):
-            fields = [
-                (f"{name}.{kind[place].name}", kind[place].type) for place in range(kind.num_fields)
-            ]
+            fields = [(f"{name}.{field.name}", field.type) for field in kind]
             waiting += fields
             found = dict(fields) | found
     return {name: found[name] for name, _ in waiting}
 
 
 def path_of(fields: pa.Schema | pa.StructType, name: str) -> tuple[int, ...] | None:
-    """Return the numbers of a field and of the fields inside it that lead to a name; None if there
-    is no single one.
+    """Return the indices of the fields, outermost first, that lead to a name; None if there is no
+    such field, or several.
     """
-    position = fields.get_field_index(name)
-    if position >= 0:
-        return (position,)
-    for end in (place for place, letter in enumerate(name) if letter == "."):
-        outer = fields.get_field_index(name[:end])
-        kind = None if outer < 0 else fields.field(outer).type
-        inner = (
-            path_of(kind, name[end + 1 :])
-            if kind is not None and pa.types.is_struct(kind)
-            else None
-        )
+    index = fields.get_field_index(name)
+    if index >= 0:
+        return (index,)
+    for outer_name, inner_name in _splits(name):
+        index = fields.get_field_index(outer_name)
+        if index < 0 or not pa.types.is_struct(fields.field(index).type):
+            continue
+        inner = path_of(fields.field(index).type, inner_name)
         if inner is not None:
-            return outer, *inner
+            return index, *inner
     return None
 
 
+def _splits(name: str) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a name before and after each of its dots."""
+    for end, letter in enumerate(name):
+        if letter == ".":
+            yield name[:end], name[end + 1 :]
+
+
 def outer_names(schema: pa.Schema, names: Sequence[str]) -> list[str]:
-    """Return the columns, each once, that contain some columns."""
-    paths = {name: path_of(schema, name) for name in names}
-    return list(
-        dict.fromkeys(schema.names[path[0]] if path else name for name, path in paths.items())
-    )
+    """Return the outermost columns that contain some columns, each once."""
+    outer = []
+    for name in names:
+        path = path_of(schema, name)
+        outer.append(schema.names[path[0]] if path else name)
+    return list(dict.fromkeys(outer))
 
 
 def column_of(rows: pa.RecordBatch, name: str) -> pa.Array | None:
-    """Return a column, null where a struct around it is null; None if there is no single one of
-    that name.
+    """Return a column, null if a struct around it is null; None if there is no such column, or
+    several.
     """
     path = path_of(rows.schema, name)
     if path is None:
         return None
-    column = rows.column(path[0])
-    return pc.struct_field(column, path[1:]) if path[1:] else column
+    outer, *inner = path
+    column = rows.column(outer)
+    return pc.struct_field(column, inner) if inner else column
 
 
 def value_of(record: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a row in a column, which may be inside of objects; None if there is
-    none.
-    """
+    """Return the value of a row in a column, which may be inside objects; None if there is none."""
     if name in record:
         return record[name]
-    for end in (place for place, letter in enumerate(name) if letter == "."):
-        inner = record.get(name[:end])
-        value = value_of(inner, name[end + 1 :]) if isinstance(inner, dict) else None
+    for outer_name, inner_name in _splits(name):
+        inner = record.get(outer_name)
+        value = value_of(inner, inner_name) if isinstance(inner, dict) else None
         if value is not None:
             return value
     return None
 
 
 def with_column(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
-    """Return rows with other values in a column. Requires: there is a single one of that name."""
+    """Return rows with other values in a column. Requires: the name is unique."""
     path = path_of(rows.schema, name)
     assert path is not None
-    column, field = _with_field(rows.column(path[0]), path[1:], values), rows.schema.field(path[0])
-    return rows.set_column(path[0], field.with_type(column.type), column)
+    outer, *inner = path
+    column = _with_field(rows.column(outer), inner, values)
+    field = rows.schema.field(outer).with_type(column.type)
+    return rows.set_column(outer, field, column)
 
 
-def _with_field(column: pa.Array, path: tuple[int, ...], values: pa.Array) -> pa.Array:
+def _with_field(column: pa.Array, path: Sequence[int], values: pa.Array) -> pa.Array:
     """Return a struct with other values in the field to which a path leads."""
     if not path:
         return values
-    kind = column.type
-    arrays, fields = [column.field(place) for place in range(kind.num_fields)], list(kind)
-    arrays[path[0]] = _with_field(arrays[path[0]], path[1:], values)
-    fields[path[0]] = fields[path[0]].with_type(arrays[path[0]].type)
+    index, *inner = path
+    fields = list(column.type)
+    arrays = [column.field(number) for number in range(len(fields))]
+    arrays[index] = _with_field(arrays[index], inner, values)
+    fields[index] = fields[index].with_type(arrays[index].type)
     return pa.StructArray.from_arrays(arrays, fields=fields, mask=column.is_null())

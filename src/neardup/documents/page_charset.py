@@ -1,9 +1,9 @@
-"""Decode the bytes of a page as browsers do: by byte order mark, HTTP header, meta element, else by
+"""Decode the bytes of a page as browsers do: by byte order mark, HTTP header, meta element, or
 detection.
 
-The labels and their encodings are those of the WHATWG Encoding Standard, section 4.2 (gb2312 is
-gb18030, iso-8859-1 is windows-1252); the codecs are Python's. Bytes that do not fit the declared
-encoding become U+FFFD.
+The labels of encodings come from the WHATWG Encoding Standard, section 4.2 (gb2312 is gb18030,
+iso-8859-1 is windows-1252); the codecs are Python's. Bytes that are invalid in the encoding become
+U+FFFD.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from neardup.files import lines_of, read_text
 PRESCAN_BYTES = 1024
 """Only meta elements within this many bytes can declare the encoding, as in the HTML standard."""
 
-_DETECT_BYTES = 128 << 10
+_DETECT_BYTES = 128 << 10  # from which the encoding is detected
 _FALLBACK = "windows-1252"
 _BYTE_ORDER_MARKS = (
     (b"\xef\xbb\xbf", "utf-8"),
@@ -43,14 +43,14 @@ _BY_CODEC = {codec: name for name, codec in _CODECS.items()}
 
 
 class Decoded(NamedTuple):
-    """A page as UTF-8, without a byte order mark, and the name of the encoding it was in."""
+    """A page as UTF-8, without a byte order mark, and the name of its original encoding."""
 
     html: bytes
     charset: str
 
 
 def encoding_of_label(label: str) -> str | None:
-    """Return the name of the encoding of a label on the web, None for an unknown label.
+    """Return the name of the encoding for a label on the web, None for an unknown label.
 
     Examples
     --------
@@ -71,9 +71,9 @@ def decode_page(data: bytes, declared: str | None = None) -> Decoded:
     for mark, name in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return _decoded(data[len(mark) :], name)
-    known = (encoding_of_label(declared) if declared else None) or _declared_inside(
-        data[:PRESCAN_BYTES]
-    )
+    known = encoding_of_label(declared) if declared else None
+    if known is None:
+        known = _declared_inside(data[:PRESCAN_BYTES])
     if known is not None:
         return _decoded(data, known)
     if _is_utf8(data):
@@ -82,7 +82,7 @@ def decode_page(data: bytes, declared: str | None = None) -> Decoded:
 
 
 def _is_utf8(data: bytes) -> bool:
-    # Arrow looks at many bytes at once, and makes no string: 30 times as fast as to decode them.
+    # Arrow checks many bytes at once, and makes no string: 30 times as fast as decoding.
     limits = pa.py_buffer(struct.pack("=qq", 0, len(data)))
     try:
         pa.LargeStringArray.from_buffers(1, limits, pa.py_buffer(data)).validate(full=True)
@@ -94,45 +94,57 @@ def _is_utf8(data: bytes) -> bool:
 def _decoded(data: bytes, name: str) -> Decoded:
     if name == "utf-8" and _is_utf8(data):
         return Decoded(data, name)
-    return Decoded(data.decode(_CODECS[name], "replace").encode("utf-8", "replace"), name)
+    text = data.decode(_CODECS[name], "replace")
+    return Decoded(html=text.encode("utf-8", "replace"), charset=name)
 
 
 def _declared_inside(start: bytes) -> str | None:
-    """Return the encoding of the first meta element that names a known one, else that of an XML
-    declaration.
-    """
-    name = None
-    for tag in start_tags(start.decode("latin-1")):
-        if tag.name == "meta":
-            attributes = tag.attributes()
-            label = attributes.get("charset")
-            if label is None and attributes.get("http-equiv", "").strip().lower() == "content-type":
-                label = charset_parameter(attributes.get("content", ""))
-            name = encoding_of_label(label) if label else None
-            if name is not None:
-                break
-    if name is None and (declaration := _XML_DECLARATION.match(start)):
+    """Return the known encoding that a meta element or an XML declaration names, or None."""
+    name = _declared_by_meta(start)
+    declaration = _XML_DECLARATION.match(start)
+    if name is None and declaration is not None:
         name = encoding_of_label(declaration[1].decode("latin-1"))
-    # Whoever could read this did not read UTF-16.
+    # In UTF-16, these ASCII bytes would not have been found.
     return "utf-8" if name is not None and name.startswith("utf-16") else name
+
+
+def _declared_by_meta(start: bytes) -> str | None:
+    """Return the encoding of the first meta element that names a known encoding."""
+    for tag in start_tags(start.decode("latin-1")):
+        if tag.name != "meta":
+            continue
+        attributes = tag.attributes()
+        label = attributes.get("charset")
+        if label is None and attributes.get("http-equiv", "").strip().lower() == "content-type":
+            label = charset_parameter(attributes.get("content", ""))
+        name = encoding_of_label(label) if label else None
+        if name is not None:
+            return name
+    return None
 
 
 def charset_parameter(content_type: str) -> str | None:
     """Return the parameter `charset` of a content type."""
     match = _IN_CONTENT.search(content_type)
-    return next((value for value in match.groups() if value is not None), None) if match else None
+    if match is None:
+        return None
+    return next((value for value in match.groups() if value is not None), None)
 
 
 def _detected(data: bytes) -> str:
+    """Return the detected encoding, _FALLBACK if it is unknown or there is no detector."""
     detect = _detector()
-    found = detect(data[:_DETECT_BYTES], html5_compatible=False) if detect is not None else None
-    # The detector answers with names of Python's codecs.
-    return (_BY_CODEC.get(found) or encoding_of_label(found) if found else None) or _FALLBACK
+    if detect is None:
+        return _FALLBACK
+    codec = detect(data[:_DETECT_BYTES], html5_compatible=False)  # a name of Python's codecs
+    if not codec:
+        return _FALLBACK
+    return _BY_CODEC.get(codec) or encoding_of_label(codec) or _FALLBACK
 
 
 @cache
 def _detector() -> Callable[..., str | None] | None:
-    """Return the detector of resiliparse, None where it is not installed."""
+    """Return the detector of resiliparse, None if it is not installed."""
     try:
         from resiliparse.parse.encoding import detect_encoding
     except ImportError:

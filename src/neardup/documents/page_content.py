@@ -1,9 +1,15 @@
-"""Resolve the text of pages and extract their main content, in processes beside this one if threads
-ask at once.
+"""Resolve the text of pages and extract their main content, in a process per thread if several
+threads ask at once.
 
 resiliparse 2.0 holds the interpreter's lock all the time, so threads that call it take turns:
 docs/decisions/0033. Only the standard library and resiliparse are imported here, so that a process
 starts in 30 milliseconds.
+
+    thread 1  ── PageParts ──> process 1 (`main`)      one process per thread,
+              <── contents ──                          as long as the thread lives
+    thread 2  ── PageParts ──> process 2
+              <── contents ──
+    a thread that is alone, or has lost its process, calls `find_contents` itself
 """
 
 from __future__ import annotations
@@ -23,15 +29,15 @@ from typing import IO, NamedTuple
 
 from neardup.errors import MissingExtraError
 
-# Main content this short, in a page that shows five times as much, is mostly a line of the frame
-# around an article that was missed ("Reader Interactions"), the same on all pages of a site.
+# Main content of fewer characters, in a page with SHARE times as many, is mostly a line of the
+# frame around a missed article ("Reader Interactions"), the same on all pages of a site.
 # docs/decisions/0014 has the figures.
-SHORT, SHARE = 500, 5
+SHORT = 500
+SHARE = 5
 
 _LONG_NUMBER = re.compile("&#(?:[0-9]{32,}|[xX][0-9a-fA-F]{32,});?")
-_PIPE_BYTES = (
-    1 << 20
-)  # as much as Linux allows: a transfer takes the interpreter's lock once, not sixteen times
+# Linux allows no more. A transfer then takes the interpreter's lock once, not sixteen times.
+_PIPE_BYTES = 1 << 20
 _CODE = (
     "import sys; sys.path[:] = sys.argv[1:]; from neardup.documents.page_content import main; "
     "main()"
@@ -39,11 +45,11 @@ _CODE = (
 
 
 class PageParts(NamedTuple):
-    """The parts of pages: the bytes of arrays.
+    """The parts of pages, as the bytes of arrays.
 
-    texts, text_offsets : all visible text in UTF-8, its character references as written; int64
+    texts, text_offsets : all visible text in UTF-8, with unresolved character references; int64
     (num_pages + 1,). reduced, reduced_offsets : the pages in short, for resiliparse. is_main : bool
-    (num_pages,), whether a page has the text that resiliparse finds, and not all visible text.
+    (num_pages,), whether to return the main content of a page, not all visible text.
     """
 
     texts: bytes
@@ -89,12 +95,13 @@ def extractor() -> Callable[[str], str]:
 def contents_of(parts: PageParts) -> Sequence[bytes]:
     """Return the texts of pages, as the bytes of two arrays: UTF-8, and offsets (int64).
 
-    A thread that is alone finds them itself; each of several at once has a process that does, as
-    long as the thread lives. A process that fails, or is killed, leaves its work to its thread.
+    A single thread finds them itself; each of several threads at once asks its process. If the
+    process fails or is killed, the thread does the work.
     """
     _callers.append(None)
     try:
-        return (_ask(parts) if len(_callers) > 1 else None) or find_contents(parts)
+        contents = _ask(parts) if len(_callers) > 1 else None
+        return contents or find_contents(parts)
     finally:
         _callers.pop()
 
@@ -102,38 +109,41 @@ def contents_of(parts: PageParts) -> Sequence[bytes]:
 def find_contents(parts: PageParts) -> Sequence[bytes]:
     """Return the same as `contents_of`, found by this thread."""
     extract = extractor() if any(parts.is_main) else str
-    text_limits, reduced_limits = array("q", parts.text_offsets), array("q", parts.reduced_offsets)
+    text_offsets = array("q", parts.text_offsets)
+    reduced_offsets = array("q", parts.reduced_offsets)
     contents = []
     for row, is_main in enumerate(parts.is_main):
-        text = _resolve(_string(parts.texts, text_limits, row))
-        content = extract(_string(parts.reduced, reduced_limits, row)) if is_main else ""
+        text = _resolve(_string(parts.texts, text_offsets, row))
+        content = extract(_string(parts.reduced, reduced_offsets, row)) if is_main else ""
         contents.append(_choose(content, text).encode())
-    return b"".join(contents), array("q", accumulate(map(len, contents), initial=0)).tobytes()
+    content_offsets = array("q", accumulate(map(len, contents), initial=0))
+    return b"".join(contents), content_offsets.tobytes()
 
 
-def _string(data: bytes, limits: Sequence[int], row: int) -> str:
-    return data[limits[row] : limits[row + 1]].decode("utf-8", "replace")
+def _string(data: bytes, offsets: Sequence[int], row: int) -> str:
+    return data[offsets[row] : offsets[row + 1]].decode("utf-8", "replace")
 
 
 def _resolve(text: str) -> str:
     """Return a text with its character references resolved."""
     if "&" not in text:
         return text
-    # Python refuses to read numbers of thousands of digits; no character has one of 32.
+    # Python refuses to convert thousands of digits; no character has a number of 32 digits.
     return html.unescape(_LONG_NUMBER.sub("\ufffd", text))
 
 
 def _choose(content: str, text: str) -> str:
-    """Return the main content of a page, or all its text where that cannot be it."""
-    return text if len(content) < SHORT and len(content) * SHARE < len(text) else content or text
+    """Return the main content of a page, or all its text if the content is empty or improbable."""
+    is_improbable = len(content) < SHORT and len(content) * SHARE < len(text)
+    return text if is_improbable or not content else content
 
 
-_callers: list[None] = []
-_local = threading.local()
+_callers: list[None] = []  # one entry per thread in `contents_of`; a list, as `append` is atomic
+_local = threading.local()  # process : of this thread; None if it failed
 
 
 def _forget() -> None:
-    """Leave the processes of this thread to the process that was forked."""
+    """Forget the processes after a fork: they belong to the parent."""
     _callers.clear()
     _local.__dict__.clear()
 
@@ -146,7 +156,7 @@ def _ask(parts: PageParts) -> Sequence[bytes] | None:
     """Return the answer of this thread's process; None if it cannot be started or has died."""
     try:
         if not hasattr(_local, "process"):
-            _local.process = None  # if it fails, no other one is started for this thread
+            _local.process = None  # if the start fails, this thread tries no other
             _local.process = _Process()
         return None if _local.process is None else _local.process.ask(parts)
     except (OSError, EOFError):
@@ -155,11 +165,11 @@ def _ask(parts: PageParts) -> Sequence[bytes] | None:
 
 
 class _Process:
-    """A process that runs `main`. It ends with this object, or when its standard input does."""
+    """A process that runs `main`. It ends with this object, or with its standard input."""
 
     def __init__(self) -> None:
         folders = [folder for folder in sys.path if folder]  # not the working directory
-        # In a session of its own, Ctrl-C does not reach it.
+        # A session of its own keeps Ctrl-C from the process.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-c", _CODE, *folders],
             stdin=subprocess.PIPE,
@@ -169,30 +179,30 @@ class _Process:
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._input, self._output = self._process.stdin, self._process.stdout
-        with suppress(ImportError, OSError):  # on Linux only, and if the user has not too many
+        self._input = self._process.stdin
+        self._output = self._process.stdout
+        # Not on other systems than Linux, nor beyond the limit for the pipes of a user.
+        with suppress(ImportError, OSError):
             from fcntl import F_SETPIPE_SZ, fcntl
 
             for pipe in (self._input, self._output):
                 fcntl(pipe, F_SETPIPE_SZ, _PIPE_BYTES)
 
     def ask(self, parts: PageParts) -> Sequence[bytes]:
-        """Return the result of `find_contents` there. Raises OSError or EOFError if the process has
+        """Return the result of `find_contents` in the process. Raises OSError or EOFError if it has
         ended.
         """
         _send(self._input, parts)
         return _receive(self._output, 2)
 
     def __del__(self) -> None:
-        with (
-            suppress(AttributeError, OSError),
-            self._process,
-        ):  # without the attribute it has not started
+        # The attribute is missing if the process did not start.
+        with suppress(AttributeError, OSError), self._process:
             self._process.kill()
 
 
 def _send(stream: IO[bytes], parts: Sequence[bytes]) -> None:
-    """Write byte strings, their lengths before them."""
+    """Write byte strings after their lengths."""
     stream.write(struct.pack(f"{len(parts)}q", *map(len, parts)))
     for part in parts:
         stream.write(part)
@@ -200,7 +210,7 @@ def _send(stream: IO[bytes], parts: Sequence[bytes]) -> None:
 
 
 def _receive(stream: IO[bytes], count: int) -> list[bytes]:
-    """Read what `_send` has written. Raises EOFError if the stream ends."""
+    """Read the byte strings that `_send` wrote. Raises EOFError if the stream ends."""
     lengths = struct.unpack(f"{count}q", _read(stream, 8 * count))
     return [_read(stream, length) for length in lengths]
 
@@ -213,7 +223,7 @@ def _read(stream: IO[bytes], size: int) -> bytes:
 
 
 def main() -> None:
-    """Answer what is asked on the standard input, to its end."""
+    """Answer the requests on the standard input, to its end."""
     with suppress(EOFError):
         while True:
             parts = PageParts(*_receive(sys.stdin.buffer, len(PageParts._fields)))

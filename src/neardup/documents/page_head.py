@@ -1,6 +1,6 @@
 """Read the head of an HTML page: its title, its language.
 
-Only the first `HEAD_CHARACTERS` are looked at, forwards only, so that no page makes it slow.
+Only the first `HEAD_CHARACTERS` are read, forwards only: no page makes this slow.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 HEAD_CHARACTERS = 256 << 10
-"""The characters at the beginning of a page that are read as its head."""
+"""Characters at the beginning of a page that count as its head."""
 
 MAX_TITLE_CHARACTERS = 1000
 _MAX_TAG_CHARACTERS = 4096
@@ -37,21 +37,18 @@ class Tag(NamedTuple):
     end: int
 
     def attributes(self) -> dict[str, str]:
-        """Return the attributes, names in lower case, character references resolved; the first of a
-        name counts.
+        """Return the attributes, names in lower case, with resolved character references. Of equal
+        names the first counts.
         """
         found: dict[str, str] = {}
-        for name, *values in _ATTRIBUTE.findall(self.inside):
-            found.setdefault(
-                name.lower(), html.unescape(next((value for value in values if value), ""))
-            )
+        for name, double_quoted, single_quoted, bare in _ATTRIBUTE.findall(self.inside):
+            value = double_quoted or single_quoted or bare
+            found.setdefault(name.lower(), html.unescape(value))
         return found
 
 
 def start_tags(head: str) -> Iterator[Tag]:
-    """Yield the start tags that matter in a head, in order; those in comments and scripts are
-    none.
-    """
+    """Yield the start tags that matter in a head, in order, except in comments and scripts."""
     position = 0
     while match := _OPENING.search(head, position):
         if match[1]:
@@ -62,9 +59,11 @@ def start_tags(head: str) -> Iterator[Tag]:
             position = close + 3
             continue
         name = match[2].lower()
-        close = head.find(">", match.end(), match.end() + _MAX_TAG_CHARACTERS)
-        end = close + 1 if close >= 0 else min(len(head), match.end() + _MAX_TAG_CHARACTERS)
-        yield Tag(name, head[match.end() : end], match.start(), end)
+        name_end = match.end()
+        limit = min(len(head), name_end + _MAX_TAG_CHARACTERS)
+        close = head.find(">", name_end, limit)
+        end = close + 1 if close >= 0 else limit
+        yield Tag(name=name, inside=head[name_end:end], begin=match.start(), end=end)
         position = end
         if name in _HIDDEN:
             closing = _HIDDEN[name].search(head, end)
@@ -94,10 +93,10 @@ def title_of(page: str) -> str | None:
 
 
 def language_of(page: str) -> str | None:
-    """Return the language that a page declares, in lower case, else None.
+    """Return the language that a page declares, in lower case, or None.
 
-    It is the `lang`, else the `xml:lang` of the html element, else that of the meta element
-    `content-language`, if it names one only.
+    The first of these counts: `lang` and `xml:lang` of the html element, and the meta element
+    `content-language` if it names a single language.
 
     Examples
     --------

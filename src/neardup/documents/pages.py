@@ -1,4 +1,4 @@
-"""Turn bytes into pages: recognise HTML, decode it to UTF-8, extract the columns."""
+"""Read pages from bytes: recognise HTML, decode it to UTF-8, extract the columns."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from neardup.documents.page_head import HEAD_CHARACTERS, language_of, title_of
 from neardup.documents.texts import documents_of
 
 MAX_PAGE_BYTES = 16 << 20
-"""A longer page, decompressed, is rejected: browsers give up long before, and a bomb must end
-somewhere.
-"""
+"""Largest size of a decompressed page: browsers give up long before, and a bomb must be stopped."""
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 """The media types of pages."""
@@ -62,7 +60,7 @@ _BLANK_AND_MARK = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n\f"
 
 
 class NotAPage(Exception):
-    """These bytes are no page; the message has the reason."""
+    """Bytes are not a page; the message has the reason."""
 
 
 class TooLongPage(NotAPage):
@@ -70,12 +68,12 @@ class TooLongPage(NotAPage):
 
 
 class NoElement(NotAPage):
-    """There is no HTML element in what no rule leaves out."""
+    """Bytes that no rule excludes have no HTML element."""
 
 
 class Page(NamedTuple):
-    """A page: its HTML in UTF-8, the encoding it was in, where it is from (URL or file), when it
-    was fetched.
+    """A page: its HTML in UTF-8, its original encoding, its origin (URL or file), and the time when
+    it was fetched.
     """
 
     html: bytes
@@ -100,34 +98,37 @@ def check_media_type(media_type: str) -> None:
 def page_of(
     data: bytes, origin: str | None, date: datetime | None = None, *, charset: str | None = None
 ) -> Page:
-    """Return the page that bytes hold.
+    """Return the page in some bytes.
 
     Parameters
     ----------
     data : the bytes, decompressed.
-    origin, date : where it is from, and when it was fetched.
+    origin, date : the URL or file, and the time when it was fetched.
     charset : the encoding that the HTTP header declares.
 
     Raises
     ------
     NotAPage
-        If it is not HTML, longer than `MAX_PAGE_BYTES`, or without any element.
+        If the bytes are not HTML, longer than `MAX_PAGE_BYTES`, or without any element.
     """
     if len(data) > MAX_PAGE_BYTES:
         raise too_long()
     begin = data[:PREFIX_BYTES].lstrip(_BLANK_AND_MARK)
-    kind = next(
-        (kind for magic, kind in _SIGNATURES if data.startswith(magic) or begin.startswith(magic)),
-        None,
-    )
-    if kind is None and _JSON.match(begin):
-        kind = "JSON"
+    kind = _other_kind(data, begin)
     if kind is not None:
         raise NotAPage(f"not HTML: it begins as {kind} does")
-    html, name = decode_page(data, charset)
-    if not has_element(html):
+    decoded = decode_page(data, charset)
+    if not has_element(decoded.html):
         raise (NoElement if begin else NotAPage)("no HTML element")
-    return Page(html, name, origin, date)
+    return Page(html=decoded.html, charset=decoded.charset, origin=origin, date=date)
+
+
+def _other_kind(data: bytes, begin: bytes) -> str | None:
+    """Return the kind of content that is not HTML; begin : the first bytes without blanks."""
+    for magic, kind in _SIGNATURES:
+        if data.startswith(magic) or begin.startswith(magic):
+            return kind
+    return "JSON" if _JSON.match(begin) else None
 
 
 def looks_like_markup(data: bytes) -> bool:
@@ -140,7 +141,8 @@ def has_element(html: bytes) -> bool:
     """Return whether there is a start tag, `<` and a letter, outside comments."""
     position = 0
     while match := _ELEMENT_OR_COMMENT.search(html, position):
-        if match.end() - match.start() == 2:
+        is_element = match.end() - match.start() == 2  # two characters, `<!--` has four
+        if is_element:
             return True
         # `<!-->` and `<!--->` are comments too.
         close = html.find(b"-->", match.start() + 2)
@@ -161,9 +163,8 @@ def page_rows(
         # A character takes four bytes at most.
         heads = [page.html[: 4 * HEAD_CHARACTERS].decode("utf-8", "ignore") for page in pages]
     columns = [_column(name, pages, heads) for name in names]
-    return pa.RecordBatch.from_arrays(
-        columns, schema=pa.schema([(name, types[name]) for name in names])
-    )
+    schema = pa.schema([(name, types[name]) for name in names])
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def page_documents(
@@ -172,19 +173,19 @@ def page_documents(
     columns: Columns,
     file: str,
     format_name: str,
+    *,
     reject: Reject,
     payload: Pages | None,
 ) -> DocumentBatch:
     """Return pages as a batch of documents; their text is their HTML, unless another of their
     columns is named.
     """
+    names = columns.names
     html = None
     if columns.text == TEXT_COLUMN or columns.text not in COLUMN_TYPES[format_name]:
         html = arrow_of_utf8([page.html for page in pages])
-    wanted = (
-        columns.names if html is None else [name for name in columns.names if name != columns.text]
-    )
-    batch = page_rows(pages, format_name, wanted)
+        names = [name for name in names if name != columns.text]
+    batch = page_rows(pages, format_name, names)
     return documents_of(batch, rows, columns, file, reject, payload=payload, valid_text=html)
 
 
@@ -193,6 +194,10 @@ def _column(name: str, pages: Sequence[Page], heads: list[str]) -> pa.Array:
         return arrow_of_utf8([page.html for page in pages])
     if name == "date":
         return pa.array([page.date for page in pages], COLUMN_TYPES["warc"][name])
-    if name in ("title", "language"):
-        return arrow_of_optional(list(map(title_of if name == "title" else language_of, heads)))
-    return arrow_of_optional([page.charset if name == "charset" else page.origin for page in pages])
+    if name == "title":
+        return arrow_of_optional([title_of(head) for head in heads])
+    if name == "language":
+        return arrow_of_optional([language_of(head) for head in heads])
+    if name == "charset":
+        return arrow_of_optional([page.charset for page in pages])
+    return arrow_of_optional([page.origin for page in pages])

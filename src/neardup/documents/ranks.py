@@ -1,10 +1,10 @@
-"""The values that `keep="max:COLUMN"` orders by, as numbers in the order of the exact values.
+"""Ranks for `keep="max:COLUMN"`: numbers in the order of the exact values.
 
-A rank is a row of two float64 whose exact sum is the value: the double that is nearest to the
-value, and the rest. 106 bits are exact for every integer of 64 bits, for times in nanoseconds and
-for decimals of 31 digits; rows compare by the first number, then by the second. So a rank depends
-on its value alone, not on the type of its column: integers of one file and floating point of
-another compare exactly. A value that is missing is nan, which comes last.
+A rank is a row of two float64 with the value as their exact sum: the nearest double, and the rest.
+106 bits are exact for every integer of 64 bits, for times in nanoseconds and for decimals of 31
+digits; rows compare by the first number, then by the second. So a rank depends on its value alone,
+not on the type of its column: integers of one file and floating point of another compare exactly. A
+missing value is nan, which comes last.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NO_RANK = "the rank is neither a number nor a date (2026-01-31, 2026-01-31T12:00
 TOO_PRECISE = f"the rank has more than {MAX_DIGITS} digits"
 _MISSING = (float("nan"), 0.0)
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
-EXACT_BELOW = 2.0**53  # integers below it are the same as float64
+EXACT_BELOW = 2.0**53  # float64 represents all integers below it
 _WHOLE = re.compile(rf"[+-]?[0-9]{{1,{MAX_DIGITS}}}")
 _DATE = r"([1-9]\d{3}|0[1-9]\d\d|00[1-9]\d|000[1-9])-(\d\d)-(\d\d)"
 _CLOCK = r"(\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,9})\d*)?)?)?"
@@ -49,16 +49,18 @@ def ranks_of_integers(array: pa.Array, scale: int = 1) -> Floats:
     """Return the ranks of integers times a scale, a power of ten up to 10^9: float64 (n, 2)."""
     if not pa.types.is_uint64(array.type):
         array = array.cast("int64")
-    ranks = _multiply(array.fill_null(0).to_numpy(zero_copy_only=False), scale)
-    ranks[array.is_null().to_numpy(zero_copy_only=False)] = _MISSING
+    integers = array.fill_null(0).to_numpy(zero_copy_only=False)
+    is_missing = array.is_null().to_numpy(zero_copy_only=False)
+    ranks = _multiply(integers, scale)
+    ranks[is_missing] = _MISSING
     return ranks
 
 
 def _multiply(integers: Integers, scale: int) -> Floats:
     """Return integers times a scale as the nearest double and the rest.
 
-    Each half of 32 bits times 10^9, which is 2^9 times a number of 21 bits, has at most 53 bits, so
-    it is exact; and so is the rest of a sum whose first part is the larger one (Dekker 1971).
+    A half of 32 bits times 10^9, which is 2^9 times a number of 21 bits, has at most 53 bits, so it
+    is exact. The rest of a sum with the larger summand first is exact, too (Dekker 1971).
     """
     high = (integers >> 32).astype(np.float64) * (2.0**32 * scale)
     low = (integers & 0xFFFFFFFF).astype(np.float64) * scale
@@ -78,21 +80,20 @@ def ranks_of_times(array: pa.Array) -> Floats:
 
 def ranks_of_decimals(array: pa.Array) -> tuple[Floats, dict[int, str]]:
     """Return the ranks of decimals, and the rows that have too many digits."""
-    distinct = {
-        value: rank_of_decimal(value) for value in set(array.to_pylist()) if value is not None
-    }
-    return _collect(
-        None if value is None else (distinct[value] or TOO_PRECISE) for value in array.to_pylist()
-    )
+    values = array.to_pylist()
+    found: dict[Decimal | None, tuple[float, float] | str | None] = {None: None}
+    for value in set(values) - {None}:
+        found[value] = rank_of_decimal(value) or TOO_PRECISE
+    return _collect(found[value] for value in values)
 
 
 def ranks_of_texts(texts: pa.LargeStringArray) -> tuple[Floats, dict[int, str]]:
     """Return the ranks of strings, and the rows that are no ranks; an empty string has no value."""
     stripped = pc.utf8_trim_whitespace(texts)
     stripped = pc.if_else(pc.equal(stripped, ""), pa.scalar(None, stripped.type), stripped)
-    if (
-        pc.all(pc.match_substring_regex(stripped, _FORMS)).as_py() is not False
-    ):  # None if there is no value
+    has_known_form = pc.all(pc.match_substring_regex(stripped, _FORMS)).as_py()
+    if has_known_form is not False:  # None without any value
+        # Arrow converts a column of one form; mixed columns are read row by row.
         for read in (_ranks_of_numbers, _ranks_of_local_times, _ranks_of_zoned_times):
             with suppress(pa.ArrowInvalid):
                 return read(stripped), {}
@@ -103,6 +104,7 @@ def _ranks_of_numbers(texts: pa.LargeStringArray) -> Floats:
     """Return the ranks of strings that all are numbers; raise ArrowInvalid if one is not."""
     values = texts.cast("float64").fill_null(_MISSING[0]).to_numpy(zero_copy_only=False)
     ranks = ranks_of_floats(values)
+    # Above, a whole number may need the second double.
     for row in np.flatnonzero(np.abs(values) >= EXACT_BELOW).tolist():
         ranks[row] = rank_of(texts[row].as_py())
     return ranks
@@ -122,7 +124,7 @@ def ranks_of_each(texts: Iterable[str | None]) -> tuple[Floats, dict[int, str]]:
 
 
 def _collect(found: Iterable[tuple[float, float] | str | None]) -> tuple[Floats, dict[int, str]]:
-    """Return ranks as an array, and the reason of each row that has a reason instead."""
+    """Return ranks as an array, and the reasons of the rows that have a reason instead."""
     ranks: list[tuple[float, float]] = []
     bad: dict[int, str] = {}
     for row, rank in enumerate(found):
@@ -159,6 +161,7 @@ def _rank_of_time(text: str) -> tuple[float, float] | None:
         return None
     zone = (match[8] or "Z").replace(":", "")
     nanoseconds = int((match[7] or "").ljust(9, "0"))
+    # Nanoseconds and the zone are added in integers: datetime has microseconds only.
     try:
         year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
         moment = datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc)
@@ -166,14 +169,16 @@ def _rank_of_time(text: str) -> tuple[float, float] | None:
         return None
     seconds = (moment - _EPOCH) // timedelta(seconds=1)
     if zone != "Z":
-        away = 3600 * int(zone[1:3]) + 60 * int(zone[3:5] or 0)
-        seconds += away if zone[0] == "-" else -away
+        offset = 3600 * int(zone[1:3]) + 60 * int(zone[3:5] or 0)
+        seconds += offset if zone[0] == "-" else -offset
     return _rank_of_integer(10**9 * seconds + nanoseconds)
 
 
 def rank_of_decimal(value: Decimal) -> tuple[float, float] | None:
     """Return the rank of a decimal, None if it has more than MAX_DIGITS digits."""
-    if len(value.normalize(_DECIMALS).as_tuple().digits) > MAX_DIGITS:
+    digits = value.normalize(_DECIMALS).as_tuple().digits
+    if len(digits) > MAX_DIGITS:
         return None
     nearest = float(value)
-    return nearest, float(_DECIMALS.subtract(value, Decimal(nearest)))
+    rest = _DECIMALS.subtract(value, Decimal(nearest))
+    return nearest, float(rest)

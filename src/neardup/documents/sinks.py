@@ -1,4 +1,4 @@
-"""Local files that kept payloads are written to, complete at `close`."""
+"""Local files for kept payloads, complete at `close`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from neardup.arrays import arrow_file
 from neardup.documents.sources import Source
 from neardup.executor import Encoders, InOrder
 
-_BLOCK_BYTES, _WINDOW_BYTES = (
-    1 << 18,
-    1 << 15,
-)  # blocks of 256 KiB make a file of JSON lines 0.04 % larger
-_HEADER, _LAST_BLOCK = b"\x1f\x8b\x08" + bytes(6) + b"\xff", b"\x03\x00"
+_BLOCK_BYTES = 1 << 18  # makes a gzip file of JSON lines 0.04 % larger than one block
+_WINDOW_BYTES = 1 << 15  # bytes that deflate refers back to
+_HEADER = b"\x1f\x8b\x08" + bytes(6) + b"\xff"  # of gzip: without a time, unknown system
+_LAST_BLOCK = b"\x03\x00"  # of deflate: empty
 
 
 class Sink(Protocol):
@@ -35,7 +34,7 @@ class Sink(Protocol):
         ...
 
     def discard(self) -> None:
-        """Release what is open; the caller removes the file."""
+        """Close the file without an end; the caller removes it."""
         ...
 
 
@@ -49,18 +48,17 @@ class ParallelSink(Sink, Protocol):
 
 
 class ByteSink:
-    """A file of bytes, compressed as a whole if `compression` is given; `to_bytes` turns a payload
-    into bytes.
+    """A file of bytes, compressed as a whole if `compression` is given; `to_bytes` converts a
+    payload to bytes.
     """
 
     def __init__(self, path: str, compression: str | None, to_bytes: Callable[[Any], Any]) -> None:
-        self._stream: Any = (
-            GzipFile(path) if compression == "gzip" else open_compressed(path, compression)
-        )
+        is_gzip = compression == "gzip"
+        self._stream: Any = GzipFile(path) if is_gzip else open_compressed(path, compression)
         self._to_bytes = to_bytes
 
     def encode_on(self, encoders: Encoders) -> None:
-        """As of ParallelSink."""
+        """Use the threads, before anything is written (see ParallelSink)."""
         if isinstance(self._stream, GzipFile):
             self._stream.jobs.encoders = encoders
 
@@ -76,19 +74,22 @@ class ByteSink:
 
 
 class GzipFile:
-    """A gzip file of one member, whose blocks encoders compress side by side.
+    """A gzip file of one member; encoders compress its blocks side by side.
 
     Notes
     -----
-    Its bytes are the same with any number of threads: all blocks but the last have the same size,
-    refer back to the end of the block before, and end at a byte, as those of pigz (Adler) do.
+    Its bytes are the same with any number of threads: as in pigz (Adler), all blocks but the last
+    have the same size, refer back to the end of the block before, and end at a byte.
     """
 
     def __init__(self, path: str) -> None:
         self._file = open(path, "wb")  # noqa: SIM115
-        self._file.write(_HEADER)  # without a time, of an unknown system
+        self._file.write(_HEADER)
         self.jobs = InOrder(self._file.write)
-        self._waiting, self._before, self._crc, self._size = bytearray(), b"", 0, 0
+        self._waiting = bytearray()
+        self._window = b""  # the end of the block before
+        self._crc = 0
+        self._size = 0
 
     def write(self, data: Any) -> None:
         """Append bytes."""
@@ -97,28 +98,30 @@ class GzipFile:
             self._take_block()
 
     def _take_block(self) -> None:
-        block, before = bytes(self._waiting[:_BLOCK_BYTES]), self._before
+        block = bytes(self._waiting[:_BLOCK_BYTES])
         del self._waiting[:_BLOCK_BYTES]
-        self._crc, self._size = zlib.crc32(block, self._crc), self._size + len(block)
-        self._before = block[-_WINDOW_BYTES:]
-        self.jobs.put(partial(_deflated, block, before), len(block))
+        self._crc = zlib.crc32(block, self._crc)
+        self._size += len(block)
+        self.jobs.put(partial(_deflated, block, self._window), len(block))
+        self._window = block[-_WINDOW_BYTES:]
 
     def close(self) -> None:
         """Write the last block and the end of the member."""
         with self._file:
             self._take_block()
             self.jobs.finish()
-            self._file.write(_LAST_BLOCK + struct.pack("<II", self._crc, self._size % 2**32))
+            trailer = struct.pack("<II", self._crc, self._size % 2**32)
+            self._file.write(_LAST_BLOCK + trailer)
 
 
-def _deflated(block: bytes, before: bytes) -> bytes:
-    """Return a block compressed behind the bytes that precede it."""
-    compressor = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS, zdict=before)
+def _deflated(block: bytes, window: bytes) -> bytes:
+    """Return a compressed block. window : the bytes before it, to which it may refer."""
+    compressor = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS, zdict=window)
     return compressor.compress(block) + compressor.flush(zlib.Z_SYNC_FLUSH)
 
 
 class RowSink:
-    """A file of rows of one schema, to which other rows are cast.
+    """A file of rows of one schema; other rows are cast to it.
 
     stream : the open file. make_writer : returns Arrow's writer of rows, from the stream and the
     schema.
@@ -127,12 +130,15 @@ class RowSink:
     def __init__(
         self, stream: Any, schema: pa.Schema, make_writer: Callable[[Any, pa.Schema], Any]
     ) -> None:
-        self._stream, self._schema = stream, schema
+        self._stream = stream
+        self._schema = schema
         self._writer = make_writer(stream, schema)
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows."""
-        self._writer.write_batch(rows.cast(self._schema) if rows.schema != self._schema else rows)
+        if rows.schema != self._schema:
+            rows = rows.cast(self._schema)
+        self._writer.write_batch(rows)
 
     def close(self) -> None:
         """Finish the file."""
@@ -143,12 +149,12 @@ class RowSink:
 
 
 def sink_of_lines(source: Source) -> Callable[[str], ByteSink]:
-    """Return a function that makes a file of payload lines, compressed as the source is."""
+    """Return a function that opens a file for payload lines, compressed like the source."""
     return partial(ByteSink, compression=source.compression, to_bytes=attrgetter("data"))
 
 
 def open_compressed(path: str, compression: str | None) -> IO[bytes] | pa.NativeFile:
-    """Open a new local file that compresses what is written to it."""
+    """Open a new local file that compresses the bytes written to it."""
     if compression == "xz":
         return lzma.open(path, "wb", preset=1)
     if compression is None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow as pa
@@ -33,10 +33,11 @@ _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\xf
 
 
 def compression_of(head: bytes) -> str | None:
-    """Return the name of the compression of a whole file, by its first bytes; None if there is
-    none.
-    """
-    return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+    """Return the name of the compression of a whole file from its first bytes, or None."""
+    for magic, name in _MAGIC.items():
+        if head.startswith(magic):
+            return name
+    return None
 
 
 _DECOMPRESSORS: dict[str | None, Callable[[], Any]] = {
@@ -46,27 +47,28 @@ _DECOMPRESSORS: dict[str | None, Callable[[], Any]] = {
 }
 _MAGIC_OF = {name: magic for magic, name in _MAGIC.items()}
 _READ_BYTES = 1 << 16
-_DECOMPRESSED_BYTES = 1 << 20  # at most at once: a bomb must meet its limit first
+_DECOMPRESSED_BYTES = 1 << 20  # at a time: a bomb must meet its limit before it fills the memory
 
 
 class _JoinedStreams(io.RawIOBase):
     """The bytes inside a file of gzip members, or of bz2 or xz streams, one after the other.
 
-    The readers of the standard library ignore what follows a stream and is none, and with it all
-    that is behind it. Zeros at the end are padding.
+    The readers of the standard library ignore other bytes after a stream, and with them all later
+    streams. Zeros at the end are padding.
     """
 
     def __init__(self, raw: Any, compression: str) -> None:
-        self._raw, self._compression = raw, compression
-        self._stream: Any = None  # the decompressor of the stream that is not at its end
+        self._raw = raw
+        self._compression = compression
+        self._decompressor: Any = None  # None between streams
         self._waiting = b""  # compressed bytes
-        self._left = b""
+        self._decompressed = b""  # not returned yet
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """Return as many bytes, or all; fewer before an error, which the next call raises."""
+        """Return `size` bytes, or all; fewer before an error, which the next call raises."""
         pieces = []
         while size and (piece := self.read1(size)):
             pieces.append(piece)
@@ -74,37 +76,42 @@ class _JoinedStreams(io.RawIOBase):
         return b"".join(pieces)
 
     def read1(self, size: int = -1) -> bytes:
-        """Return some bytes, those before an error too; none at the end.
+        """Return some bytes, also before an error; none at the end.
 
         Raises
         ------
         EOFError
             If the last stream has no end.
         OSError
-            If something else follows a stream; or what the decompressor raises.
+            If other bytes follow a stream; besides, the errors of the decompressor.
         """
-        while not self._left:
-            has_more = self._stream is not None and not getattr(self._stream, "needs_input", True)
-            if not self._waiting and not has_more:
+        while not self._decompressed:
+            # A decompressor of bz2 or xz may have compressed bytes of its own left.
+            has_input = not getattr(self._decompressor, "needs_input", True)
+            if not self._waiting and not has_input:
                 self._waiting = self._raw.read(_READ_BYTES)
-                if not self._waiting and self._stream is not None:
+                if not self._waiting and self._decompressor is not None:
                     raise EOFError(
                         "Compressed file ended before the end-of-stream marker was reached"
                     )
                 if not self._waiting:
                     return b""
-            if self._stream is None and not self._begin():
+            if self._decompressor is None and not self._begin():
                 continue
-            stream = self._stream
-            self._left = stream.decompress(self._waiting, _DECOMPRESSED_BYTES)
-            self._waiting = (
-                stream.unused_data if stream.eof else getattr(stream, "unconsumed_tail", b"")
-            )
-            if stream.eof:
-                self._stream = None
-        end = len(self._left) if size < 0 else size
-        taken, self._left = self._left[:end], self._left[end:]
+            self._decompress()
+        end = len(self._decompressed) if size < 0 else size
+        taken = self._decompressed[:end]
+        self._decompressed = self._decompressed[end:]
         return taken
+
+    def _decompress(self) -> None:
+        decompressor = self._decompressor
+        self._decompressed = decompressor.decompress(self._waiting, _DECOMPRESSED_BYTES)
+        if decompressor.eof:
+            self._waiting = decompressor.unused_data
+            self._decompressor = None
+        else:
+            self._waiting = getattr(decompressor, "unconsumed_tail", b"")
 
     def _begin(self) -> bool:
         """Begin the next stream; return False if there is only padding."""
@@ -112,7 +119,7 @@ class _JoinedStreams(io.RawIOBase):
         while len(self._waiting) < len(magic) and (more := self._raw.read(_READ_BYTES)):
             self._waiting += more
         if self._waiting.startswith(magic):
-            self._stream = _DECOMPRESSORS[self._compression]()
+            self._decompressor = _DECOMPRESSORS[self._compression]()
             return True
         if not self._waiting.strip(b"\0"):
             self._waiting = self._raw.read(_READ_BYTES)
@@ -131,16 +138,15 @@ def open_decompressed(
     """Return a stream of the bytes inside a local path or an open file; concatenated members are
     read as one.
 
-    Arrow's readers of gzip and bz2 are as fast, but lose the last buffer before the cut of a
-    truncated stream.
+    Arrow's readers of gzip and bz2 are as fast, but lose the last buffer of a truncated stream.
     """
-    if compression in _DECOMPRESSORS:
-        assert compression is not None
-        return _JoinedStreams(
-            open(raw, "rb", buffering=0) if isinstance(raw, str) else raw, compression
-        )
     if compression == "zstd":
         return pa.CompressedInputStream(arrow_file(raw) if isinstance(raw, str) else raw, "zstd")
+    stream = _open_raw(raw)
+    return stream if compression is None else _JoinedStreams(stream, compression)
+
+
+def _open_raw(raw: str | pa.NativeFile) -> IO[bytes] | pa.NativeFile:
     return open(raw, "rb", buffering=0) if isinstance(raw, str) else raw
 
 
@@ -149,7 +155,7 @@ class CannotOpen(InputError):
 
 
 def is_remote(name: str) -> bool:
-    """Whether a name is an address such as `s3://bucket/file`, not a path."""
+    """Return whether a name is an address such as `s3://bucket/file`, not a path."""
     return _SCHEME.match(name) is not None
 
 
@@ -166,8 +172,7 @@ def local_path(name: str) -> str:
 def resolve(address: str, options: str = "") -> tuple[Any, str]:
     """Return the `pyarrow.fs.FileSystem` of an address and the path in it.
 
-    address : any character stands for itself. options : of pyarrow's client, with the question mark
-    before them.
+    address : not percent-encoded. options : of pyarrow's client, with a leading question mark.
 
     Raises
     ------
@@ -183,9 +188,7 @@ def resolve(address: str, options: str = "") -> tuple[Any, str]:
     try:
         filesystem, path = pafs.FileSystem.from_uri(f"{scheme}://{rest}{options}")
         return filesystem, path
-    except (
-        Exception
-    ) as error:  # also what Arrow's wrapper of fsspec raises where a package is missing
+    except Exception as error:  # with fsspec, also the ImportError of a missing package
         refused = error
     if scheme in _OF_ARROW and not isinstance(refused, pa.ArrowNotImplementedError):
         raise unreachable(address, refused) from refused
@@ -211,15 +214,15 @@ def unreachable(address: str, why: object) -> InputError:
     )
 
 
-MAX_EXPANSION, FREE_BYTES = 200, 64 << 20
-"""A compressed file may expand by this factor, or to this many bytes if that is more; text expands
-3 to 20 times.
+MAX_EXPANSION = 200
+"""Largest factor by which a compressed file may expand beyond FREE_BYTES; text expands by 3 to 20.
 """
 
+FREE_BYTES = 64 << 20
+"""Decompressed bytes that are never too many."""
+
 FREE_BYTES_OF_TABLE = 4 << 30
-"""The same of a file that is compressed inside, such as Parquet, which may well have one long text
-in all rows.
-"""
+"""FREE_BYTES for files that are compressed inside, such as Parquet: one text may be in all rows."""
 
 
 def check_expansion(
@@ -229,19 +232,17 @@ def check_expansion(
     *,
     advice: str = "Decompress it yourself if you trust it",
 ) -> None:
-    """Raise OSError if so many decompressed bytes are too many for their compressed ones."""
+    """Raise OSError if the decompressed bytes are too many for the compressed bytes."""
     if num_bytes > max(free_bytes, MAX_EXPANSION * compressed_bytes):
         raise OSError(f"it expands to more than {MAX_EXPANSION} times its size. {advice}")
 
 
 MAX_COLUMNS = 10_000
-"""A table has no more columns: each costs time and memory in every batch, whether it is read or
-copied.
-"""
+"""Largest number of columns of a table: each costs time and memory in every batch, read or not."""
 
 
 def check_columns(num_columns: int) -> None:
-    """Raise OSError if a table has more columns than are read."""
+    """Raise OSError if a table has more than MAX_COLUMNS columns."""
     if num_columns > MAX_COLUMNS:
         raise OSError(
             f"it has {num_columns:,} columns, more than the {MAX_COLUMNS:,} that are read. "
@@ -250,7 +251,7 @@ def check_columns(num_columns: int) -> None:
         )
 
 
-_STEP_BYTES = 1 << 16  # at most lost by an error of a stream that has no read1
+_STEP_BYTES = 1 << 16  # lost at most by an error of a stream without read1
 
 
 class BoundedStream(io.RawIOBase):
@@ -260,10 +261,12 @@ class BoundedStream(io.RawIOBase):
     """
 
     def __init__(self, stream: Any, compressed_bytes: int) -> None:
-        self._stream, self._compressed_bytes, self._num_bytes = stream, compressed_bytes, 0
+        self._stream = stream
+        self._compressed_bytes = compressed_bytes
+        self._num_bytes = 0
         # read1 returns the bytes before an error; Arrow's streams have no read1.
         self._take = getattr(stream, "read1", stream.read)
-        self._error: Exception | None = None
+        self._error: Exception | None = None  # for the next call
 
     def _count(self, data: bytes) -> bytes:
         self._num_bytes += len(data)
@@ -271,16 +274,16 @@ class BoundedStream(io.RawIOBase):
         return data
 
     def read(self, size: int = -1) -> bytes:
-        most = max(FREE_BYTES, MAX_EXPANSION * self._compressed_bytes)
-        left = size if size >= 0 else most + 1
-        pieces = []
         if self._error is not None:
             raise self._error
+        max_bytes = max(FREE_BYTES, MAX_EXPANSION * self._compressed_bytes)
+        left = size if size >= 0 else max_bytes + 1
+        pieces = []
         try:
             while left and (piece := self._take(min(left, _STEP_BYTES))):
                 pieces.append(piece)
                 left -= len(piece)
-        except Exception as error:  # decompressors have many
+        except Exception as error:  # decompressors raise many types
             if not pieces:
                 raise
             self._error = error
@@ -299,11 +302,11 @@ class BoundedStream(io.RawIOBase):
 
 @dataclass
 class Stretch:
-    """A stretch of a file, and what its reader found.
+    """A stretch of a file, and the results of its reader.
 
-    begin, end : bytes of the file, or row groups. ends : of all stretches of the file; a reader
-    that finds that nothing begins at `end` goes on to a later one. rows, num_bytes : in the
-    stretch, from which those of the next count. reached : where it ended.
+    begin, end : offsets in the file, in bytes or row groups. ends : the ends of all stretches of
+    the file; if nothing begins at `end`, the reader goes on to a later end. rows, num_bytes : of
+    the stretch, by which positions in the next stretch are moved. reached : the actual end.
     """
 
     begin: int
@@ -314,14 +317,22 @@ class Stretch:
     reached: int = 0
 
 
+class Identity(NamedTuple):
+    """The state of an input, which differs after a change: name, bytes, time of last change."""
+
+    name: str
+    num_bytes: int
+    changed_at: float
+
+
 @dataclass(frozen=True)
 class Source:
     """A file that can be read again and again.
 
-    name : as the user wrote it; location : path or address that is opened; compression : of the
-    whole file. format : a key of `formats.registry.FORMATS`. unit : what a document is: "row", or
-    for text files "line" or "file", for HTML files "file". stretch : what is read of the file, all
-    if None.
+    name : as the user wrote it; location : the path or address to open; compression : of the whole
+    file. format : a key of `formats.registry.FORMATS`. unit : the extent of a document: "row"; for
+    text files "line" or "file", for HTML files "file". stretch : the part of the file to read, None
+    for the whole file.
     """
 
     name: str
@@ -335,24 +346,27 @@ class Source:
     def keys(self) -> dict[str, str | None]:
         """The keys of its folders with their values: {"year": "2024"} of year=2024/a.parquet.
 
-        Null is written as Hive writes it.
+        A null is written as in Hive.
         """
-        folders = (
-            folder.partition("=") for folder in self.name.replace(os.sep, "/").split("/")[:-1]
-        )
-        keys = {unquote(key): unquote(value) for key, equals, value in folders if key and equals}
-        return {key: None if value == _HIVE_NULL else value for key, value in keys.items()}
+        keys: dict[str, str | None] = {}
+        *folders, _ = self.name.replace(os.sep, "/").split("/")
+        for folder in folders:
+            key, equals, value = folder.partition("=")
+            if key and equals:
+                value = unquote(value)
+                keys[unquote(key)] = None if value == _HIVE_NULL else value
+        return keys
 
     @property
     def is_local(self) -> bool:
-        """Whether the bytes are in a local file."""
+        """True if the bytes are in a local file."""
         return not is_remote(self.location)
 
     def open_file(self) -> pa.NativeFile:
         """Open for random access, uncompressed.
 
-        A local file is read, not mapped: mapped pages count as this process's memory for as long as
-        it is open.
+        A local file is read, not mapped: mapped pages count as memory of this process while the
+        file is open.
         """
         with self._reaching():
             if self.is_local:
@@ -370,22 +384,26 @@ class Source:
             else:
                 filesystem, path = resolve(self.location)
                 stream = open_decompressed(filesystem.open_input_file(path), self.compression)
-            return stream if self.compression is None else BoundedStream(stream, self.stat()[0])
+            if self.compression is None:
+                return stream
+            compressed_bytes, _ = self.stat()
+            return BoundedStream(stream, compressed_bytes)
 
     def read_bytes(self, limit: int) -> bytes:
         """Return the decompressed bytes, at most `limit`."""
         pieces = []
         with self.open_stream() as stream:
             if self.is_local and self.compression is None:
-                return bytes(stream.read(min(limit, os.fstat(stream.fileno()).st_size + 1)))
+                num_bytes = os.fstat(stream.fileno()).st_size
+                return bytes(stream.read(min(limit, num_bytes + 1)))
             while limit and (piece := stream.read(min(limit, BLOCK_BYTES))):
                 pieces.append(piece)
                 limit -= len(piece)
         return b"".join(pieces)
 
     def stat(self) -> tuple[int, float]:
-        """Return the size in bytes and the time of last change (0.0 where the storage keeps
-        none).
+        """Return the size in bytes and the time of last change, 0.0 if the storage has no
+        time.
         """
         with self._reaching():
             if self.is_local:
@@ -397,19 +415,17 @@ class Source:
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
-        """Raise CannotOpen for whatever the operating system, or the client of the storage,
-        raises.
+        """Raise CannotOpen for any error of the operating system or of the client of the
+        storage.
         """
         try:
             yield
         except NeardupError:
             raise
         except Exception as error:
-            missing = (
-                isinstance(error, FileNotFoundError)
-                or getattr(error, "errno", None) == errno.ENOENT
-            )
-            why = "it is no longer there" if missing else str(error)
+            has_code = getattr(error, "errno", None) == errno.ENOENT
+            is_missing = has_code or isinstance(error, FileNotFoundError)
+            why = "it is no longer there" if is_missing else str(error)
             raise CannotOpen(
                 f"Cannot open {self.name}: {why}. Check the path and the access rights, then "
                 "run again."

@@ -1,6 +1,4 @@
-"""Where a large file can be cut into stretches that are read independently, on threads, and joined
-in order.
-"""
+"""Cut large files into stretches that threads read independently, and that are joined in order."""
 
 from __future__ import annotations
 
@@ -14,15 +12,21 @@ from neardup.documents.batch import BLOCK_BYTES
 from neardup.documents.sources import BoundedStream, Source, Stretch, check_expansion
 
 STRETCH_BYTES = 16 << 20
-"""Of a stretch of an uncompressed file; of a compressed one, a quarter."""
-_GZIP_MAGIC, _ZSTD_MAGIC, _ZSTD_SKIPPED = b"\x1f\x8b\x08", 0xFD2FB528, 0x184D2A50
-_GZIP, _MAX_SEARCHED = 31, 8
-_SEARCHED_BYTES, _TRIAL_BYTES, _READ_BYTES = 1 << 17, 1 << 14, 1 << 16
+"""Bytes of a stretch of an uncompressed file."""
+_COMPRESSED_BYTES = STRETCH_BYTES // 4  # of a stretch of a compressed file
+_GZIP_MAGIC = b"\x1f\x8b\x08"
+_GZIP = 31  # window bits of zlib: 15, and 16 for gzip's header
+_ZSTD_MAGIC = 0xFD2FB528
+_ZSTD_SKIPPABLE = 0x184D2A50  # to 0x184D2A5F
+_MAX_SEARCHED = 8  # stretches without a member, after which a file counts as one stream
+_SEARCHED_BYTES = 1 << 17  # at a time
+_TRIAL_BYTES = 1 << 14  # inflated to see whether a member begins
+_READ_BYTES = 1 << 16
 
 
 def cut(starts: Collection[int], size: int) -> list[Stretch]:
-    """Return the stretches of a file that begin at 0 and at `starts`; `size` : where the file
-    ends.
+    """Return the stretches of a file that begin at 0 and at `starts`. size : the end of the
+    file.
     """
     limits = [0, *sorted(starts), size]
     ends = frozenset(limits[1:])
@@ -30,41 +34,41 @@ def cut(starts: Collection[int], size: int) -> list[Stretch]:
 
 
 def stretches_of_lines(source: Source) -> list[Stretch]:
-    """Return stretches of a file of lines: a line is of the stretch in which the line end before it
-    is.
+    """Return stretches of a file of lines: a line belongs to the stretch with the line end before
+    it.
     """
-    size, starts = source.stat()[0], []
+    size, _ = source.stat()
     if source.compression is None:
-        starts = list(range(STRETCH_BYTES, size, STRETCH_BYTES))
-    elif source.is_local and source.compression in ("gzip", "zstd") and size > STRETCH_BYTES // 4:
-        with source.open_file() as file:
-            starts = (
-                member_starts(file, _is_member)
-                if source.compression == "gzip"
-                else _frame_starts(file)
-            )
+        return cut(range(STRETCH_BYTES, size, STRETCH_BYTES), size)
+    has_parts = source.compression in ("gzip", "zstd")
+    if not source.is_local or not has_parts or size <= _COMPRESSED_BYTES:
+        return cut([], size)
+    with source.open_file() as file:
+        is_gzip = source.compression == "gzip"
+        starts = member_starts(file, _is_member) if is_gzip else _frame_starts(file)
     return cut(starts, size)
 
 
 def member_starts(
     file: pa.NativeFile, begins: Callable[[bytes], bool], mark: bytes = _GZIP_MAGIC
 ) -> list[int]:
-    """Return where members of gzip, or other parts, seem to begin, at most one in each
-    STRETCH_BYTES / 4.
+    """Return probable begins of gzip members, or of other parts, at most one in each
+    _COMPRESSED_BYTES.
 
     Parameters
     ----------
-    begins : whether a part begins with these bytes, some kilobytes of the file.
-    mark : what a part begins with.
+    begins : whether a part begins with some bytes, a few kilobytes of the file.
+    mark : the first bytes of a part.
     """
-    size, step, starts = file.size(), STRETCH_BYTES // 4, []
-    for low in range(step, size, step):
-        pieces = range(low, min(low + step, size), _SEARCHED_BYTES)
-        if start := next(
-            filter(None, (_find(file, first, begins, mark) for first in pieces)), None
-        ):
+    size = file.size()
+    starts: list[int] = []
+    for low in range(_COMPRESSED_BYTES, size, _COMPRESSED_BYTES):
+        high = min(low + _COMPRESSED_BYTES, size)
+        found = (_find(file, at, begins, mark) for at in range(low, high, _SEARCHED_BYTES))
+        start = next(filter(None, found), None)
+        if start is not None:
             starts.append(start)
-        elif not starts and low >= _MAX_SEARCHED * step:
+        elif not starts and low >= _MAX_SEARCHED * _COMPRESSED_BYTES:
             break  # one stream, which only its reader can cut
     return starts
 
@@ -72,14 +76,12 @@ def member_starts(
 def _find(
     file: pa.NativeFile, first: int, begins: Callable[[bytes], bool], mark: bytes
 ) -> int | None:
-    """Return where a part seems to begin in the next _SEARCHED_BYTES."""
-    data, last = (
-        file.read_at(_SEARCHED_BYTES + _TRIAL_BYTES, first),
-        _SEARCHED_BYTES + len(mark) - 1,
-    )
-    index = data.find(mark, 0, last)
+    """Return the probable begin of a part in the next _SEARCHED_BYTES."""
+    data = file.read_at(_SEARCHED_BYTES + _TRIAL_BYTES, first)
+    limit = _SEARCHED_BYTES + len(mark) - 1  # a mark must begin in the searched bytes
+    index = data.find(mark, 0, limit)
     while index >= 0 and not begins(data[index : index + _TRIAL_BYTES]):
-        index = data.find(mark, index + 1, last)
+        index = data.find(mark, index + 1, limit)
     return first + index if index >= 0 else None
 
 
@@ -92,48 +94,68 @@ def _is_member(data: bytes) -> bool:
 
 
 def _frame_starts(file: pa.NativeFile) -> list[int]:
-    """Return where frames of zstd begin, some STRETCH_BYTES / 4 apart (RFC 8878, sections 3.1.1 and
-    3.1.2).
-    """
-    size, position, starts = file.size(), 0, [0]
+    """Return the begins of zstd frames, at least _COMPRESSED_BYTES apart."""
+    size = file.size()
+    starts = [0]
+    position = 0
     while position < size:
-        if position - starts[-1] >= STRETCH_BYTES // 4:
+        if position - starts[-1] >= _COMPRESSED_BYTES:
             starts.append(position)
-        head = file.read_at(9, position)
-        magic = int.from_bytes(head[:4], "little")
-        if magic & ~0xF == _ZSTD_SKIPPED:
-            position += 8 + int.from_bytes(head[4:8], "little")
-            continue
-        if magic != _ZSTD_MAGIC or len(head) < 9:
+        end = _frame_end(file, position, size)
+        if end is None:
             break  # the reader reports it
-        flags = head[4]
-        content = (1 if flags & 0x20 else 0, 2, 4, 8)[flags >> 6]
-        position += 5 + (not flags & 0x20) + (0, 1, 2, 4)[flags & 3] + content
-        is_last = False
-        while not is_last and position < size:
-            block = int.from_bytes(file.read_at(3, position), "little")
-            is_last = bool(block & 1)
-            position += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)
-        position += 4 * bool(flags & 4)
+        position = end
     return starts[1:]
+
+
+def _frame_end(file: pa.NativeFile, position: int, size: int) -> int | None:
+    """Return the end of a zstd frame from its headers (RFC 8878, sections 3.1.1 and 3.1.2); None if
+    there is no frame.
+    """
+    head = file.read_at(9, position)
+    magic = int.from_bytes(head[:4], "little")
+    if magic & ~0xF == _ZSTD_SKIPPABLE:
+        return position + 8 + int.from_bytes(head[4:8], "little")
+    if magic != _ZSTD_MAGIC or len(head) < 9:
+        return None
+    descriptor = head[4]
+    position += 5 + _header_bytes(descriptor)
+    is_last = False
+    while not is_last and position < size:
+        block = int.from_bytes(file.read_at(3, position), "little")
+        is_last = bool(block & 1)
+        is_run = block >> 1 & 3 == 1  # one byte, repeated
+        position += 3 + (1 if is_run else block >> 3)
+    checksum_bytes = 4 if descriptor & 4 else 0
+    return position + checksum_bytes
+
+
+def _header_bytes(descriptor: int) -> int:
+    """Return the bytes of a zstd frame header after its descriptor."""
+    is_single_segment = bool(descriptor & 0x20)
+    window_bytes = 0 if is_single_segment else 1
+    dictionary_bytes = (0, 1, 2, 4)[descriptor & 3]
+    content_size_bytes = (1 if is_single_segment else 0, 2, 4, 8)[descriptor >> 6]
+    return window_bytes + dictionary_bytes + content_size_bytes
 
 
 def lines_of(source: Source, stretch: Stretch) -> Iterator[bytes]:
     """Yield the decompressed bytes of the lines of a stretch in pieces.
 
-    Its lines are those that begin behind a line end in it, and in the first stretch the first line,
-    too.
+    Its lines begin after the line ends in it; the first stretch has the first line, too.
     """
-    is_inside = stretch.begin > 0
+    is_before_first_line = stretch.begin > 0
     for piece in _pieces(source, stretch):
         if isinstance(piece, int):
             stretch.reached = piece
-            if is_inside:
+            if is_before_first_line:  # no line begins here
                 return
             continue
-        if is_inside:
+        if is_before_first_line:
             begin = piece.find(b"\n") + 1
-            is_inside, piece = not begin, piece[begin:] if begin else b""
+            is_before_first_line = not begin
+            piece = piece[begin:] if begin else b""
+        # After the end of the stretch, the first line end is the last byte to read.
         end = piece.find(b"\n") + 1 if stretch.reached else 0
         yield piece[:end] if end else piece
         if end:
@@ -141,40 +163,50 @@ def lines_of(source: Source, stretch: Stretch) -> Iterator[bytes]:
 
 
 def _pieces(source: Source, stretch: Stretch) -> Iterator[bytes | int]:
-    """Yield the decompressed bytes from the begin of a stretch to the end of the file; in between,
-    where it ends.
+    """Yield the decompressed bytes from the begin of a stretch to the end of the file, and, in
+    between, the offset in the file at which the stretch ends.
     """
     with source.open_file() as file:
         size = file.size()
         if source.compression == "gzip":
-            yield from _inflate(file.get_stream(stretch.begin, size - stretch.begin), stretch)
+            stream = file.get_stream(stretch.begin, size - stretch.begin)
+            yield from _inflate(stream, stretch)
             return
-        for begin, end in ((stretch.begin, stretch.end), (stretch.end, size)):
-            stream = file.get_stream(begin, end - begin)
-            if source.compression is not None and begin < end:
-                stream = BoundedStream(
-                    pa.CompressedInputStream(stream, source.compression), end - begin
-                )
-            while piece := stream.read(BLOCK_BYTES if source.compression is None else _READ_BYTES):
-                yield piece
-            if begin == stretch.begin:
-                yield end
+        yield from _read_range(file, stretch.begin, stretch.end, source.compression)
+        yield stretch.end
+        yield from _read_range(file, stretch.end, size, source.compression)
+
+
+def _read_range(
+    file: pa.NativeFile, begin: int, end: int, compression: str | None
+) -> Iterator[bytes]:
+    stream = file.get_stream(begin, end - begin)
+    if compression is not None and begin < end:
+        stream = BoundedStream(pa.CompressedInputStream(stream, compression), end - begin)
+    step = BLOCK_BYTES if compression is None else _READ_BYTES
+    while piece := stream.read(step):
+        yield piece
 
 
 def _inflate(file: pa.NativeFile, stretch: Stretch) -> Iterator[bytes | int]:
-    """Yield the bytes in the members of a gzip file from the begin of a stretch, and where it ends;
-    as `_pieces`.
+    """Yield the bytes in the members of a gzip file from the begin of a stretch, and the end of the
+    stretch, as `_pieces` does.
     """
-    position, num_bytes, within = stretch.begin, 0, True
-    raw, inflater = b"", None
+    position = stretch.begin  # in the file, of the first byte of `raw`
+    num_bytes = 0  # inflated
+    is_within = True
+    raw = b""
+    inflater: zlib._Decompress | None = None  # None between members
     while True:
         raw = raw or file.read(_READ_BYTES)
         if inflater is None:
-            is_over, bare = not raw, raw.lstrip(b"\0")  # there may be zeros between members
-            position, raw = position + len(raw) - len(bare), bare
-            if within and position > stretch.begin and position in stretch.ends:
+            is_over = not raw
+            bare = raw.lstrip(b"\0")  # zeros may pad members
+            position += len(raw) - len(bare)
+            raw = bare
+            if is_within and position > stretch.begin and position in stretch.ends:
                 yield position
-                within = False
+                is_within = False
             if is_over:
                 return
             if not raw:
@@ -184,7 +216,9 @@ def _inflate(file: pa.NativeFile, stretch: Stretch) -> Iterator[bytes | int]:
             raise EOFError("the compressed file is cut short")
         data = inflater.decompress(raw, BLOCK_BYTES)
         rest = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
-        position, raw, num_bytes = position + len(raw) - len(rest), rest, num_bytes + len(data)
+        position += len(raw) - len(rest)
+        raw = rest
+        num_bytes += len(data)
         check_expansion(num_bytes, position - stretch.begin)
         if inflater.eof:
             inflater = None

@@ -1,9 +1,10 @@
-"""Turning the columns of a record batch into text, ids, ranks that kernels can trust."""
+"""Convert the columns of a record batch to texts, ids and ranks that kernels can trust."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -21,7 +22,7 @@ T = TypeVar("T")
 _STRINGS = (pa.string(), pa.large_string(), pa.string_view())
 _BINARY = (pa.binary(), pa.large_binary(), pa.binary_view())
 Bad = dict[int, str]
-"""Row of a batch -> why its value cannot be used."""
+"""Row of a batch -> the reason why its value cannot be used."""
 
 
 def storage_type(kind: pa.DataType) -> pa.DataType:
@@ -33,46 +34,45 @@ def storage_type(kind: pa.DataType) -> pa.DataType:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a column of this type can be read as text."""
+    """Return whether a column of this type can be read as text."""
     return storage_type(kind) in (*_STRINGS, *_BINARY, pa.null())
 
 
 def is_vector(kind: pa.DataType) -> bool:
-    """Whether a column of this type contains vectors: lists of numbers; an empty one of JSON has no
-    type yet.
+    """Return whether a column of this type contains vectors: lists of numbers. A JSON column of
+    nulls counts, as it has no type yet.
     """
-    kind, t = storage_type(kind), pa.types
+    kind = storage_type(kind)
+    t = pa.types
     is_list = t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind)
     return bool(is_number(kind.value_type) if is_list else t.is_null(kind))
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a column of this type contains numbers."""
-    kind, t = storage_type(kind), pa.types
-    return any(
-        is_kind(kind)
-        for is_kind in (t.is_integer, t.is_floating, t.is_decimal, t.is_boolean, t.is_null)
-    )
+    """Return whether a column of this type contains numbers."""
+    kind = storage_type(kind)
+    t = pa.types
+    checks = (t.is_integer, t.is_floating, t.is_decimal, t.is_boolean, t.is_null)
+    return any(is_kind(kind) for is_kind in checks)
 
 
 def is_rank(kind: pa.DataType) -> bool:
-    """Whether a column of this type can rank documents: numbers, dates and times, or strings that
-    hold them.
+    """Return whether a column of this type can rank documents: numbers, dates and times, or strings
+    of them.
     """
     kind = storage_type(kind)
-    return is_number(kind) or bool(
-        pa.types.is_date(kind) or pa.types.is_timestamp(kind) or kind in _STRINGS
-    )
+    is_time = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    return is_number(kind) or bool(is_time) or kind in _STRINGS
 
 
 def is_identifier(kind: pa.DataType) -> bool:
-    """Whether a column of this type can be written as an id."""
+    """Return whether a column of this type can be written as an id."""
     kind = storage_type(kind)
     return is_text(kind) or not pa.types.is_nested(kind)
 
 
 def invalid_utf8_rows(array: pa.StringArray | pa.LargeStringArray) -> list[int]:
-    """Return the rows whose bytes are not UTF-8, rising; O(bad rows x log rows) validations."""
+    """Return the rows that are not UTF-8, rising. Takes O(bad rows x log rows) validations."""
     bad: list[int] = []
     ranges = [(0, len(array))]
     while ranges:
@@ -98,7 +98,7 @@ def _plain(array: pa.Array) -> pa.Array:
         else:
             values = array.dictionary
             if pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type):
-                values = _through_binary(values)  # Arrow takes no rows of views
+                values = _through_binary(values)  # Arrow has no `take` for views
             array = values.take(array.indices)
     return array
 
@@ -106,8 +106,8 @@ def _plain(array: pa.Array) -> pa.Array:
 def as_text(array: pa.Array, what: str) -> tuple[pa.LargeStringArray, Bad]:
     """Return a text column as large_string, with the rows that are not UTF-8.
 
-    Arrow does not validate the strings of a Parquet file; kernels trust them, so that is done here
-    (7 GB/s).
+    Arrow does not validate the strings of a Parquet file, and kernels trust them: they are
+    validated here, at 7 GB/s.
     """
     array = _plain(array)
     if array.null_count == len(array):
@@ -116,8 +116,7 @@ def as_text(array: pa.Array, what: str) -> tuple[pa.LargeStringArray, Bad]:
         raise ColumnError(
             f"Column {what} contains {array.type}, not text. Name a column of strings."
         )
-    # Binary in between: a cast between string types of other widths would stop at the first bad
-    # row.
+    # A cast from binary or views to strings would stop at the first bad row.
     text = array.cast("large_string") if pa.types.is_string(array.type) else _through_binary(array)
     bad = dict.fromkeys(invalid_utf8_rows(text), f"{what} is not valid UTF-8")
     return text, bad
@@ -127,7 +126,7 @@ def as_vectors(array: pa.Array, length: int) -> tuple[pa.LargeBinaryArray, Bad]:
     """Return a column of lists of numbers as bytes, float32 little-endian, with the rows that
     cannot be compared.
 
-    length : the numbers in each list, 0 for any number. A null and an empty list have no bytes.
+    length : the length of each list, 0 for any length. A null and an empty list have no bytes.
     """
     array = _plain(array)
     if not is_vector(array.type):
@@ -138,22 +137,25 @@ def as_vectors(array: pa.Array, length: int) -> tuple[pa.LargeBinaryArray, Bad]:
         return pa.nulls(len(array), "large_binary"), {}
     sizes = pc.list_value_length(array).fill_null(0).to_numpy().astype(np.int64)
     offsets = offsets_from_lengths(sizes)
-    with np.errstate(over="ignore"):  # too large a number becomes infinite
+    with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite
         numbers = array.flatten().to_numpy(zero_copy_only=False).astype("<f4", copy=False)
-    wrong = np.flatnonzero((sizes != length) & (sizes > 0) & (length > 0)).tolist()
-    bad = {row: f"the vector has {sizes[row]} numbers, and others have {length}" for row in wrong}
-    undefined = np.unique(
-        np.searchsorted(offsets, np.flatnonzero(~np.isfinite(numbers)), "right") - 1
-    )
-    bad |= dict.fromkeys(
-        undefined.tolist(), "the vector has a number that is null, NaN or infinite in 32 bits"
-    )
+
+    bad: Bad = {}
+    if length > 0:
+        for row in np.flatnonzero((sizes != length) & (sizes > 0)).tolist():
+            bad[row] = f"the vector has {sizes[row]} numbers, and others have {length}"
+    positions = np.flatnonzero(~np.isfinite(numbers))
+    undefined = np.unique(np.searchsorted(offsets, positions, "right") - 1)
+    reason = "the vector has a number that is null, NaN or infinite in 32 bits"
+    bad |= dict.fromkeys(undefined.tolist(), reason)
     return arrow_of_bytes(numbers, 4 * offsets), bad
 
 
 def as_documents(array: pa.Array, vector_length: int | None) -> tuple[pa.Array, Bad]:
     """Return a column of documents: texts, or vectors of a length."""
-    return as_text(array, "the text") if vector_length is None else as_vectors(array, vector_length)
+    if vector_length is None:
+        return as_text(array, "the text")
+    return as_vectors(array, vector_length)
 
 
 def _through_binary(array: pa.Array) -> pa.LargeStringArray:
@@ -166,11 +168,11 @@ def as_ids(array: pa.Array, what: str = "the id") -> tuple[pa.LargeStringArray, 
     """Return ids as large_string, so that the ids of many batches can be joined, and the rows that
     are not UTF-8.
 
-    Numbers and times are written as by Arrow, fixed-size bytes in hexadecimal digits.
+    Numbers and times are written in Arrow's notation, fixed-size bytes in hexadecimal digits.
     """
     array = _plain(array)
     if pa.types.is_string(array.type) and not invalid_utf8_rows(array):
-        return array, {}
+        return array, {}  # the usual column is not copied
     if is_text(array.type):
         return as_text(array, what)
     if pa.types.is_fixed_size_binary(array.type):
@@ -185,11 +187,12 @@ def as_ids(array: pa.Array, what: str = "the id") -> tuple[pa.LargeStringArray, 
 
 
 def as_rank(array: pa.Array) -> tuple[Floats, Bad]:
-    """Return the ranks of a column, as neardup.documents.ranks has them, with the rows that are no
-    rank.
+    """Return the ranks of a column, in the form of neardup.documents.ranks, with the rows that are
+    no rank.
     """
     array = _plain(array)
     kind = array.type
+    # A column of nulls is a text by `is_text`, but here numbers without values.
     if is_text(kind) and not pa.types.is_null(kind):
         return _ranks_of_texts(array)
     if not is_rank(kind):
@@ -208,15 +211,11 @@ def as_rank(array: pa.Array) -> tuple[Floats, Bad]:
 
 def _ranks_of_texts(array: pa.Array) -> tuple[Floats, Bad]:
     text, not_utf8 = as_text(array, "the rank")
-    if not_utf8:
-        values = text.cast("large_binary").to_pylist()
-        found, bad = ranks.ranks_of_each(
-            value and value.decode("utf-8", "replace") for value in values
-        )
-        bad |= not_utf8
-    else:
-        found, bad = ranks.ranks_of_texts(text)
-    return found, bad
+    if not not_utf8:
+        return ranks.ranks_of_texts(text)
+    values = text.cast("large_binary").to_pylist()
+    found, bad = ranks.ranks_of_each(value and value.decode("utf-8", "replace") for value in values)
+    return found, bad | not_utf8
 
 
 def documents_of(
@@ -229,38 +228,60 @@ def documents_of(
     payload: Payload | None = None,
     valid_text: pa.LargeStringArray | None = None,
 ) -> DocumentBatch:
-    """Return the documents of a record batch; rows that cannot be used are rejected, left out
-    everywhere.
+    """Return the documents of a record batch; rows that cannot be used are rejected and left out.
 
     valid_text : the text, if it is known to be UTF-8; None to read it from its column.
     """
-    bad: Bad = {}
-
-    def use(found: tuple[T, Bad]) -> T:
-        for row, reason in found[1].items():
-            bad.setdefault(row, reason)
-        return found[0]
-
+    found = _Values(batch, file)
     text = valid_text
     if text is None:
-        text = use(as_documents(_column(batch, columns.text, file), columns.vector_length))
-    ids = [use(as_ids(_column(batch, name, file))) for name in columns.ids]
-    more = [use(as_text(_column(batch, name, file), "the text")) for name in columns.more_text]
-    found_ranks = tuple(use(as_rank(_column(batch, name, file))) for name in columns.ranks)
-    values = tuple(
-        use(as_ids(_column(batch, name, file), f"the value of {name}")) for name in columns.values
-    )
-    for row in sorted(bad):
-        reject(Rejected(file, int(rows[row]), None, None, bad[row]))
-    joined = join_texts([text, *more]) if more else text
+        as_text_or_vector = partial(as_documents, vector_length=columns.vector_length)
+        text = found.take(columns.text, as_text_or_vector)
+    ids = [found.take(name, as_ids) for name in columns.ids]
+    as_more_text = partial(as_text, what="the text")
+    more_text = [found.take(name, as_more_text) for name in columns.more_text]
+    ranks_of_documents = tuple(found.take(name, as_rank) for name in columns.ranks)
+    values = [
+        found.take(name, partial(as_ids, what=f"the value of {name}")) for name in columns.values
+    ]
     documents = DocumentBatch(
-        joined, rows, join_ids(ids) if ids else None, found_ranks, payload, values
+        text=join_texts([text, *more_text]) if more_text else text,
+        rows=rows,
+        ids=join_ids(ids) if ids else None,
+        ranks=ranks_of_documents,
+        payload=payload,
+        values=tuple(values),
     )
+    return _without(documents, found.bad, file, reject)
+
+
+def _without(documents: DocumentBatch, bad: Bad, file: str, reject: Reject) -> DocumentBatch:
+    """Reject the bad rows; return the other documents."""
     if not bad:
         return documents
-    good = np.ones(len(rows), dtype=bool)
-    good[list(bad)] = False
-    return documents.filter(good)
+    for row in sorted(bad):
+        reject(Rejected(file, int(documents.rows[row]), None, None, bad[row]))
+    is_good = np.ones(len(documents.rows), np.bool_)
+    is_good[list(bad)] = False
+    return documents.filter(is_good)
+
+
+class _Values:
+    """The values of the columns of a batch. bad : the rows without a value, by their first
+    reason.
+    """
+
+    def __init__(self, batch: pa.RecordBatch, file: str) -> None:
+        self._batch = batch
+        self._file = file
+        self.bad: Bad = {}
+
+    def take(self, name: str, convert: Callable[[pa.Array], tuple[T, Bad]]) -> T:
+        """Return the values of a column, and note its bad rows."""
+        values, bad = convert(_column(self._batch, name, self._file))
+        for row, reason in bad.items():
+            self.bad.setdefault(row, reason)
+        return values
 
 
 def with_keys(
@@ -269,34 +290,46 @@ def with_keys(
     """Return a batch with the values and ranks that are keys of the folders of its file, in the
     order of `columns`.
     """
-    count, values, others = len(batch.rows), iter(batch.values), iter(batch.ranks)
-    numbers = {name: ranks.rank_of(keys[name] or "nan") for name in columns.ranks if name in keys}
-    wrong = next((name for name, number in numbers.items() if number is None), None)
-    if wrong is not None:
+    count = len(batch.rows)
+    values_of_file = iter(batch.values)
+    ranks_of_file = iter(batch.ranks)
+    all_values = []
+    for name in columns.values:
+        if name in keys:
+            all_values.append(pa.repeat(pa.scalar(keys[name], "string"), count))
+        else:
+            all_values.append(next(values_of_file))
+    all_ranks = []
+    for name in columns.ranks:
+        if name in keys:
+            all_ranks.append(np.full((count, 2), _rank_of_key(name, keys[name], file)))
+        else:
+            all_ranks.append(next(ranks_of_file))
+    return replace(batch, values=tuple(all_values), ranks=tuple(all_ranks))
+
+
+def _rank_of_key(name: str, value: str | None, file: str) -> tuple[float, float]:
+    rank = ranks.rank_of(value or "nan")
+    if rank is None:
         raise ColumnError(
-            f"The folder {wrong}={keys[wrong]} of {file} cannot rank documents: its value is "
+            f"The folder {name}={value} of {file} cannot rank documents: its value is "
             "neither a number nor a "
             "date. Name another column (keep='max:COLUMN', --keep max:COLUMN)."
         )
-    constant = {name: pa.repeat(pa.scalar(value, "string"), count) for name, value in keys.items()}
-    all_values = [constant[name] if name in keys else next(values) for name in columns.values]
-    all_ranks = [
-        np.full((count, 2), numbers[name]) if name in keys else next(others)
-        for name in columns.ranks
-    ]
-    return replace(batch, values=tuple(all_values), ranks=tuple(all_ranks))
+    return rank
 
 
 def join_texts(columns: list[pa.LargeStringArray]) -> pa.LargeStringArray:
     """Return the texts of several columns, each on lines of its own; a null is left out."""
-    line_end, nothing = pa.scalar("\n", "large_string"), pa.scalar("", "large_string")
-    # Arrow leaves out rows whose texts are all null, so that the first of them must not be.
+    line_end = pa.scalar("\n", "large_string")
+    nothing = pa.scalar("", "large_string")
+    # Arrow would return null for a row of nulls: its first text becomes empty.
     first = pc.if_else(pc.is_null(pc.coalesce(*columns)), nothing, columns[0])
     return pc.binary_join_element_wise(first, *columns[1:], line_end, null_handling="skip")
 
 
 def join_ids(columns: list[pa.Array]) -> pa.Array:
-    """Return one id of several columns of strings, joined by colons; null where one of them is.
+    """Join several columns of strings by colons to one id; null if one of them is null.
 
     Percent signs and colons of the values are percent-encoded, so that rows of different values
     have different ids.
@@ -306,9 +339,8 @@ def join_ids(columns: list[pa.Array]) -> pa.Array:
     parts = [column.cast("large_binary") for column in columns]  # a rejected row is not UTF-8
     for mark, code in ((b"%", b"%25"), (b":", b"%3A")):
         parts = [pc.replace_substring(part, mark, code) for part in parts]
-    return pc.binary_join_element_wise(*parts, pa.scalar(b":", "large_binary")).view(
-        pa.large_string()
-    )
+    joined = pc.binary_join_element_wise(*parts, pa.scalar(b":", "large_binary"))
+    return joined.view(pa.large_string())
 
 
 def replace_column(
@@ -322,12 +354,10 @@ def replace_column(
     before = column_of(table, name)
     assert before is not None
     kind = before.type
-    if pa.types.is_run_end_encoded(kind):  # Arrow has no cast to it
-        return with_column(
-            table,
-            name,
-            pc.run_end_encode(texts.cast(kind.value_type), run_end_type=kind.run_end_type),
-        )
+    if pa.types.is_run_end_encoded(kind):  # Arrow has no cast to this type
+        values = texts.cast(kind.value_type)
+        encoded = pc.run_end_encode(values, run_end_type=kind.run_end_type)
+        return with_column(table, name, encoded)
     return with_column(table, name, texts.cast(kind))
 
 
@@ -341,8 +371,8 @@ def _column(batch: pa.RecordBatch, name: str, file: str) -> pa.Array:
 
 
 def text_bytes(array: pa.Array) -> int:
-    """Return the bytes of a column with its dictionaries resolved, which can be far more than it
-    occupies.
+    """Return the bytes of a column with resolved dictionaries, which can be far more than the
+    memory of the column.
     """
     if isinstance(array, pa.ExtensionArray):
         return text_bytes(array.storage)
@@ -357,13 +387,14 @@ def text_bytes(array: pa.Array) -> int:
 def slices_of(
     batch: pa.RecordBatch, text_column: str, target_bytes: int
 ) -> Iterator[pa.RecordBatch]:
-    """Cut a batch into slices of about `target_bytes` of text, without a copy but of views, which
-    become plain.
+    """Cut a batch into slices of about `target_bytes` of text. Only columns of views are copied,
+    to plain columns.
     """
     column = column_of(batch, text_column)
     if column is None or batch.num_rows == 0:
         yield without_views(batch)
         return
-    per_row = max(1, text_bytes(column) // batch.num_rows)
-    step = max(1, target_bytes // per_row)
-    yield from (without_views(batch.slice(begin, step)) for begin in range(0, batch.num_rows, step))
+    bytes_per_row = max(1, text_bytes(column) // batch.num_rows)
+    step = max(1, target_bytes // bytes_per_row)
+    for begin in range(0, batch.num_rows, step):
+        yield without_views(batch.slice(begin, step))

@@ -10,23 +10,21 @@ from neardup.errors import InputError
 
 
 def has_views(kind: pa.DataType) -> bool:
-    """Return whether a type is of views, or contains one."""
+    """Return whether a type is a view, or contains a view."""
     return "string_view" in str(kind) or "binary_view" in str(kind)
 
 
 def check_views(table: pa.Table, name: str) -> None:
-    """Raise InputError if a column of views points outside of its buffers, which would be read all
-    the same.
-    """
+    """Raise InputError if a column of views points outside its buffers: Arrow reads unchecked."""
     for field, column in zip(table.schema, table.columns, strict=True):
         if not has_views(field.type):
             continue
         try:
             for chunk in column.chunks:
-                # That text is UTF-8 is checked by row, when it is read.
-                (
-                    chunk.view(pa.binary_view()) if pa.types.is_string_view(field.type) else chunk
-                ).validate(full=True)
+                # As binary: invalid UTF-8 costs a row, when it is read.
+                if pa.types.is_string_view(field.type):
+                    chunk = chunk.view(pa.binary_view())
+                chunk.validate(full=True)
         except (pa.ArrowException, ValueError, IndexError) as error:
             raise InputError(
                 f"Column '{field.name}' of {name} is damaged: {error}. Create the table again."
@@ -34,8 +32,8 @@ def check_views(table: pa.Table, name: str) -> None:
 
 
 def num_bytes(array: pa.Array) -> int:
-    """Return the bytes of the rows of an array; those of its whole buffers if it has views and
-    Arrow is before 24.
+    """Return the bytes of the rows of an array; with views and an Arrow before 24, of its whole
+    buffers.
     """
     try:
         return int(array.nbytes)
@@ -44,53 +42,51 @@ def num_bytes(array: pa.Array) -> int:
 
 
 def without_views(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows with plain columns in place of views, for which Arrow has no filter, and no
-    Parquet before 21.
+    """Return rows with plain columns in place of views: Arrow cannot filter views, nor, before 21,
+    write them to Parquet.
     """
     schema = plain_schema(rows.schema)
     if schema is rows.schema:
         return rows
-    columns = [
-        _cast(column, field.type) for field, column in zip(schema, rows.columns, strict=True)
-    ]
+    columns = list(map(_cast, rows.columns, schema.types))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    if pa.types.is_string_view(
-        column.type
-    ):  # a cast to strings would stop at the first text that is not UTF-8
+    if pa.types.is_string_view(column.type):
+        # A cast to strings would stop at the first text that is not UTF-8.
         return column.cast("large_binary").view(kind)
     return column.cast(kind) if column.type != kind else column
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with plain types in place of views; itself if it has none."""
+    """Return a schema with plain types in place of views; the schema itself if it has none."""
     if not any(map(has_views, schema.types)):
         return schema
-    return pa.schema(
-        [field.with_type(_plain_type(field.type)) for field in schema], schema.metadata
-    )
+    fields = [field.with_type(_plain_type(field.type)) for field in schema]
+    return pa.schema(fields, schema.metadata)
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
     t = pa.types
-    if t.is_string_view(kind) or t.is_binary_view(kind):
-        return pa.large_string() if t.is_string_view(kind) else pa.large_binary()
+    if t.is_string_view(kind):
+        return pa.large_string()
+    if t.is_binary_view(kind):
+        return pa.large_binary()
     if t.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _plain_type(kind.value_type), kind.ordered)
     if not t.is_nested(kind):
         return kind
-    fields = [
-        field.with_type(_plain_type(field.type))
-        for field in map(kind.field, range(kind.num_fields))
-    ]
+    inner = map(kind.field, range(kind.num_fields))
+    fields = [field.with_type(_plain_type(field.type)) for field in inner]
     if t.is_struct(kind):
         return pa.struct(fields)
     if t.is_fixed_size_list(kind):
         return pa.list_(fields[0], kind.list_size)
-    if t.is_list(kind) or t.is_large_list(kind):
-        return (pa.list_ if t.is_list(kind) else pa.large_list)(fields[0])
+    if t.is_list(kind):
+        return pa.list_(fields[0])
+    if t.is_large_list(kind):
+        return pa.large_list(fields[0])
     if t.is_map(kind):
         return pa.map_(_plain_type(kind.key_type), _plain_type(kind.item_type), kind.keys_sorted)
     return kind

@@ -1,6 +1,4 @@
-"""Hashes as binary columns of Arrow, little-endian, in stores and between the workers of a
-cluster.
-"""
+"""Hashes as binary columns of Arrow, little-endian: the form in stores and between workers."""
 
 from __future__ import annotations
 
@@ -14,8 +12,9 @@ from neardup.features.described import Lists
 def binary_rows(values: Array) -> pa.Array:
     """Return the rows of a two-dimensional array as large_binary, little-endian."""
     data = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
-    width = data.itemsize * (data.shape[1] if data.ndim == 2 else 1)
-    return arrow_of_bytes(data, np.arange(len(data) + 1, dtype=np.int64) * width)
+    num_columns = data.shape[1] if data.ndim == 2 else 1
+    offsets = np.arange(len(data) + 1, dtype=np.int64) * (data.itemsize * num_columns)
+    return arrow_of_bytes(data, offsets)
 
 
 def binary_lists(lists: Lists) -> pa.Array:
@@ -27,22 +26,23 @@ def flat_numbers(array: pa.Array, kind: type) -> Array:
     """Return the bytes of all rows of a binary column as numbers of one kind."""
     if pa.types.is_fixed_size_binary(array.type):
         width = array.type.byte_width
-        data = np.frombuffer(array.buffers()[1], np.uint8)[
-            array.offset * width : (array.offset + len(array)) * width
-        ]
+        start = array.offset * width
+        stop = start + len(array) * width
+        data = np.frombuffer(array.buffers()[1], np.uint8)[start:stop]
     else:
-        data = flatten_strings(array)[0]
+        data, _ = flatten_strings(array)
     return _numbers(data, kind)
 
 
 def rows_of(array: pa.Array) -> Words:
-    """Return a binary column, whose rows have one length, as uint64 (num_rows, width)."""
+    """Return a binary column with rows of equal length as uint64 (num_rows, width)."""
     words: Words = flat_numbers(array, np.uint64)
-    return words.reshape(len(array), len(words) // max(1, len(array)))
+    width = len(words) // max(1, len(array))
+    return words.reshape(len(array), width)
 
 
 def lists_of(array: pa.Array) -> Lists:
-    """Return a column of hashes as lists; a null is an empty one."""
+    """Return a column of hashes as lists; a null is an empty list."""
     if array.null_count == len(array):
         return Lists(np.empty(0, np.uint64), np.zeros(len(array) + 1, np.int64))
     data, offsets = flatten_strings(array)
@@ -50,7 +50,7 @@ def lists_of(array: pa.Array) -> Lists:
 
 
 def _numbers(data: Bytes, kind: type) -> Array:
-    """Return bytes as little-endian numbers, without a copy where they are aligned."""
+    """Return bytes as little-endian numbers, without a copy if they are aligned."""
     dtype = np.dtype(kind)
     if data.ctypes.data % dtype.itemsize:
         data = data.copy()

@@ -1,5 +1,5 @@
-"""Where words, sentences and what a reader takes for one character end: the classes of all code
-points.
+"""Classes of all code points, from which kernels find the ends of words, sentences and
+characters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from neardup.features.unicode_tables import (
 )
 
 _PATH = Path(__file__).resolve().parent.parent / "kernels" / "grapheme_classes.npz"
-_STOPS, _WIDE_STOPS = ".!?\u2026\u203c\u203d\u061f\u06d4\u0964", "\u3002\uff01\uff1f\uff61"
+_STOPS = ".!?\u2026\u203c\u203d\u061f\u06d4\u0964"
+_WIDE_STOPS = "\u3002\uff01\uff1f\uff61"  # end a sentence without a space after them
 _CLOSERS = "\"')]}\u2019\u201d\u00bb\u203a\u300d\u300f\u3011\u300b\uff09"
 
 
@@ -32,22 +33,19 @@ def boundary_classes() -> Uint16s:
 
     Notes
     -----
-    A character is an extended grapheme cluster of Unicode Standard Annex 29. Its property is not in
+    A character is an extended grapheme cluster of Unicode Standard Annex 29. The property is not in
     `unicodedata`, whose version also depends on the running Python. tools/build_grapheme_table.py
-    makes the table that is loaded here. Words are those of the shingles: a character of a script
-    written without spaces is one.
+    makes the table that is loaded here. Words are the words of shingles: each character of a script
+    written without spaces is a word.
     """
-    named = kernels.passages
+    bits = kernels.passages
     entries = load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries
     classes = grapheme_classes().astype(np.uint16) << np.uint16(kernels.graphemes.CLASS_SHIFT)
-    classes[classes_of(entries) == WORD] |= named.LETTER
-    classes[entries & np.uint32(WHITESPACE) != 0] |= named.SPACE
-    for characters, kind in (
-        (_STOPS, named.STOP),
-        (_WIDE_STOPS, named.WIDE_STOP),
-        (_CLOSERS, named.CLOSER),
-    ):
-        classes[[ord(character) for character in characters]] |= np.uint16(kind)
+    classes[classes_of(entries) == WORD] |= bits.LETTER
+    classes[entries & np.uint32(WHITESPACE) != 0] |= bits.SPACE
+    punctuation = {_STOPS: bits.STOP, _WIDE_STOPS: bits.WIDE_STOP, _CLOSERS: bits.CLOSER}
+    for characters, bit in punctuation.items():
+        classes[[ord(character) for character in characters]] |= np.uint16(bit)
     classes.flags.writeable = False
     return classes
 

@@ -1,4 +1,4 @@
-"""The features of a batch of documents, weighed: what the stages after `describe` work on."""
+"""The features of a batch of documents with their weights: the input of all later stages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from neardup.arrays import (
 class DistinctFeatures(NamedTuple):
     """The distinct features of documents, in each document by rising hash.
 
-    hashes : uint64; counts : uint32, occurrences in the document; firsts : int64, the place of the
+    hashes : uint64; counts : uint32, occurrences in the document; firsts : int64, the index of the
     first occurrence among all features of the batch; offsets : int64 (num_documents + 1,).
     """
 
@@ -39,17 +39,21 @@ def distinct_features(hashes: Words, offsets: Ints) -> DistinctFeatures:
     """Return the distinct features of documents given as ranges of feature hashes in the order of
     the text.
     """
-    size = len(hashes)
-    distinct, counts, firsts = (
-        np.empty(size, np.uint64),
-        np.empty(size, np.uint32),
-        np.empty(size, np.int64),
-    )
-    ends = np.empty_like(offsets)
+    max_distinct = len(hashes)
+    distinct = np.empty(max_distinct, np.uint64)
+    counts = np.empty(max_distinct, np.uint32)
+    firsts = np.empty(max_distinct, np.int64)
+    distinct_offsets = np.empty_like(offsets)
     kernels.weights.distinct_features(
-        writable(hashes), writable(offsets), distinct, counts, firsts, ends
+        writable(hashes), writable(offsets), distinct, counts, firsts, distinct_offsets
     )
-    return DistinctFeatures(distinct[: ends[-1]], counts[: ends[-1]], firsts[: ends[-1]], ends)
+    num_distinct = distinct_offsets[-1]
+    return DistinctFeatures(
+        hashes=distinct[:num_distinct],
+        counts=counts[:num_distinct],
+        firsts=firsts[:num_distinct],
+        offsets=distinct_offsets,
+    )
 
 
 def distinct_lists(lists: Lists) -> Lists:
@@ -59,8 +63,8 @@ def distinct_lists(lists: Lists) -> Lists:
 
 
 def sum_weights(weights: Floats, hashes: Words, offsets: Ints) -> Floats:
-    """Return the weight of each distinct feature: the sum over its occurrences, whatever their
-    order.
+    """Return the weight of each distinct feature: the sum over its occurrences, in an order that
+    depends on the weights alone.
 
     Parameters
     ----------
@@ -75,52 +79,53 @@ def sum_weights(weights: Floats, hashes: Words, offsets: Ints) -> Floats:
     if not len(weights):
         return np.empty(0)
     documents = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    # Sorted weights make the sum independent of the order of words: floats do not associate.
     order = np.lexsort((weights, hashes, documents))
-    documents, hashes = documents[order], hashes[order]
-    return np.add.reduceat(weights[order], np.flatnonzero(begins_run(hashes, documents)))
+    firsts = np.flatnonzero(begins_run(hashes[order], documents[order]))
+    return np.add.reduceat(weights[order], firsts)
 
 
 def replicate_rare_features(
     features: DistinctFeatures, document_counts: Ints, num_documents: int
 ) -> tuple[Words, Ints]:
-    """Return the features of documents with the rare ones twice or thrice, so that a plain set
-    weighs them.
+    """Return the features of documents, with two or three copies of rare features, so that plain
+    sets are weighted.
 
     Parameters
     ----------
     features : the distinct features of documents.
-    document_counts : int64 array, how many of all documents hold each feature.
-    num_documents : all documents. A feature of two or more, and of at most their square root, is
-        there twice, of at most their fourth root thrice. One that no other document holds is there
-        once.
+    document_counts : int64 array, the number of all documents that contain each feature.
+    num_documents : all documents. A feature that at most their square root contain has two copies,
+        at most their fourth root three copies. A feature of a single document has one.
 
     Returns
     -------
-    uint64 array, no hash twice in a document, and int64 offsets of shape (num_documents of the
-    batch + 1,).
+    hashes : uint64 array; no hash occurs twice in a document.
+    offsets : int64 array of shape (num_documents of the batch + 1,).
 
     Notes
     -----
-    The Jaccard similarity of the sets is the weighted one of integer weights (Haveliwala, Gionis
-    and Indyk 2000). Weights in three steps stay apart by no more than 3: where one template fills
-    half of a crawl, its shingles still count. A feature of a single document is shared with no
-    other, so that its weight only lowers the similarities of that document, the more so the more
+    The Jaccard similarity of the sets is the weighted similarity with integer weights (Haveliwala,
+    Gionis and Indyk 2000). Three steps of weight differ by a factor of at most 3: if one template
+    fills half of a crawl, its shingles still count. A feature of a single document is shared with
+    no other, so its weight could only lower the similarities of this document, the more so the more
     such features it has (docs/accuracy.md, Web pages).
     """
-    root = math.isqrt(num_documents)
-    limits = np.array([root, math.isqrt(root)], np.int64)
-    repeated, offsets = (
-        np.empty(3 * len(features.hashes), np.uint64),
-        np.empty_like(features.offsets),
+    square_root = math.isqrt(num_documents)
+    limits = np.array([square_root, math.isqrt(square_root)], np.int64)
+    repeated = np.empty(3 * len(features.hashes), np.uint64)
+    offsets = np.empty_like(features.offsets)
+    kernels.weights.replicate_rare_features(
+        features.hashes, features.offsets, document_counts, limits, repeated, offsets
     )
-    distinct = features.hashes, features.offsets
-    kernels.weights.replicate_rare_features(*distinct, document_counts, limits, repeated, offsets)
     return repeated[: offsets[-1]], offsets
 
 
 class Weighed(NamedTuple):
-    """DistinctFeatures that count, with their weights. places : which of the distinct ones they
-    are, None for all.
+    """Weights of the chosen features.
+
+    offsets : int64 (num_documents + 1,). places : the indices of the chosen features among the
+    distinct features, None for all.
     """
 
     weights: Floats
@@ -129,29 +134,33 @@ class Weighed(NamedTuple):
 
 
 def choose(weights: Floats, offsets: Ints, *, top: int, levels: bool) -> Weighed:
-    """Keep the weightiest features of each document, and put levels for their weights.
+    """Keep the heaviest features of each document, and replace weights by levels.
 
     Parameters
     ----------
     weights : float64 array, the weights of distinct features, in each document by rising hash.
     offsets : int64 array of shape (num_documents + 1,).
-    top : features of a document to keep; 0 for all. Of equal weights those of least hash stay, so
+    top : features of a document to keep; 0 for all. Of equal weights the smallest hashes stay, so
         that the order of words does not matter.
-    levels : whether weights become 1 to 5: one more than how many fifths of the kept features weigh
-        less.
+    levels : whether weights become 1 to 5: 1 for the lightest fifth of the kept features, 5 for the
+        heaviest.
     """
     if not top and not levels:
-        return Weighed(weights, offsets, None)
-    weights, kept = weights.copy(), np.empty(len(weights), np.bool_)
-    kernels.weights.choose(weights, offsets, top, levels, kept)
-    return Weighed(weights[kept], offsets_from_lengths(kept)[offsets], np.flatnonzero(kept))
+        return Weighed(weights=weights, offsets=offsets, places=None)
+    weights = weights.copy()
+    is_kept = np.empty(len(weights), np.bool_)
+    kernels.weights.choose(weights, offsets, top, levels, is_kept)
+    return Weighed(
+        weights=weights[is_kept],
+        offsets=offsets_from_lengths(is_kept)[offsets],
+        places=np.flatnonzero(is_kept),
+    )
 
 
 def line_frequencies(
     features: DistinctFeatures, lines: DistinctFeatures, line_offsets: Ints
 ) -> tuple[Ints, Ints]:
-    """Return in how many lines of its document each feature occurs, and how many lines with
-    features there are.
+    """Return the number of lines with each feature, and of all lines with features, per document.
 
     Parameters
     ----------
@@ -164,12 +173,13 @@ def line_frequencies(
     Two int64 arrays as long as the features.
     """
     table = distinct_features(lines.hashes, lines.offsets[line_offsets])
-    found = np.empty(len(features.hashes), np.int64)
+    line_counts = np.empty(len(features.hashes), np.int64)
     kernels.weights.look_up_each(
-        features.hashes, features.offsets, table.hashes, table.offsets, table.counts, found
+        features.hashes, features.offsets, table.hashes, table.offsets, table.counts, line_counts
     )
-    num_lines = np.diff(offsets_from_lengths(np.diff(lines.offsets) > 0)[line_offsets])
-    return found, np.repeat(num_lines, np.diff(features.offsets))
+    has_features = np.diff(lines.offsets) > 0
+    num_lines = np.diff(offsets_from_lengths(has_features)[line_offsets])
+    return line_counts, np.repeat(num_lines, np.diff(features.offsets))
 
 
 class Lists(NamedTuple):
@@ -198,39 +208,41 @@ def even_features(lists: Lists) -> Lists:
     """Return the distinct hashes of each list that occur in it an even number of times by chance,
     rising.
 
-    Their number shows how much two unrelated texts share: see
+    Their number estimates how much two unrelated texts share: see
     `kernels.sorted_sets.shared_above_chance`.
 
     Notes
     -----
     A text that repeats whole passages has many features twice, and few of them once or three times.
     If occurrences are independent, the numbers of features that occur once, twice and three times
-    have the means sum(m e^-m), sum(m^2 e^-m) / 2 and sum(m^3 e^-m) / 6, so that by Cauchy and
-    Schwarz the second is at most the root of 1.5 times the product of the others. Of the features
-    that occur twice, no more than that count.
+    have the means sum(m e^-m), sum(m^2 e^-m) / 2 and sum(m^3 e^-m) / 6. By Cauchy and Schwarz the
+    second is at most the root of 1.5 times the product of the others: the features that occur twice
+    count up to this limit.
     """
     found = distinct_features(*lists)
-    once, twice, thrice = (
-        offsets_from_lengths(found.counts == times)[found.offsets] for times in (1, 2, 3)
-    )
-    most = np.floor(np.sqrt(1.5 * np.diff(once) * np.diff(thrice))).astype(np.int64)
+    sizes = np.diff(found.offsets)
     is_twice = found.counts == 2
-    # The features that occur twice in a document are numbered from 1 on.
-    number = np.cumsum(is_twice) - np.repeat(twice[:-1], np.diff(found.offsets))
-    kept = found.counts % 2 == 0
-    kept &= ~is_twice | (number <= np.repeat(most, np.diff(found.offsets)))
-    return Lists(found.hashes[kept], offsets_from_lengths(kept)[found.offsets])
+    num_once = np.diff(offsets_from_lengths(found.counts == 1)[found.offsets])
+    num_thrice = np.diff(offsets_from_lengths(found.counts == 3)[found.offsets])
+    max_twice = np.floor(np.sqrt(1.5 * num_once * num_thrice)).astype(np.int64)
+
+    # The features that occur twice are numbered from 1 on in each document.
+    twice_before = offsets_from_lengths(is_twice)[found.offsets[:-1]]
+    number = np.cumsum(is_twice) - np.repeat(twice_before, sizes)
+    is_beyond = is_twice & (number > np.repeat(max_twice, sizes))
+    is_kept = (found.counts % 2 == 0) & ~is_beyond
+    return Lists(found.hashes[is_kept], offsets_from_lengths(is_kept)[found.offsets])
 
 
 class Features(NamedTuple):
     """The features of a batch of documents.
 
-    content : uint64 (num_documents, 2), equal where the features and their order are; undefined
-    without features. sets : the hashes of the features of each document, in the order of the text,
-    repeats included; none where a text has none, which is then in no pair. They may be in a
-    workspace: see `Method.describe`. structure : a second list, where a method needs one: of the
-    structure of pages, or `even_features` of the sets. weighed : what a method needs of the batch
-    to summarise it, besides the sets; None where it needs nothing.
+    content : uint64 (num_documents, 2), equal for equal features in equal order; undefined without
+    features. sets : the hashes of the features of each document, in the order of the text, repeats
+    included; a document with an empty list is in no pair. The hashes may be in a workspace: see
+    `Method.describe`. structure : a second list, if a method needs one: the structure of pages, or
+    `even_features` of the sets. weighed : the other data that a method needs to summarise the
+    batch, None if it needs the sets alone.
     """
 
     content: Words
@@ -239,7 +251,7 @@ class Features(NamedTuple):
     weighed: Any = None
 
     def take(self, rows: Integers) -> Features:
-        """Return the features of some documents, without what only a summary needs."""
+        """Return the features of some documents, without `weighed`."""
         structure = None if self.structure is None else self.structure.take(rows)
         return Features(self.content[rows], self.sets.take(rows), structure)
 
@@ -248,8 +260,9 @@ class Keys(NamedTuple):
     """The keys by which the documents of a batch are found.
 
     values : uint64 (num_documents, num_keys): a key for each band, or the words of a fingerprint;
-    no column where documents are found by their sets. content, featured : of the features; bool,
-    whether there are any. samples : the sets, where documents are found by samples of them.
+    no column if documents are found by their sets. content : the content hashes of the features.
+    featured : bool, whether a document has features. samples : the sets, if documents are found by
+    samples of them.
     """
 
     values: Words

@@ -1,7 +1,7 @@
-"""Features as strings, or the hashes of these: for a hash of another program, a list of keywords or
-an explanation.
+"""Features as strings, and their hashes by foreign functions: for fingerprints of other programs,
+keywords and explanations.
 
-A feature of several tokens is these joined by one space; of several characters, these side by side.
+The string of a feature is its tokens joined by one space, or its characters side by side.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from neardup.arrays import Bytes, Ints, Mask, Words, offsets_from_lengths, range
 from neardup.errors import InputError
 from neardup.features.described import DistinctFeatures
 from neardup.features.normalise import normalise
-from neardup.features.segmenters import cut_documents, cutter_of
+from neardup.features.segmenters import cutter_of
 from neardup.features.shingles import Scan, scan_flagged, scan_strings
+from neardup.features.token_lists import cut_documents
 from neardup.kernels.token_arrays import TokenStrings, longest_of, make_buffers
 from neardup.settings.constraints import check_text
 from neardup.settings.methods import FeatureHash, Shingling, SimHash
@@ -38,7 +39,7 @@ def hash_features(
     keys : uint64 array of shape (num_features,), the native hashes, by which repeated features are
         known.
     function : "fnv1" or "fnv1a", 64 bits; "md5", whose digest is read as one big-endian number; or
-        a callable from bytes to an integer, of which the lower bits count.
+        a callable from bytes to an integer, whose lower bits count.
     num_words : 64-bit words of a hash.
 
     Returns
@@ -51,23 +52,23 @@ def hash_features(
         If a callable returns anything but an integer of 0 or more.
     """
     if callable(function):
-        # A batch says most words many times over; Python is called once for each.
+        # A batch repeats most features; Python is called once for each distinct feature.
         _, firsts, indices = np.unique(keys, return_index=True, return_inverse=True)
-        return np.ascontiguousarray(_call(strings.to_bytes(firsts), function, num_words)[indices])
+        distinct = _call_each(strings.to_bytes(firsts), function, num_words)
+        return np.ascontiguousarray(distinct[indices])
+    data = read_only(strings.data)
     if function == "md5":
         digests = np.empty((len(strings.offsets) - 1, 4), np.uint32)
-        kernels.feature_hashes.md5(read_only(strings.data), strings.offsets, keys, digests)
-        return (
-            digests.astype("<u4", copy=False)
-            .view(">u8")[:, ::-1][:, :num_words]
-            .astype(np.uint64, order="C")
-        )
+        kernels.feature_hashes.md5(data, strings.offsets, keys, digests)
+        # The 16 bytes of a digest are a big-endian number: its last word is word 0.
+        words = digests.astype("<u4", copy=False).view(">u8")[:, ::-1]
+        return words[:, :num_words].astype(np.uint64, order="C")
     hashes = np.empty(len(strings.offsets) - 1, np.uint64)
-    kernels.feature_hashes.fnv(read_only(strings.data), strings.offsets, function == "fnv1", hashes)
+    kernels.feature_hashes.fnv(data, strings.offsets, function == "fnv1", hashes)
     return hashes[:, None]
 
 
-def _call(features: list[bytes], function: FeatureHash, num_words: int) -> Words:
+def _call_each(features: list[bytes], function: FeatureHash, num_words: int) -> Words:
     mask = (1 << 64 * num_words) - 1
     packed = []
     for feature in features:
@@ -82,29 +83,31 @@ def _call(features: list[bytes], function: FeatureHash, num_words: int) -> Words
     return np.frombuffer(b"".join(packed), "<u8").astype(np.uint64).reshape(-1, num_words)
 
 
-_SPACE, _NOTHING = 0x20, -1
+_SPACE = 0x20
+_NOTHING = -1  # no separator
 
 
 class Strings(NamedTuple):
-    """UTF-8 strings, one after the other. data : uint8; offsets : int64 (num_strings + 1,)."""
+    """UTF-8 strings in one buffer. data : uint8; offsets : int64 (num_strings + 1,)."""
 
     data: Bytes
     offsets: Ints
 
     def to_list(self) -> list[str]:
-        """Return them as Python strings."""
+        """Return the strings as Python strings."""
         data = self.data.tobytes()
         return [data[start:stop].decode() for start, stop in pairwise(self.offsets.tolist())]
 
-    def to_bytes(self, places: Ints) -> list[bytes]:
-        """Return those at some places as they are."""
+    def to_bytes(self, indices: Ints) -> list[bytes]:
+        """Return some of the strings as bytes."""
         data = self.data.tobytes()
-        starts, stops = self.offsets[places].tolist(), self.offsets[places + 1].tolist()
+        starts = self.offsets[indices].tolist()
+        stops = self.offsets[indices + 1].tolist()
         return [data[start:stop] for start, stop in zip(starts, stops, strict=True)]
 
 
 def token_strings(texts: pa.Array, shingling: Shingling) -> TokenStrings:
-    """Return the tokens of documents, those whose hashes `shingle_documents` rolls, as strings.
+    """Return the tokens of documents, from which `shingle_documents` makes shingles, as strings.
 
     Parameters
     ----------
@@ -118,34 +121,47 @@ def token_strings(texts: pa.Array, shingling: Shingling) -> TokenStrings:
     if not flagged.any():
         return whole
     part, _ = _write(scan_flagged(texts, flagged, shingling))
-    starts, stops = whole.document_offsets[:-1].copy(), whole.document_offsets[1:].copy()
-    limits = part.document_offsets + stops[-1]
-    starts[flagged], stops[flagged] = limits[:-1], limits[1:]
-    order = ranges(starts, stops - starts)
-    offsets = np.concatenate([whole.offsets, part.offsets[1:] + whole.offsets[-1]])
-    both = Strings(np.concatenate([whole.data, part.data]), offsets)
-    joined = _join(both, order, np.ones(len(order), np.int64), _NOTHING)
-    return TokenStrings(*joined, offsets_from_lengths(stops - starts))
+    return _replace_documents(whole, part, flagged)
 
 
 def _write(scan: Scan) -> tuple[TokenStrings, Mask]:
-    num_documents, size = len(scan.text.offsets) - 1, 3 * len(scan.text.data)
+    """Return the tokens of a scan, and which documents must be normalised as a whole instead."""
+    num_documents = len(scan.text.offsets) - 1
+    max_bytes = 3 * len(scan.text.data)  # `unicode_tables.MAX_GROWTH`
     tokens = TokenStrings(
-        np.empty(size, np.uint8),
-        np.empty(size + 1, np.int64),
-        np.empty(num_documents + 1, np.int64),
+        data=np.empty(max_bytes, np.uint8),
+        offsets=np.empty(max_bytes + 1, np.int64),
+        document_offsets=np.empty(num_documents + 1, np.int64),
     )
     flagged = np.zeros(num_documents, np.bool_)
     kernels.tokens.write_tokens(*scan, make_buffers(longest_of(scan.text)), tokens, flagged)
+    # Copies release the memory of the worst case.
     offsets = tokens.offsets[: tokens.document_offsets[-1] + 1].copy()
-    return TokenStrings(
-        tokens.data[: offsets[-1]].copy(), offsets, tokens.document_offsets
-    ), flagged
+    data = tokens.data[: offsets[-1]].copy()
+    return TokenStrings(data, offsets, tokens.document_offsets), flagged
+
+
+def _replace_documents(whole: TokenStrings, part: TokenStrings, flagged: Mask) -> TokenStrings:
+    """Return the tokens of all documents, the flagged documents from `part`."""
+    # The tokens of `part` are appended, then all tokens are put into the order of the documents.
+    both = Strings(
+        data=np.concatenate([whole.data, part.data]),
+        offsets=np.concatenate([whole.offsets, part.offsets[1:] + whole.offsets[-1]]),
+    )
+    part_offsets = part.document_offsets + whole.document_offsets[-1]
+    starts = whole.document_offsets[:-1].copy()
+    starts[flagged] = part_offsets[:-1]
+    stops = whole.document_offsets[1:].copy()
+    stops[flagged] = part_offsets[1:]
+    order = ranges(starts, stops - starts)
+    one_each = np.ones(len(order), np.int64)
+    joined = _join(both, order, one_each, _NOTHING)
+    return TokenStrings(joined.data, joined.offsets, offsets_from_lengths(stops - starts))
 
 
 def weighted_tokens(texts: pa.Array, method: SimHash) -> tuple[list[list[str]], list[list[float]]]:
-    """Return the features of documents with the weights that the callable `method.tokens` gave
-    them.
+    """Return the features that the callable `method.tokens` finds in documents, and their
+    weights.
     """
     assert callable(method.tokens)
     pairs = [list(method.tokens(normalise(text or "", method))) for text in texts.to_pylist()]
@@ -155,8 +171,8 @@ def weighted_tokens(texts: pa.Array, method: SimHash) -> tuple[list[list[str]], 
 def split_pairs(
     lists: Sequence[Sequence[Any]], source: object
 ) -> tuple[list[list[str]], list[list[float]]]:
-    """Return the features and the weights of lists of (feature, weight), pairs of an empty feature
-    left out.
+    """Return the features and the weights of lists of pairs (feature, weight), without empty
+    features.
     """
     features: list[list[str]] = []
     weights: list[list[float]] = []
@@ -183,33 +199,34 @@ def _check_pair(pair: Any, source: object) -> tuple[str, float]:
 
 
 def strings_of(
-    tokens: TokenStrings, shingling: Shingling, places: DistinctFeatures, offsets: Any
+    tokens: TokenStrings, shingling: Shingling, features: DistinctFeatures, offsets: Any
 ) -> Strings:
     """Return distinct features as strings.
 
     Parameters
     ----------
     tokens : the tokens of the documents.
-    shingling : with the number of tokens in a feature, which has all of a document with fewer; a
-        space separates them unless they are characters.
-    places : the distinct features, with where each occurs first.
+    shingling : its `ngram` is the number of tokens in a feature; a document with fewer tokens is
+        one feature. A space separates tokens that are not characters.
+    features : the distinct features, with the first occurrence of each.
     offsets : int64 array of shape (num_documents + 1,), the range of all features of each document.
     """
-    documents = np.repeat(np.arange(len(offsets) - 1), np.diff(places.offsets))
-    firsts = places.firsts - offsets[documents] + tokens.document_offsets[documents]
+    documents = np.repeat(np.arange(len(offsets) - 1), np.diff(features.offsets))
+    # A feature of n tokens begins at the token of its number in the document.
+    firsts = features.firsts - offsets[documents] + tokens.document_offsets[documents]
     sizes = np.minimum(shingling.ngram, np.diff(tokens.document_offsets))[documents]
-    strings = Strings(tokens.data, tokens.offsets)
-    return _join(
-        strings, firsts, sizes, _NOTHING if shingling.tokens in ("chars", "letters") else _SPACE
-    )
+    separator = _NOTHING if shingling.tokens in ("chars", "letters") else _SPACE
+    return _join(Strings(tokens.data, tokens.offsets), firsts, sizes, separator)
 
 
 def _join(strings: Strings, firsts: Ints, sizes: Ints, separator: int) -> Strings:
+    """Join runs of strings: `sizes[i]` strings from `firsts[i]` on, with a separator between."""
     lengths = strings.offsets[firsts + sizes] - strings.offsets[firsts]
-    offsets = offsets_from_lengths(lengths + (sizes - 1 if separator >= 0 else 0))
-    joined = Strings(np.empty(offsets[-1], np.uint8), offsets)
-    data = read_only(strings.data)
+    if separator != _NOTHING:
+        lengths += sizes - 1
+    offsets = offsets_from_lengths(lengths)
+    joined = np.empty(offsets[-1], np.uint8)
     kernels.feature_hashes.join_runs(
-        data, strings.offsets, firsts, sizes, separator, joined.data, offsets
+        read_only(strings.data), strings.offsets, firsts, sizes, separator, joined, offsets
     )
-    return joined
+    return Strings(joined, offsets)

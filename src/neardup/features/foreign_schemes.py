@@ -25,7 +25,7 @@ _NUM_CODE_POINTS = 0x110000
 
 
 def resolve_scheme(method: SimHash) -> SimHash:
-    """Return the native settings that a scheme of another program means, on the texts of
+    """Return the native settings that are equal to a scheme of another program on the texts of
     `preprocess`.
     """
     if method.scheme == "native":
@@ -34,13 +34,13 @@ def resolve_scheme(method: SimHash) -> SimHash:
 
 
 def tie_bit(method: SimHash) -> int:
-    """Return the bit that a fingerprint has where the votes are even."""
+    """Return the bit of a fingerprint for a tied vote."""
     return 0 if method.scheme == "simhash" else 1
 
 
 def preprocess(texts: pa.Array, method: SimHash) -> pa.Array:
-    """Return a text as the settings of `resolve_scheme` expect it: words between spaces, or
-    letters.
+    """Return texts in the form that the settings of `resolve_scheme` expect: words between spaces,
+    or letters.
     """
     if method.scheme == "mfonda":
         return mfonda_words(texts)
@@ -50,15 +50,15 @@ def preprocess(texts: pa.Array, method: SimHash) -> pa.Array:
 
 
 def mfonda_words(texts: pa.Array) -> pa.Array:
-    """Return the words of WordFeatureSet in mfonda/simhash (Go), a space behind each: of ASCII
-    letters, or URLs.
+    """Return the words of WordFeatureSet in mfonda/simhash (Go), each with a space after it: words
+    of ASCII letters, or URLs.
     """
     return _kept(texts, kernels.feature_hashes.keep_words, r"[a-z0-9_']")
 
 
 def simhash_letters(texts: pa.Array) -> pa.Array:
     """Return the letters that the Python package simhash cuts into runs of four."""
-    # What this letter becomes depends on its place in a word; no other does.
+    # The lower case of this letter depends on its position in a word; of no other letter it does.
     sigma = pc.match_substring(texts, "\u03a3")
     if pc.any(sigma).as_py():
         lowered = [text.lower() for text in texts.filter(sigma).to_pylist()]
@@ -68,13 +68,13 @@ def simhash_letters(texts: pa.Array) -> pa.Array:
 
 @cache
 def _letters(pattern: str) -> Uint32s:
-    r"""Return the table of kernels/feature_hashes.py: the code points that in lower case match a
-    pattern.
+    r"""Return the table of kernels/feature_hashes.py: the lower case of the code points that match
+    a pattern, as UTF-8; 0 for the others.
     """
-    # Go lower-cases one code point at a time; Python makes two of this one, of which the second is
-    # no letter.
-    every = np.arange(_NUM_CODE_POINTS, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
-    lowered = every.replace("\u0130", "i").lower()
+    codes = np.arange(_NUM_CODE_POINTS, dtype="<u4")
+    all_characters = codes.tobytes().decode("utf-32-le", "surrogatepass")
+    # Go lower-cases one code point at a time; Python makes two of U+0130, the second is no letter.
+    lowered = all_characters.replace("\u0130", "i").lower()
     letters = np.zeros(_NUM_CODE_POINTS, np.uint32)
     for found in re.finditer(pattern, lowered):
         letters[found.start()] = int.from_bytes(found[0].encode(), "little")
@@ -84,8 +84,7 @@ def _letters(pattern: str) -> Uint32s:
 def _kept(texts: pa.Array, keep: Callable[..., None], pattern: str) -> pa.Array:
     """Return the letters of texts that match a pattern, as a kernel keeps them."""
     text = Text(*flatten_strings(texts))
-    kept = Text(
-        np.empty(2 * len(text.data), np.uint8), np.empty_like(text.offsets)
-    )  # memory costs where it is written
+    max_bytes = 2 * len(text.data)  # only written memory costs anything
+    kept = Text(np.empty(max_bytes, np.uint8), np.empty_like(text.offsets))
     keep(text, _letters(pattern), kept)
     return arrow_of_bytes(kept.data, kept.offsets).view(pa.large_string())

@@ -21,8 +21,8 @@ def hash_values(values: pa.Array) -> Words:
 
 
 def hash_ids(ids: pa.Array) -> Words:
-    """Return the hash of each id, NO_ID where it is null: it equals none, and least of all the
-    empty string.
+    """Return the hash of each id, NO_ID for a null, which equals no id, not even the empty
+    string.
     """
     hashes = hash_values(ids)
     if ids.null_count:
@@ -40,20 +40,21 @@ def hash_strings(data: Bytes, offsets: Ints) -> Words:
 def partition_by_group(
     features: Features, keys: Keys, groups: Words, *, mixes_keys: bool, mixes_sets: bool = True
 ) -> tuple[Features, Keys]:
-    """Return features and keys of which those of different groups have nothing in common.
+    """Salt features and keys with the group, so that groups never match.
 
     Parameters
     ----------
     groups : uint64 (num_documents,), the hash of the group of each document.
-    mixes_keys : whether only equal keys find a document, as in bands. Words of fingerprints stay as
-        they are, and the comparison of the features tells groups apart.
-    mixes_sets : whether features are hashes; vectors stay as they are, and the keys alone tell
-        groups apart.
+    mixes_keys : whether only equal keys find a document, as in bands. Words of fingerprints are not
+        changed: the features separate the groups.
+    mixes_sets : whether features are hashes. Vectors are not changed: the keys alone separate the
+        groups.
 
     Notes
     -----
-    A hash is mixed in by exclusive or: within a group, equal hashes stay equal and different ones
-    different, so every similarity and every candidate is that of a run over the group alone.
+    The hash of the group is added by exclusive or: within a group, equal hashes stay equal and
+    different hashes different, so similarities and candidates are the same as in a run over the
+    group alone.
     """
     sets = features.sets
     if mixes_sets:
@@ -61,6 +62,5 @@ def partition_by_group(
     content = features.content ^ groups[:, None]
     values = keys.values ^ groups[:, None] if mixes_keys else keys.values
     samples = None if keys.samples is None else sets
-    return features._replace(content=content, sets=sets), Keys(
-        values, content, keys.featured, samples
-    )
+    salted_keys = Keys(values=values, content=content, featured=keys.featured, samples=samples)
+    return features._replace(content=content, sets=sets), salted_keys

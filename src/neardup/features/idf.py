@@ -1,5 +1,5 @@
-"""The table of document frequencies that TF-IDF weights come from: counted, saved, versioned, bound
-to its features.
+"""Document frequencies for TF-IDF weights: a table that is counted, saved, versioned and bound to
+its features.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from neardup.documents.batch import Rejected
 from neardup.errors import InputError, OutputError, SchemeError, SettingError
 from neardup.features.described import DistinctFeatures
 from neardup.features.normalise import normalise
-from neardup.features.segmenters import cutter_of, describe_segmenter, pack_tokens, shingle_strings
+from neardup.features.segmenters import cutter_of, describe_segmenter
 from neardup.features.shingles import shingle_documents
+from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.files import AnyPath, AtomicFile, JsonObject
 from neardup.settings.constraints import check_kind, check_limit, check_path, check_text, shown
 from neardup.settings.methods import IdfSource, Jieba, Shingling, SimHash
@@ -43,7 +44,7 @@ class _Table(NamedTuple):
 
 
 class DocumentCounts:
-    """Document counts of features while documents go by.
+    """Count the documents of each feature in a stream of documents.
 
     Parameters
     ----------
@@ -52,42 +53,52 @@ class DocumentCounts:
 
     Notes
     -----
-    Lossy counting (Manku and Motwani, VLDB 2002) with its bound on space for a given: when a
-    document leaves more features than `max_features`, those that occurred least are dropped, and
-    `max_undercount` says by how much a count can be too low since. A feature that was dropped
-    counts 0, which is at most as wrong. The result depends on the documents and their order, not on
-    how they are batched; and not on their order if nothing was dropped.
+    Lossy counting (Manku and Motwani, VLDB 2002), with a given bound on space: when a document
+    leaves more features than `max_features`, the rarest are dropped, and `max_undercount` is the
+    largest error of a count since. A dropped feature counts 0, which is at most as wrong. The
+    result depends on the documents and their order, not on their batches; and not on their order if
+    nothing was dropped.
     """
 
     def __init__(self, max_features: int = MAX_FEATURES) -> None:
         self.max_features = max_features
-        self.num_documents = self.max_undercount = self._size = 0
+        self.num_documents = 0
+        self.max_undercount = 0
+        self._size = 0  # features in the table
         self._table = _empty_table(_FIRST_SLOTS)
 
     def add(self, features: DistinctFeatures) -> None:
-        """Add the distinct features of the next documents, as of `distinct_features`."""
+        """Add the next documents, as the features of `distinct_features`."""
         offsets = features.offsets
+        num_documents = len(offsets) - 1
         document = 0
-        while document < len(offsets) - 1:
-            state = self.max_features, self.max_undercount, self._table, self._size
+        while document < num_documents:
+            # The kernel stops when the table has too many features, or no room for a document.
             document, self._size = kernels.weights.add_documents(
-                features.hashes, offsets, document, *state
+                features.hashes,
+                offsets,
+                document,
+                self.max_features,
+                self.max_undercount,
+                self._table,
+                self._size,
             )
             if self._size > self.max_features:
                 self._drop_the_rarest()
-            elif document < len(offsets) - 1:
+            elif document < num_documents:
                 self._grow(int(offsets[document + 1] - offsets[document]))
-        self.num_documents += len(offsets) - 1
+        self.num_documents += num_documents
 
     def _grow(self, num_more: int) -> None:
+        """Make room for more features: at most two thirds of the slots are used."""
         slots = len(self._table.hashes)
         while 3 * (self._size + num_more) > 2 * slots:
             slots *= 2
         self._rebuild(slots)
 
     def _drop_the_rarest(self) -> None:
-        """Drop the rarest until a quarter of the room is free again, so that the next time is not
-        soon.
+        """Drop the rarest features until a quarter of the room is free, so that the next time is
+        far off.
         """
         while self._size > self.max_features - self.max_features // 4:
             self.max_undercount += 1
@@ -99,36 +110,33 @@ class DocumentCounts:
         self._table = target
 
     def table(self, shingling: Shingling) -> IdfTable:
-        """Return the counts as a table; shingling : the settings that the documents were described
-        with.
-        """
+        """Return the counts as a table. shingling : the settings that made the features."""
         used = np.flatnonzero(self._table.counts)
-        hashes = self._table.hashes[used]
-        order = np.argsort(hashes)
-        scheme: JsonObject = describe_features(shingling)
+        by_hash = used[np.argsort(self._table.hashes[used])]
         return IdfTable(
-            self.num_documents,
-            hashes[order],
-            self._table.counts[used][order],
-            scheme,
-            self.max_undercount,
+            num_documents=self.num_documents,
+            hashes=self._table.hashes[by_hash],
+            counts=self._table.counts[by_hash],
+            scheme=describe_features(shingling),
+            max_undercount=self.max_undercount,
         )
 
 
 def _empty_table(num_slots: int) -> _Table:
     return _Table(
-        np.empty(num_slots, np.uint64),
-        np.zeros(num_slots, np.uint32),
-        np.zeros(num_slots, np.uint32),
+        hashes=np.empty(num_slots, np.uint64),
+        counts=np.zeros(num_slots, np.uint32),
+        misses=np.zeros(num_slots, np.uint32),
     )
 
 
 FEATURES_VERSION = 2
-"""Version of the native feature hashes, those of `shingle_documents`."""
+"""Version of the native feature hashes, as `shingle_documents` returns them."""
 LEAST_IDF = 0.01
-_GRAIN = 2.0**32
+_GRAIN = 2.0**32  # weights are multiples of 1 / _GRAIN
 _METADATA_KEY = b"neardup"
-_FORMAT, _FORMAT_VERSION = "neardup-idf", 1
+_FORMAT = "neardup-idf"
+_FORMAT_VERSION = 1
 
 
 def describe_features(shingling: Shingling) -> JsonObject:
@@ -150,9 +158,7 @@ def describe_features(shingling: Shingling) -> JsonObject:
 
 
 def name_callable(function: Callable[..., Any]) -> str:
-    """Return the name of a callable with that of its module; with the line where a lambda begins,
-    which has no name.
-    """
+    """Return the module and the name of a callable; a lambda has its line in addition."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     line = f":{function.__code__.co_firstlineno}" if name.endswith("<lambda>") else ""
     return f"{getattr(function, '__module__', '')}.{name}{line}"
@@ -163,15 +169,15 @@ def inverse_frequencies(document_counts: Ints, num_documents: Ints | int) -> Flo
 
     Parameters
     ----------
-    document_counts : int64 array, the documents that hold each feature.
+    document_counts : int64 array, the documents that contain each feature.
     num_documents : int, or int64 array as long: all documents.
 
     Notes
     -----
-    Two deviations from the formula. In a small corpus it comes to 0 or less for features of most
-    documents; with 0.01 no text loses all its weight, or votes against its own words. And the
-    logarithm is rounded to 2^-32, so that sums of weights are exact: they depend neither on their
-    order nor on the last bit of a library's logarithm.
+    Two deviations from the formula. In a small corpus it is 0 or less for features of most
+    documents; with at least 0.01, no text loses all its weight, or votes against its own words. And
+    the logarithm is rounded to 2^-32, so that sums of weights are exact: they depend neither on
+    their order nor on the last bit of a library's logarithm.
     """
     values = np.log(np.maximum(num_documents, 1) / (document_counts.astype(np.float64) + 1))
     return np.rint(np.maximum(values, LEAST_IDF) * _GRAIN) / _GRAIN
@@ -183,9 +189,9 @@ class IdfTable(IdfSource):
 
     num_documents : int, the documents of the corpus. hashes : uint64, rising: the native hashes of
     the features. counts : uint32, the documents that contain each. scheme : the settings that
-    determine features. max_undercount : int, by how much a count may be too low, if the corpus had
-    more features than can be counted at once. rejected : the documents that could not be read and
-    are not counted; not saved with the table.
+    determine features. max_undercount : int, the largest error of a count, which may be too low if
+    the corpus had more features than can be counted at once. rejected : the documents that could
+    not be read and are not counted; not saved with the table.
 
     Examples
     --------
@@ -220,32 +226,30 @@ class IdfTable(IdfSource):
     @cached_property
     def version(self) -> str:
         """A short digest of the content, which fingerprints made with the table carry."""
-        digest = hashlib.sha256(
-            f"{self.num_documents} {json.dumps(dict(self.scheme), sort_keys=True)}".encode()
-        )
+        scheme = json.dumps(dict(self.scheme), sort_keys=True)
+        digest = hashlib.sha256(f"{self.num_documents} {scheme}".encode())
         digest.update(self.hashes.astype("<u8").tobytes())
         digest.update(self.counts.astype("<u4").tobytes())
         return digest.hexdigest()[:12]
 
     @cached_property
     def _starts(self) -> Ints:
-        """Where the hashes of each value of their leading bits begin: about two hashes for one
+        """Index of the first hash with each value of the leading bits; about two hashes share a
         value.
         """
         bits = max(1, len(self.hashes).bit_length() - 1)
         leading = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
-        return np.append(np.searchsorted(self.hashes, leading), len(self.hashes)).astype(np.int64)
+        starts = np.searchsorted(self.hashes, leading)
+        return np.append(starts, len(self.hashes)).astype(np.int64)
 
     def document_counts(self, hashes: Words) -> Ints:
-        """Return the documents that hold each feature, 0 for one that is not in the table."""
+        """Return the number of documents that contain each feature, 0 for an unknown feature."""
         found = np.empty(len(hashes), np.int64)
         kernels.weights.look_up(hashes, self.hashes, self._starts, self.counts, found)
         return found
 
     def lookup(self, hashes: Words) -> Floats:
-        """Return the inverse document frequency of each feature, as `inverse_frequencies` has
-        it.
-        """
+        """Return the inverse document frequency of each feature: see `inverse_frequencies`."""
         return inverse_frequencies(self.document_counts(hashes), self.num_documents)
 
     def require(self, shingling: Shingling) -> None:
@@ -278,10 +282,8 @@ class IdfTable(IdfSource):
         ]
         schema = pa.schema(fields, {_METADATA_KEY: json.dumps(about).encode()})
         table = pa.table([arrow_of(self.hashes), arrow_of(self.counts)], schema=schema)
-        with (
-            AtomicFile(check_path("path", path, OutputError)) as partial,
-            arrow_file(partial, "wb") as file,
-        ):
+        target = AtomicFile(check_path("path", path, OutputError))
+        with target as partial, arrow_file(partial, "wb") as file:
             pq.write_table(table, file, compression="zstd")
 
     @classmethod
@@ -302,9 +304,12 @@ class IdfTable(IdfSource):
                 raise ValueError(
                     f"its metadata has format {about.get('format')} {about.get('format_version')}"
                 )
-            hashes, counts = table["hash"].to_numpy(), table["documents"].to_numpy()
             loaded = cls(
-                about["num_documents"], hashes, counts, about["scheme"], about["max_undercount"]
+                num_documents=about["num_documents"],
+                hashes=table["hash"].to_numpy(),
+                counts=table["documents"].to_numpy(),
+                scheme=about["scheme"],
+                max_undercount=about["max_undercount"],
             )
             if loaded.version != about["version"]:
                 raise ValueError("its content differs from the one that was written")
@@ -321,14 +326,14 @@ class IdfTable(IdfSource):
     def from_counts(
         cls, counts: Mapping[str, int], *, num_documents: int, method: Shingling | None = None
     ) -> IdfTable:
-        """Make a table from words and how many documents hold each.
+        """Make a table from words and the number of documents that contain each.
 
         Parameters
         ----------
         counts : words with their document counts. A word is normalised as the method does; words
             that become equal are added up.
         num_documents : all documents of the corpus.
-        method : the settings that texts will be described with; those of `SimHash()` when None.
+        method : the settings that texts will be described with; None for `SimHash()`.
 
         Raises
         ------
@@ -346,30 +351,39 @@ class IdfTable(IdfSource):
                 f"counts maps words to document counts: got {type(counts).__name__} "
                 f"{shown(counts)}."
             )
-        given: Mapping[Any, Any] = counts
-        for word, count in given.items():
-            check_text("A word of counts", word)
-            is_whole = isinstance(count, Integral) and not isinstance(count, bool)
-            if not is_whole or not 0 <= count <= num_documents:
-                raise InputError(
-                    "A document count must be a whole number from 0 to "
-                    f"num_documents={num_documents}: got {count!r} "
-                    f"for {word!r}. Count each document once, or correct num_documents."
-                )
+        for word, count in counts.items():
+            _check_count(word, count, num_documents)
         all_hashes, has_feature = _word_hashes(list(counts), method)
+        counts_of_hashes = np.array(list(counts.values()), np.int64)[has_feature]
         hashes, indices = np.unique(all_hashes, return_inverse=True)
         totals = np.zeros(len(hashes), np.int64)
-        np.add.at(totals, indices, np.array(list(counts.values()), np.int64)[has_feature])
+        np.add.at(totals, indices, counts_of_hashes)
         capped = np.minimum(totals, num_documents).astype(np.uint32)
-        return cls(num_documents, hashes, capped, describe_features(method))
+        return cls(
+            num_documents=num_documents,
+            hashes=hashes,
+            counts=capped,
+            scheme=describe_features(method),
+        )
+
+
+def _check_count(word: Any, count: Any, num_documents: int) -> None:
+    check_text("A word of counts", word)
+    is_whole = isinstance(count, Integral) and not isinstance(count, bool)
+    if not is_whole or not 0 <= count <= num_documents:
+        raise InputError(
+            "A document count must be a whole number from 0 to "
+            f"num_documents={num_documents}: got {count!r} "
+            f"for {word!r}. Count each document once, or correct num_documents."
+        )
 
 
 def _word_hashes(words: list[str], method: Shingling) -> tuple[Words, Mask]:
-    """Return the hash of each word that is a feature, and which words are: "..." is none."""
+    """Return the hashes of the words that are features, and which words are: "..." is none."""
     if cutter_of(method) is not None:
-        # A dictionary's word stands for itself: cutting it again might take it apart.
-        normal = [normalise(word, method) for word in words]
-        lists = [word.split(" ") if method.ngram > 1 else [word] for word in normal]
+        # Words are not cut again: out of context, a segmenter might take a word apart.
+        normalised = [normalise(word, method) for word in words]
+        lists = [word.split(" ") if method.ngram > 1 else [word] for word in normalised]
         shingles = shingle_strings(pack_tokens(lists), method.ngram)
     else:
         shingles = shingle_documents(pa.array(words, "large_string"), method)
@@ -386,8 +400,7 @@ def _word_hashes(words: list[str], method: Shingling) -> tuple[Words, Mask]:
 
 
 def resolve_idf(method: SimHash) -> IdfTable | None:
-    """Return the table that a method names, or None if it names none: rarity counts where there is
-    a corpus only.
+    """Return the table that a method names, or None if it names none.
 
     Raises
     ------

@@ -1,5 +1,5 @@
-"""Normalise a text as a whole, with Python's own Unicode data: what the kernels cannot do one code
-point at a time.
+"""Normalise whole texts with Python's own Unicode data: texts that the kernels, which look at one
+code point at a time, cannot normalise.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def normalise(text: str, shingling: Shingling) -> str:
 
     Notes
     -----
-    NFKC(casefold(NFKC(text))), as Unicode 15.1, section 3.13, has it for caseless matching. Python
-    orders combining marks in time quadratic in their number, so a run of more than 100 of them is
+    NFKC(casefold(NFKC(text))), the caseless matching of Unicode 15.1, section 3.13. Python orders
+    combining marks in time quadratic in their number, so a run of more than 100 of them is
     normalised 100 at a time; no language has such runs.
     """
     result = map_characters(text, shingling)
@@ -41,22 +41,21 @@ def normalise(text: str, shingling: Shingling) -> str:
 
 
 def map_characters(text: str, shingling: Shingling) -> str | None:
-    """Return a text in which each character becomes one character whatever is around it, else None.
+    """Return a text normalised by table, None unless each character alone becomes one character.
 
-    Most texts are so. By table this is several times as fast as by `unicodedata`, which takes every
-    text apart that has a full-width comma.
+    Most texts need no more. The table is several times as fast as `unicodedata`, which decomposes
+    every text with a full-width comma.
     """
     if text.isascii():
         return text.lower() if shingling.case_fold else text
     tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False)
     entries = tables.entries[code_points(text)]
-    if (entries & np.uint32(COMPOSE | EXPAND) != 0).any() or (
-        entries >> np.uint32(RANK_SHIFT) != 0
-    ).any():
+    is_special = entries & np.uint32(COMPOSE | EXPAND) != 0
+    is_special |= entries >> np.uint32(RANK_SHIFT) != 0
+    if is_special.any():
         return None
-    return (
-        (entries & np.uint32(LOW_MASK)).astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
-    )
+    codes = (entries & np.uint32(LOW_MASK)).astype("<u4")
+    return codes.tobytes().decode("utf-32-le", "surrogatepass")
 
 
 def _normalise(text: str, shingling: Shingling) -> str:
@@ -64,29 +63,34 @@ def _normalise(text: str, shingling: Shingling) -> str:
         text = unicodedata.normalize("NFKC", text)
     if shingling.case_fold:
         text = text.casefold()
+        # Case folding may undo the normal form.
         if shingling.nfkc:
             text = unicodedata.normalize("NFKC", text)
     return text
 
 
 def piece_limits(text: str, shingling: Shingling) -> Ints:
-    """Return where a text can be cut into the shortest pieces that are normalised by themselves,
-    its ends included.
+    """Return the offsets that cut a text into the shortest pieces that are normalised alone, both
+    ends included.
 
-    A piece is a character and those after it that may combine with it, at most 100 in all.
+    A piece is a character and the characters after it that may combine with it, at most 100 in all.
     """
     tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False)
     entries = tables.entries[code_points(text)]
-    is_mark = (entries >> np.uint32(RANK_SHIFT) != 0) & (entries & np.uint32(EXPAND) == 0)
-    begins = ~(is_mark | (entries & np.uint32(COMPOSE) != 0))
+    has_rank = entries >> np.uint32(RANK_SHIFT) != 0
+    expands = entries & np.uint32(EXPAND) != 0  # its rank is of its last character
+    may_compose = entries & np.uint32(COMPOSE) != 0
+    begins = ~(may_compose | (has_rank & ~expands))
     begins[:1] = True
+    # A run is cut every _MAX_PIECE characters, counted from its start.
     positions = np.arange(len(text))
-    in_run = positions - np.maximum.accumulate(np.where(begins, positions, 0))
-    return np.append(np.flatnonzero(in_run % _MAX_PIECE == 0), len(text))
+    run_starts = np.maximum.accumulate(np.where(begins, positions, 0))
+    is_limit = (positions - run_starts) % _MAX_PIECE == 0
+    return np.append(np.flatnonzero(is_limit), len(text))
 
 
 def _pieces(text: str, shingling: Shingling) -> Iterator[str]:
-    """Cut a text inside runs of 100 code points or more that may combine, and nowhere else."""
+    """Cut a text, but only inside runs of 100 code points or more that may combine."""
     limits = piece_limits(text, shingling)
     cuts = limits[1:][np.diff(limits) == _MAX_PIECE].tolist()
     return (text[start:end] for start, end in pairwise([0, *cuts, len(text)]))
@@ -98,6 +102,5 @@ def _simplified() -> dict[int, int]:
     plain = load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries
     folded = load_tables(nfkc=False, case_fold=False, fold_chinese=True).entries
     changed = np.flatnonzero(plain != folded)
-    return dict(
-        zip(changed.tolist(), (folded[changed] & np.uint32(0x1FFFFF)).tolist(), strict=True)
-    )
+    simplified = folded[changed] & np.uint32(LOW_MASK)
+    return dict(zip(changed.tolist(), simplified.tolist(), strict=True))

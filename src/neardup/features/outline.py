@@ -1,12 +1,13 @@
-"""Outline HTML pages: a line for each element that shapes a page, and the name that pages of one
-outline share.
+"""Outline HTML pages: a line for each element that shapes a page, and a name for pages that share
+an outline.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cache, reduce
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -16,57 +17,19 @@ from neardup import kernels
 from neardup.arrays import Words
 from neardup.features.page_structure import read_tags
 
-
-def common_lines(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Return the places of a longest common subsequence, rising in both.
-
-    Returns
-    -------
-    pairs of a place in `left` and a place in `right`, with the same line.
-
-    Notes
-    -----
-    Bit-parallel: Hyyrö, Bit-parallel LCS-length computation revisited (2004). A row of the table of
-    lengths is one integer, whose bit i is 0 where line i of `left` makes the sequence longer. Time
-    and memory are len(left) * len(right) / 64, whatever the lines are; the cubic time of difflib
-    took 5 s for a thousand lines that repeat.
-    """
-    bits: dict[Hashable, int] = {}
-    for position, line in enumerate(left):
-        bits[line] = bits.get(line, 0) | 1 << position
-    whole = (1 << len(left)) - 1
-    row, rows = whole, []
-    for line in right:
-        matches = row & bits.get(line, 0)
-        row = (row + matches | row - matches) & whole
-        rows.append(row)
-    return _walk_back(rows, len(left))
-
-
-def _walk_back(rows: list[int], num_left: int) -> list[tuple[int, int]]:
-    """Return the pairs from the rows of the table, one for each line of the right side."""
-    pairs = []
-    position, other = num_left - 1, len(rows) - 1
-    while position >= 0 and other >= 0:
-        if rows[other] >> position & 1:
-            position -= 1
-        elif other and not rows[other - 1] >> position & 1:
-            other -= 1
-        else:
-            pairs.append((position, other))
-            position, other = position - 1, other - 1
-    return pairs[::-1]
-
-
-MAX_LINES, MAX_DEPTH, MAX_LABEL, MAX_NAME = 1000, 32, 80, 100
+MAX_LINES = 1000  # of an outline
+MAX_DEPTH = 32  # of a line
+MAX_LABEL = 80  # characters
+MAX_NAME = 100  # characters
 MAX_ELEMENTS = 50_000  # of a page; a million take six seconds
-_MAX_TAG_BYTES, _MAX_ATTRIBUTES = 4096, 128
+_MAX_TAG_BYTES = 4096
+_MAX_ATTRIBUTES = 128  # of a tag
 _MAX_SHORT = 32  # characters of a label in a name
-_LEAST_SHARE = 1 / 3  # of the weight inside an element, for a name to go on with one inside
-_PLAIN_WEIGHT = 0.1  # of a label with neither class nor id, where one with them weighs 1
+_MIN_SHARE = 1 / 3  # of the weight inside an element, for a name to include its heaviest child
+_PLAIN_WEIGHT = 0.1  # of a label with neither class nor id; a label with one of them weighs 1
 
-# Left out: what shows nothing, with all inside; and what marks text, whose inside stands in its
-# place.
+# Hidden elements are left out with everything inside. Inline elements only mark text: their inside
+# takes their place.
 _HIDDEN = "base head link math meta noscript script style svg template title"
 _INLINE = (
     "a abbr acronym b bdi bdo big br cite code data del dfn em font html i ins kbd label mark "
@@ -74,8 +37,8 @@ _INLINE = (
     "small span strike strong sub sup time tt u var wbr"
 )
 _IMPLIED = "body colgroup p tbody tr"  # elements that a page may have without naming them
-_SHOWN, _PASSED, _DROPPED = 0, 1, 2
 
+# Group 1 is the attribute's name; its value is group 2 in double quotes, 3 in single ones, 4 bare.
 _NAME = re.compile(rb"<([A-Za-z][^ \t\n\f\r/>]*)")
 _ATTRIBUTE = re.compile(
     rb"[ \t\n\f\r/]*([^ \t\n\f\r/>][^ \t\n\f\r/>=]*)[ \t\n\f\r]*"
@@ -88,7 +51,8 @@ class Line(NamedTuple):
     """An element of an outline.
 
     label : its tag, id and classes, as in `div#main.wide`; numbers in them read `*`. depth : 0 for
-    body. repeats : of how many siblings, alike with all inside, it is the first.
+    body. repeats : the number of consecutive siblings, equal with everything inside, that the line
+    stands for.
     """
 
     label: str
@@ -97,7 +61,7 @@ class Line(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """The lines of a page, and how many elements are left out as they are too many."""
+    """The lines of a page, and the number of elements beyond the limits."""
 
     lines: list[Line]
     left_out: int
@@ -114,35 +78,225 @@ def outline(page: str, *, max_lines: int = MAX_LINES, max_elements: int = MAX_EL
 
     Notes
     -----
-    Left out are the head, scripts and styles, elements that only mark text, what is deeper than
-    MAX_DEPTH, and what is behind the first `max_elements`. Siblings next to each other that have
-    one label and, inside, one outline are folded to one line; how often a line inside is repeated
-    plays no part. Time is linear in the page, and small but for the elements shown.
+    Left out are the head, scripts and styles, elements that only mark text, elements deeper than
+    MAX_DEPTH, and elements after the first `max_elements`. Consecutive siblings with one label and,
+    inside, one outline are folded to one line; the number of repeats of a line inside does not
+    matter. Time is linear in the page, and small except for the elements shown.
     """
     pages = pa.array([page.encode("utf-8", "replace")], "large_binary")
+    data = pages[0].as_buffer().to_pybytes()
     tags = read_tags(pages)
     elements = kernels.html_tree.elements_of(tags)
-    shown, depths = _shown(elements, max_elements)
-    lines = fold_lines(_labels(pages[0].as_buffer().to_pybytes(), tags, elements, shown), depths)
-    beyond = max(0, int(elements.offsets[-1]) - max_elements)
-    return Outline(lines[:max_lines], max(0, len(lines) - max_lines) + beyond)
+    shown, depths = _shown_elements(elements, max_elements)
+    lines = fold_lines(_labels(data, tags, elements, shown), depths)
+    lines_beyond = max(0, len(lines) - max_lines)
+    elements_beyond = max(0, int(elements.offsets[-1]) - max_elements)
+    return Outline(lines[:max_lines], lines_beyond + elements_beyond)
+
+
+def _shown_elements(
+    elements: kernels.html_tree.Elements, max_elements: int
+) -> tuple[list[int], list[int]]:
+    """Return the elements to show, and the number of shown elements that contain each."""
+    num_elements = min(int(elements.offsets[-1]), max_elements)
+    names = elements.names[:num_elements]
+    is_hidden = np.isin(names, _hashes_of(_HIDDEN)).tolist()
+    is_inline = np.isin(names, _hashes_of(_INLINE)).tolist()
+    shown: list[int] = []
+    shown_depths: list[int] = []
+    open_depths: list[int] = []  # depths in the page of the shown elements that contain this one
+    deeper_than_any = num_elements
+    hidden_depth = deeper_than_any  # of the open hidden element
+    for element, depth in enumerate(elements.depths[:num_elements].tolist()):
+        if depth > hidden_depth:
+            continue
+        hidden_depth = depth if is_hidden[element] else deeper_than_any
+        if is_hidden[element] or is_inline[element]:
+            continue
+        while open_depths and open_depths[-1] >= depth:
+            open_depths.pop()
+        if len(open_depths) < MAX_DEPTH:
+            shown.append(element)
+            shown_depths.append(len(open_depths))
+            open_depths.append(depth)
+    return shown, shown_depths
+
+
+@cache
+def _hashes_of(names: str) -> Words:
+    """Return the hashes of tag names that are separated by blanks."""
+    return np.array([kernels.html_tags.hash_name(name) for name in names.split()])
+
+
+@cache
+def _implied_names() -> dict[int, str]:
+    """Return the names of elements that pages may imply, by their hashes."""
+    return {int(kernels.html_tags.hash_name(name)): name for name in _IMPLIED.split()}
+
+
+def _labels(
+    page: bytes,
+    tags: kernels.html_tokens.Tags,
+    elements: kernels.html_tree.Elements,
+    shown: list[int],
+) -> list[str]:
+    """Return the labels of elements.
+
+    Elements of one token differ in digits only, which a label leaves out: one tag labels them all.
+    """
+    tokens = elements.tokens[shown]
+    start_of = _tag_starts(tags, tokens)
+    label_of: dict[int, str] = {}
+    for token, name in zip(tokens.tolist(), elements.names[shown].tolist(), strict=True):
+        if token not in label_of:
+            is_implied = token not in start_of
+            label_of[token] = (
+                _implied_names()[name] if is_implied else _label(page, start_of[token])
+            )
+    return [label_of[token] for token in tokens.tolist()]
+
+
+def _tag_starts(tags: kernels.html_tokens.Tags, tokens: Words) -> dict[int, int]:
+    """Return the offset of the first start tag with each token; implied elements have no tag."""
+    num_tags = int(tags.offsets[-1])
+    is_start = tags.kinds[:num_tags] & kernels.html_tokens.START != 0
+    is_wanted = np.isin(tags.tokens[:num_tags], tokens)
+    candidates = np.flatnonzero(is_wanted & is_start)
+    found, first = np.unique(tags.tokens[candidates], return_index=True)
+    starts = tags.starts[candidates[first]]
+    return dict(zip(found.tolist(), starts.tolist(), strict=True))
+
+
+def _label(page: bytes, start: int) -> str:
+    """Return the label of the start tag at an offset; equal for all tags of one token."""
+    tag = page[start : start + _MAX_TAG_BYTES]
+    name = _NAME.match(tag)
+    assert name is not None, tag[:40]
+    values: dict[bytes, bytes] = {}
+    position = name.end()
+    for _ in range(_MAX_ATTRIBUTES):
+        attribute = _ATTRIBUTE.match(tag, position)
+        if attribute is None:
+            break
+        value = attribute[2] or attribute[3] or attribute[4] or b""
+        values.setdefault(attribute[1].lower(), value)  # of repeated attributes the first counts
+        position = attribute.end()
+    label = name[1].lower()
+    label += _words(b"#", values.get(b"id", b""))
+    label += _words(b".", values.get(b"class", b""))
+    text = label.decode("utf-8", "ignore")
+    return text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…"
+
+
+def _words(sign: bytes, value: bytes) -> bytes:
+    """Return the distinct words of an attribute, sorted, each after a sign, numbers as `*`."""
+    words = {re.sub(rb"[0-9]+", b"*", word) for word in re.split(rb"[ \t\n\f\r]+", value) if word}
+    return b"".join(sign + word for word in sorted(words))
+
+
+def fold_lines(labels: list[str], depths: list[int]) -> list[Line]:
+    """Return lines from elements in document order, with runs of equal siblings folded."""
+    counts, is_repeat = _count_runs(labels, depths)
+    lines: list[Line] = []
+    skipped_depth = MAX_DEPTH  # of the open element that repeats its sibling
+    for element, (label, depth) in enumerate(zip(labels, depths, strict=True)):
+        if depth > skipped_depth:
+            continue
+        skipped_depth = depth if is_repeat[element] else MAX_DEPTH
+        if not is_repeat[element]:
+            lines.append(Line(label=label, depth=depth, repeats=counts[element]))
+    return lines
+
+
+def _count_runs(labels: list[str], depths: list[int]) -> tuple[list[int], list[bool]]:
+    """Return the length of the run of equal siblings that begins at each element, and whether an
+    equal sibling precedes it.
+
+    Goes from the last element to the first: the elements inside an element come before it.
+    """
+    # A shape is a label and the shapes inside, with runs folded; equal shapes have one number.
+    numbers: dict[tuple[str | int, ...], int] = {}
+    # By depth: the shapes of the later siblings, and the next sibling. Only valid under one parent;
+    # the parent, which comes after its children here, clears the shapes.
+    later_shapes: list[list[int]] = [[] for _ in range(MAX_DEPTH + 1)]
+    next_sibling = [0] * (MAX_DEPTH + 1)
+    counts = [1] * len(labels)
+    is_repeat = [False] * len(labels)
+    for element in reversed(range(len(labels))):
+        depth = depths[element]
+        inside = later_shapes[depth + 1]
+        shape = numbers.setdefault((labels[element], *inside), len(numbers))
+        later_shapes[depth + 1] = []
+        siblings = later_shapes[depth]
+        if siblings and siblings[-1] == shape:
+            following = next_sibling[depth]
+            counts[element] = counts[following] + 1
+            is_repeat[following] = True
+        else:
+            siblings.append(shape)
+        next_sibling[depth] = element
+    return counts, is_repeat
 
 
 def shared_places(first: Sequence[Line], second: Sequence[Line]) -> set[int]:
-    """Return which lines of `first` the other outline has too, as deep, in an order that both
-    share.
+    """Return the indices of the lines of `first` that the other outline shares: same label and
+    depth, in an order that both have.
     """
-    return {
-        place
-        for place, _ in common_lines([line[:2] for line in first], [line[:2] for line in second])
-    }
+    left = [(line.label, line.depth) for line in first]
+    right = [(line.label, line.depth) for line in second]
+    return {index for index, _ in common_lines(left, right)}
 
 
 def common_places(first: Sequence[Line], others: Iterable[Sequence[Line]]) -> set[int]:
-    """Return which lines of `first` all other outlines have too."""
-    return reduce(
-        set.intersection, (shared_places(first, other) for other in others), set(range(len(first)))
-    )
+    """Return the indices of the lines of `first` that all other outlines share."""
+    common = set(range(len(first)))
+    for other in others:
+        common &= shared_places(first, other)
+    return common
+
+
+def common_lines(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """Return a longest common subsequence as pairs of indices, rising in both.
+
+    Returns
+    -------
+    pairs of an index in `left` and an index in `right`, with the same line.
+
+    Notes
+    -----
+    Bit-parallel: Hyyrö, Bit-parallel LCS-length computation revisited (2004). A row of the table of
+    lengths is one integer, whose bit i is 0 where line i of `left` makes the sequence longer. Time
+    and memory are len(left) * len(right) / 64, whatever the lines are; the cubic time of difflib
+    took 5 s for a thousand lines that repeat.
+    """
+    bits: dict[Hashable, int] = {}
+    for index, line in enumerate(left):
+        bits[line] = bits.get(line, 0) | 1 << index
+    all_bits = (1 << len(left)) - 1
+    row = all_bits
+    rows = []
+    for line in right:
+        matches = row & bits.get(line, 0)
+        row = (row + matches | row - matches) & all_bits
+        rows.append(row)
+    return _walk_back(rows, len(left))
+
+
+def _walk_back(rows: list[int], num_left: int) -> list[tuple[int, int]]:
+    """Return the pairs from the rows of the table, one row for each line of the right side."""
+    pairs = []
+    left = num_left - 1
+    right = len(rows) - 1
+    while left >= 0 and right >= 0:
+        if rows[right] >> left & 1:
+            left -= 1
+        elif right and not rows[right - 1] >> left & 1:
+            right -= 1
+        else:
+            pairs.append((left, right))
+            left -= 1
+            right -= 1
+    return pairs[::-1]
 
 
 def outline_name(
@@ -154,224 +308,118 @@ def outline_name(
     Parameters
     ----------
     lines : an outline.
-    places : the lines that may be in the name, as all pages have them.
-    rarity : how telling a label is; elements with a class or an id count ten times as much as
+    places : the indices of the lines that may be in the name, as all pages have them.
+    rarity : the rarity of a label; elements with a class or an id count ten times as much as
         others.
 
     Notes
     -----
-    From the body down the path goes to the child with the most rarity inside, behind the first
-    element with a class or an id only as long as that is a third of all there is. Dots stand for
-    the elements that are not in `places`, and for the least telling ones of a path longer than
-    MAX_NAME characters.
+    From the body down, the path goes to the child with the most rarity inside. After the first
+    element with a class or an id, it goes on only while the child has a third of all rarity there.
+    Dots stand for the elements that are not in `places`, and for the least rare elements of a path
+    longer than MAX_NAME characters.
     """
-    weights = [
-        rarity(line.label) * (1.0 if _is_distinct(line.label) else _PLAIN_WEIGHT)
-        if place in places
-        else 0.0
-        for place, line in enumerate(lines)
-    ]
+    weights = [0.0] * len(lines)
+    for index in places:
+        label = lines[index].label
+        weights[index] = rarity(label) * (1.0 if _is_distinct(label) else _PLAIN_WEIGHT)
     path = _heaviest_path(lines, weights)
     while path and path[-1] not in places:
         path.pop()
-    left = sorted(
-        (place for place in path[:-1] if place in places),
-        key=lambda place: (weights[place], -place),
-    )
-    taken = places.intersection(path)
-    while len(name := _written(lines, path, taken)) > MAX_NAME and left:
-        taken.remove(left.pop(0))
+
+    named = places.intersection(path)
+    # All but the last may go, the lightest first; of equal ones, the innermost.
+    removable = sorted(named.difference(path[-1:]), key=lambda index: (weights[index], -index))
+    name = _path_name(lines, path, named)
+    for index in removable:
+        if len(name) <= MAX_NAME:
+            break
+        named.remove(index)
+        name = _path_name(lines, path, named)
     return name
 
 
-@cache
-def _kinds() -> tuple[Words, Words, dict[int, str]]:
-    """Return the hashes of hidden and of inline tags, and the names of those that may be implied by
-    their hashes.
-    """
-    hash_name = kernels.html_tags.hash_name
-    hidden, inline = (
-        np.array([hash_name(name) for name in names.split()]) for names in (_HIDDEN, _INLINE)
-    )
-    return hidden, inline, {int(hash_name(name)): name for name in _IMPLIED.split()}
-
-
-def _shown(elements: kernels.html_tree.Elements, max_elements: int) -> tuple[list[int], list[int]]:
-    """Return the elements to show, and how many shown ones contain each."""
-    num_elements = min(int(elements.offsets[-1]), max_elements)
-    names = elements.names[:num_elements]
-    hidden, inline, _ = _kinds()
-    kinds = np.where(
-        np.isin(names, hidden), _DROPPED, np.where(np.isin(names, inline), _PASSED, _SHOWN)
-    )
-    shown: list[int] = []
-    depths: list[int] = []
-    within: list[int] = []  # the depths of the shown elements that are open
-    dropped = num_elements  # the depth of the dropped element that is open, if any
-    for element, (kind, depth) in enumerate(
-        zip(kinds.tolist(), elements.depths[:num_elements].tolist(), strict=True)
-    ):
-        if depth > dropped:
-            continue
-        dropped = depth if kind == _DROPPED else num_elements
-        if kind != _SHOWN:
-            continue
-        while within and within[-1] >= depth:
-            within.pop()
-        if len(within) < MAX_DEPTH:
-            shown.append(element)
-            depths.append(len(within))
-            within.append(depth)
-    return shown, depths
-
-
-def _labels(
-    page: bytes,
-    tags: kernels.html_tokens.Tags,
-    elements: kernels.html_tree.Elements,
-    shown: list[int],
-) -> list[str]:
-    """Return the labels of elements. Those of one token are alike but for numbers, so that one tag
-    tells for all.
-    """
-    num_tags = int(tags.offsets[-1])
-    wanted = np.isin(tags.tokens[:num_tags], elements.tokens[shown])
-    starting = np.flatnonzero(wanted & (tags.kinds[:num_tags] & kernels.html_tokens.START != 0))
-    tokens, first = np.unique(tags.tokens[starting], return_index=True)
-    place_of = dict(zip(tokens.tolist(), tags.starts[starting[first]].tolist(), strict=True))
-    implied = _kinds()[2]
-    label_of: dict[int, str] = {}
-    labels = []
-    for token, name in zip(
-        elements.tokens[shown].tolist(), elements.names[shown].tolist(), strict=True
-    ):
-        if token not in label_of:
-            label_of[token] = _label(page, place_of[token]) if token in place_of else implied[name]
-        labels.append(label_of[token])
-    return labels
-
-
-def _label(page: bytes, start: int) -> str:
-    """Return the label of the start tag that begins here; what two tags of one token have in
-    common.
-    """
-    tag = page[start : start + _MAX_TAG_BYTES]
-    name = _NAME.match(tag)
-    assert name is not None, tag[:40]
-    values: dict[bytes, bytes] = {}
-    position = name.end()
-    for _ in range(_MAX_ATTRIBUTES):
-        attribute = _ATTRIBUTE.match(tag, position)
-        if attribute is None:
-            break
-        values.setdefault(attribute[1].lower(), attribute[2] or attribute[3] or attribute[4] or b"")
-        position = attribute.end()
-    label = (
-        name[1].lower()
-        + _words(b"#", values.get(b"id", b""))
-        + _words(b".", values.get(b"class", b""))
-    )
-    text = label.decode("utf-8", "ignore")
-    return text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…"
-
-
-def _words(sign: bytes, value: bytes) -> bytes:
-    words = {re.sub(rb"[0-9]+", b"*", word) for word in re.split(rb"[ \t\n\f\r]+", value) if word}
-    return b"".join(sign + word for word in sorted(words))
-
-
-def fold_lines(labels: list[str], depths: list[int]) -> list[Line]:
-    """Return lines from elements in document order, runs of like siblings folded."""
-    counts, follows = _count_runs(labels, depths)
-    lines: list[Line] = []
-    skipped = MAX_DEPTH
-    for element, (label, depth) in enumerate(zip(labels, depths, strict=True)):
-        if depth > skipped:
-            continue
-        skipped = depth if follows[element] else MAX_DEPTH
-        if not follows[element]:
-            lines.append(Line(label, depth, counts[element]))
-    return lines
-
-
-def _count_runs(labels: list[str], depths: list[int]) -> tuple[list[int], list[bool]]:
-    """Return how long the run of like siblings from each element on is, and whether one precedes
-    it.
-
-    Goes from the last element to the first, so that those inside of an element come before it.
-    """
-    shapes: dict[
-        tuple[str | int, ...], int
-    ] = {}  # a label and the shapes inside, runs folded -> a number
-    inside: list[list[int]] = [
-        [] for _ in range(MAX_DEPTH + 1)
-    ]  # by depth: shapes behind, under the same parent
-    behind = [0] * (MAX_DEPTH + 1)  # by depth: the next sibling, where there is one
-    counts, follows = [1] * len(labels), [False] * len(labels)
-    for element in range(len(labels) - 1, -1, -1):
-        depth = depths[element]
-        shape = shapes.setdefault((labels[element], *inside[depth + 1]), len(shapes))
-        inside[depth + 1] = []
-        if inside[depth] and inside[depth][-1] == shape:
-            counts[element] = counts[behind[depth]] + 1
-            follows[behind[depth]] = True
-        else:
-            inside[depth].append(shape)
-        behind[depth] = element
-    return counts, follows
-
-
 def _is_distinct(label: str) -> bool:
+    """Return whether an element has a class or an id."""
     return "#" in label or "." in label
 
 
 def _heaviest_path(lines: Sequence[Line], weights: Sequence[float]) -> list[int]:
-    """Return the places of lines from the first down: of those inside a line, the one with the most
-    weight in it.
+    """Return the indices of lines from the top down: each is the heaviest child of the one
+    before, counted with everything inside.
     """
-    parents: list[int] = []
-    open_: list[int] = []
-    for place, line in enumerate(lines):
-        while open_ and lines[open_[-1]].depth >= line.depth:
-            open_.pop()
-        parents.append(open_[-1] if open_ else -1)
-        open_.append(place)
-    inside = [0.0] * (len(lines) + 1)  # the last stands for the page, parent of the outermost
-    heaviest = [(0.0, -1)] * (len(lines) + 1)
-    for place in range(len(lines) - 1, -1, -1):
-        parent, total = parents[place], weights[place] + inside[place]
-        inside[parent] += total
-        heaviest[parent] = max(heaviest[parent], (total, place), key=lambda child: child[0])
+    page = len(lines)  # an index of its own: the parent of the outermost lines
+    parents = _parents(lines, page)
+    inside = [0.0] * (page + 1)  # weight of all lines inside each line
+    for index in reversed(range(page)):
+        inside[parents[index]] += weights[index] + inside[index]
+    totals = list(map(operator.add, weights, inside[:page]))
+    heaviest = _heaviest_children(parents, totals)
+
     path: list[int] = []
-    total, place = heaviest[-1]
     has_distinct = False
-    while place >= 0 and (not has_distinct or total >= _LEAST_SHARE * inside[path[-1]] > 0):
-        has_distinct = has_distinct or (
-            weights[place] > 0 and lines[place].depth > 0 and _is_distinct(lines[place].label)
-        )
-        path.append(place)
-        total, place = heaviest[place]
+    child = heaviest[page]
+    while child is not None:
+        if has_distinct and totals[child] < _MIN_SHARE * inside[path[-1]]:
+            break
+        line = lines[child]
+        if weights[child] > 0 and line.depth > 0 and _is_distinct(line.label):
+            has_distinct = True
+        path.append(child)
+        child = heaviest[child]
     return path
 
 
-def _written(lines: Sequence[Line], path: list[int], taken: set[int]) -> str:
-    """Return the elements of a path that are taken, with a sign where some are left out."""
-    name, gap = "", False
-    for place in path:
-        if place not in taken:
-            gap = True
+def _heaviest_children(parents: Sequence[int], totals: Sequence[float]) -> list[int | None]:
+    """Return the heaviest child of each line and, at last, of the page; None if no child has any
+    weight. Of equal children the last counts.
+    """
+    heaviest: list[int | None] = [None] * (len(totals) + 1)
+    for index in reversed(range(len(totals))):
+        rival = heaviest[parents[index]]
+        if totals[index] > (0.0 if rival is None else totals[rival]):
+            heaviest[parents[index]] = index
+    return heaviest
+
+
+def _parents(lines: Sequence[Line], page: int) -> list[int]:
+    """Return the index of the parent of each line, `page` for the outermost."""
+    parents: list[int] = []
+    ancestors: list[int] = []
+    for index, line in enumerate(lines):
+        while ancestors and lines[ancestors[-1]].depth >= line.depth:
+            ancestors.pop()
+        parents.append(ancestors[-1] if ancestors else page)
+        ancestors.append(index)
+    return parents
+
+
+def _path_name(lines: Sequence[Line], path: list[int], named: set[int]) -> str:
+    """Return the named elements of a path, with dots for the others; dots at the end are left
+    out.
+    """
+    name = ""
+    has_gap = False
+    for index in path:
+        if index not in named:
+            has_gap = True
             continue
-        element = _short(lines[place].label) + (" ×" if lines[place].repeats > 1 else "")
-        name += f"{' … ' if gap else ' > '}{element}" if name else f"{'… ' if gap else ''}{element}"
-        gap = False
+        if name:
+            name += " … " if has_gap else " > "
+        elif has_gap:
+            name = "… "
+        name += _short(lines[index].label)
+        if lines[index].repeats > 1:
+            name += " ×"
+        has_gap = False
     return name
 
 
 def _short(label: str) -> str:
     """Return a label without its last classes, if it is too long to be one of several."""
     while len(label) > _MAX_SHORT:
-        before, dot, _ = label.rpartition(".")
+        shorter, dot, _ = label.rpartition(".")
         if not dot:
             return label[: _MAX_SHORT - 1] + "…"
-        label = before
+        label = shorter
     return label

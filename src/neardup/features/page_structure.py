@@ -16,7 +16,8 @@ class WeighedTags(NamedTuple):
     """The elements of pages in document order, as features.
 
     hashes : uint64, of the tag or of the tag path; weights : float64; offsets : int64 (num_pages +
-    1,), whose elements are whose; content : uint64 (num_pages, 2), equal where all elements are.
+    1,), the range of the elements of each page; content : uint64 (num_pages, 2), equal for equal
+    elements in equal order.
     """
 
     hashes: Words
@@ -29,8 +30,8 @@ def shingle_pages(pages: pa.Array, ngram: int) -> Shingles:
     """Return the hashes of n-grams of the start tags of pages.
 
     A start tag is its name with the names of its attributes and the words of class, id, name, rel
-    and type; numbers in these words are read as one sign, and order plays no part. A page with
-    fewer than `ngram` tags has one shingle.
+    and type; numbers in these words are read as one sign, and the order of attributes does not
+    matter. A page with fewer than `ngram` tags has one shingle.
 
     Parameters
     ----------
@@ -44,8 +45,8 @@ def shingle_pages(pages: pa.Array, ngram: int) -> Shingles:
 
     Notes
     -----
-    Time is linear in the bytes. Rows of a list that are alike, ten or a hundred, have the same set
-    of shingles.
+    Time is linear in the bytes. Lists of ten and of a hundred equal rows have the same set of
+    shingles.
     """
     tags = read_tags(pages)
     shingles = make_shingles(np.empty(int(tags.offsets[-1]), np.uint64), len(pages))
@@ -60,7 +61,7 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
     ----------
     pages : HTML in UTF-8, string or binary array of shape (num_pages,); a null has no elements.
     decay : above 0, at most 1.
-    paths : an element is known by its tag path from html down, not by its tag alone.
+    paths : whether an element is identified by its tag path from html down, not by its tag alone.
 
     Returns
     -------
@@ -75,24 +76,24 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
     num_elements = int(elements.offsets[-1])
     hashes = np.empty(num_elements, np.uint64)
     kernels.html_shingles.hash_elements(elements, paths, hashes)
-    weights = (float(decay) ** np.arange(kernels.html_tree.MAX_DEPTH + 1))[
-        elements.depths[:num_elements]
-    ]
+    weight_of_depth = float(decay) ** np.arange(kernels.html_tree.MAX_DEPTH + 1)
+    weights = weight_of_depth[elements.depths[:num_elements]]
     content = np.empty((len(pages), 2), np.uint64)
     kernels.html_shingles.hash_sequences(hashes, weights.view(np.uint64), elements.offsets, content)
-    return WeighedTags(hashes, weights, elements.offsets, content)
+    return WeighedTags(hashes=hashes, weights=weights, offsets=elements.offsets, content=content)
 
 
 def start_tags(page: str) -> tuple[list[int], list[int]]:
-    """Return where each start tag of a page begins, in characters, and its hash, as `shingle_pages`
-    has it.
+    """Return the offset of each start tag of a page, in characters, and its hash, as in
+    `shingle_pages`.
     """
     data = page.encode("utf-8", "replace")
     tags = read_tags(pa.array([data], "large_binary"))
-    chosen = np.flatnonzero(tags.kinds[: tags.offsets[-1]] & np.uint8(kernels.html_tokens.START))
-    begins = np.frombuffer(data, np.uint8) & 0xC0 != 0x80  # the first byte of each character
-    characters = np.cumsum(begins) - 1
-    return characters[tags.starts[chosen]].tolist(), tags.tokens[chosen].tolist()
+    kinds = tags.kinds[: tags.offsets[-1]]
+    chosen = np.flatnonzero(kinds & np.uint8(kernels.html_tokens.START))
+    begins_character = np.frombuffer(data, np.uint8) & 0xC0 != 0x80  # no UTF-8 continuation byte
+    character_of_byte = np.cumsum(begins_character) - 1
+    return character_of_byte[tags.starts[chosen]].tolist(), tags.tokens[chosen].tolist()
 
 
 def read_tags(pages: pa.Array) -> kernels.html_tokens.Tags:

@@ -24,7 +24,8 @@ from neardup.arrays import (
 from neardup.documents.page_text import texts_of_pages
 from neardup.features.normalise import normalise
 from neardup.features.page_structure import shingle_pages
-from neardup.features.segmenters import cut_documents, cutter_of, shingle_strings
+from neardup.features.segmenters import cutter_of
+from neardup.features.token_lists import cut_documents, shingle_strings
 from neardup.features.unicode_tables import load_tables
 from neardup.kernels.token_arrays import (
     Shingles,
@@ -42,22 +43,22 @@ _MODES = {name: mode for mode, name in enumerate(_CUT)}  # WORDS to UNCOMMENTED 
 
 
 class Workspace:
-    """Memory for the hashes of one batch at a time, kept between batches: fresh pages cost as much
-    as hashing.
+    """Memory for the hashes of one batch, reused by the next: fresh pages cost as much as
+    hashing.
     """
 
     def __init__(self) -> None:
         self._hashes = np.empty(0, np.uint64)
 
     def hashes(self, count: int) -> Words:
-        """Return an array of at least `count` hashes, whatever it holds."""
+        """Return an array of at least `count` hashes, with undefined content."""
         if len(self._hashes) < count:
             self._hashes = np.empty(count, np.uint64)
         return self._hashes
 
 
 class Workspaces(Generic[T]):
-    """Workspaces for a pool of threads, as many as are in use at once. make : returns one."""
+    """Pool of workspaces for threads; it grows to the number in use at once. make : returns one."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -75,8 +76,8 @@ class Workspaces(Generic[T]):
 
 
 class Scan(NamedTuple):
-    """Texts that a kernel cuts, the tables of their normal form, and how they are cut: see
-    kernels/tokens.py.
+    """Arguments of the kernels that cut texts: the texts, the tables of their normal form, and the
+    mode (see kernels/tokens.py).
     """
 
     text: Text
@@ -85,20 +86,19 @@ class Scan(NamedTuple):
 
 
 def is_scanned(shingling: Shingling) -> bool:
-    """Return whether a kernel cuts texts by these settings: faster than a disk stores their
-    hashes.
+    """Return whether a kernel cuts texts by these settings, which is faster than storing their
+    hashes on a disk.
     """
-    return (
-        shingling.html is None and isinstance(shingling.tokens, str) and shingling.tokens in _MODES
-    )
+    tokens = shingling.tokens
+    return shingling.html is None and isinstance(tokens, str) and tokens in _MODES
 
 
 def extract_text(texts: pa.Array, shingling: Shingling) -> pa.Array:
-    """Return the texts that are compared: those of HTML pages if `shingling.html` asks for them,
-    else the same.
+    """Return the texts to compare: the text of HTML pages if `shingling.html` is set, otherwise the
+    same texts.
 
-    `shingle_documents` and all that cuts documents calls it, so that tags are never hashed as
-    words; others call it to show a text.
+    `shingle_documents` and everything that cuts documents calls it, so that tags are never hashed
+    as words. Displays call it for the text to show.
 
     Raises
     ------
@@ -125,21 +125,20 @@ def scan_of(texts: pa.Array, shingling: Shingling) -> Scan | None:
 
 
 def scan_strings(texts: pa.Array, shingling: Shingling, *, normalised: bool = False) -> Scan:
-    """Return the arguments of the kernel that cuts strings. normalised : whether only Chinese
-    characters are folded.
+    """Return the arguments of the kernel that cuts strings. normalised : whether the strings are
+    normalised already, except that Chinese characters are not folded.
     """
     mode = _MODES[str(shingling.tokens)]
-    nfkc, case_fold = (False, False) if normalised else (shingling.nfkc, shingling.case_fold)
-    return Scan(
-        Text(*flatten_strings(texts)), _tables(nfkc, case_fold, shingling.fold_chinese, mode), mode
-    )
+    nfkc = shingling.nfkc and not normalised
+    case_fold = shingling.case_fold and not normalised
+    tables = _tables(nfkc, case_fold, shingling.fold_chinese, mode)
+    return Scan(text=Text(*flatten_strings(texts)), tables=tables, mode=mode)
 
 
 def scan_flagged(texts: pa.Array, flagged: Mask, shingling: Shingling) -> Scan:
     """Return the scan of the flagged texts, which are normalised as a whole."""
-    normalised = [
-        normalise(text, shingling) for text in texts.filter(arrow_of(flagged)).to_pylist()
-    ]
+    chosen = texts.filter(arrow_of(flagged))
+    normalised = [normalise(text, shingling) for text in chosen.to_pylist()]
     return scan_strings(arrow_of_strings(normalised), shingling, normalised=True)
 
 
@@ -151,17 +150,16 @@ def shingle_documents(
     Parameters
     ----------
     texts : string array of any Arrow string type, shape (num_documents,); a null has no features.
-        Pages where `shingling.html` asks for their text.
+        HTML pages if `shingling.html` is set.
     shingling : how texts become shingles.
-    workspace : where the hashes are written; valid until it is used again. None for memory of their
-        own.
+    workspace : memory for the hashes, which are valid until it is used again. None for new memory.
 
     Returns
     -------
-    Shingles, with num_documents rows: `hashes` in the order of the text with repeats, `offsets`,
-        and `content`, a
-    128-bit hash of the token sequence; the content hash of a document without features means
-    nothing.
+    Shingles
+        With num_documents rows: `hashes` in the order of the text with repeats, `offsets`, and
+        `content`, a 128-bit hash of the token sequence. The content hash of a document without
+        features is undefined.
     """
     if shingling.tokens == "tags":
         return shingle_pages(texts, shingling.ngram)
@@ -178,29 +176,27 @@ def shingle_documents(
 
 def _shingle(scan: Scan, ngram: int, workspace: Workspace) -> Shingles:
     num_documents = len(scan.text.offsets) - 1
-    # Room for the worst case costs nothing: memory that is never written is never given out.
-    shingles = make_shingles(
-        workspace.hashes(3 * len(scan.text.data) + num_documents), num_documents
-    )
+    # Room for the worst case costs nothing: the system allocates no page before it is written.
+    max_hashes = 3 * len(scan.text.data) + num_documents
+    shingles = make_shingles(workspace.hashes(max_hashes), num_documents)
     kernels.tokens.shingle_text(*scan, ngram, make_buffers(longest_of(scan.text)), shingles)
     return shingles.trim()
 
 
 def _splice(whole: Shingles, part: Shingles, documents: Ints) -> Shingles:
-    """Put the shingles of some documents in the place of what `whole` has for them."""
+    """Replace the shingles of some documents of `whole` by the rows of `part`."""
     counts = np.diff(whole.offsets)
     counts[documents] = np.diff(part.offsets)
     offsets = offsets_from_lengths(counts)
-    hashes = np.empty(offsets[-1], np.uint64)
-    source = 0
+    # Between two replaced documents, the hashes of `whole` are copied in one slice.
+    pieces = []
+    copied = 0  # hashes of `whole` that are copied or replaced
     for index, document in enumerate(documents):
-        stop = whole.offsets[document]
-        hashes[offsets[document] - (stop - source) : offsets[document]] = whole.hashes[source:stop]
-        hashes[offsets[document] : offsets[document + 1]] = part.hashes[
-            part.offsets[index] : part.offsets[index + 1]
-        ]
-        source = whole.offsets[document + 1]
-    hashes[len(hashes) - (len(whole.hashes) - source) :] = whole.hashes[source:]
+        pieces.append(whole.hashes[copied : whole.offsets[document]])
+        pieces.append(part.hashes[part.offsets[index] : part.offsets[index + 1]])
+        copied = whole.offsets[document + 1]
+    pieces.append(whole.hashes[copied:])
+    hashes = np.concatenate(pieces)
     content = whole.content.copy()
     content[documents] = part.content
     return whole._replace(hashes=hashes, offsets=offsets, content=content)
@@ -209,13 +205,14 @@ def _splice(whole: Shingles, part: Shingles, documents: Ints) -> Shingles:
 @cache
 def _tables(nfkc: bool, case_fold: bool, fold_chinese: bool, mode: int) -> Tables:
     tables = load_tables(nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
-    ascii_bytes = np.zeros(128, np.uint8)
-    for code in range(128):
+    tokens = _CUT[mode]
+    ascii_bytes = np.zeros(128, np.uint8)  # 0 separates tokens, as U+0000 always does
+    for code in range(1, 128):
         character = chr(code)
-        if _CUT[mode] in ("words", "letters"):
+        if tokens in ("words", "letters"):
             separates = not (character.isalnum() or character == "_")
         else:
-            separates = character.isspace() and _CUT[mode] not in CODE_TOKENS
-        if not separates and code:
+            separates = character.isspace() and tokens not in CODE_TOKENS
+        if not separates:
             ascii_bytes[code] = ord(character.casefold() if case_fold else character)
     return Tables(tables.entries, tables.expansions, ascii_bytes)

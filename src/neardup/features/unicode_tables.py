@@ -22,8 +22,8 @@ bits 26-31  rank of the result's canonical combining class; 0 for class 0. With 
 Pc); words are runs of them. SINGLE: letters, marks and letter-like numbers (L, M, Nl) of the
 scripts written without spaces: Han, Hiragana, Katakana, Bopomofo, Thai, Lao, Khmer, Myanmar; each
 is a token. Digits are WORD in every script. TRANSPARENT: format characters (Cf, without U+200B ZERO
-WIDTH SPACE) and variation selectors; they are dropped and do not end a word. SEPARATOR: all else,
-surrogates, noncharacters, private and unassigned code points among it.
+WIDTH SPACE) and variation selectors; they are dropped and do not end a word. SEPARATOR: all others,
+with surrogates, noncharacters, private and unassigned code points.
 
 **The invariant.** In a document in which no character has COMPOSE, and in which no character of
 nonzero rank is followed at once by one of a smaller nonzero rank, mapping each character alone
@@ -33,10 +33,10 @@ gives N(document). Any other document must be normalised by ``unicodedata``, and
 Notes
 -----
 Unicode Standard Annex 15, section 9: a text whose characters all answer Yes to the NFKC quick
-check, and whose combining classes never fall, is in NFKC. COMPOSE marks what becomes something that
+check, and whose combining classes never fall, is in NFKC. COMPOSE marks a character whose result
 starts with a character that answers Maybe; a Maybe inside an expansion has met its neighbour
-already. So the joined results are in NFKC after each of the two NFKC steps, and equal to what the
-step gives for the whole text. COMPOSE also marks a character whose result has more than
+already. So the joined results are in NFKC after each of the two NFKC steps, and equal to the result
+of the step for the whole text. COMPOSE also marks a character whose result has more than
 ``MAX_GROWTH`` times its UTF-8 bytes, whose combining classes are not the same at both steps, or
 whose result starts with a mark and goes on. ``tests/features/test_unicode_tables.py`` tests the
 claim.
@@ -95,18 +95,19 @@ def load_tables(*, nfkc: bool, case_fold: bool, fold_chinese: bool) -> UnicodeTa
         or a rank.
     case_fold : full case folding, as `str.casefold`.
     fold_chinese : traditional to simplified Chinese, character by character, after the other two
-        (OpenCC's TSCharacters; the first form where it has several).
+        (OpenCC's TSCharacters; the first of several forms).
     """
     name = f"nfkc{nfkc:d}_fold{case_fold:d}"
     with np.load(_PATH, allow_pickle=False) as arrays:
         pages: Uint16s = arrays[f"{name}_pages"]
         relative: Uint32s = arrays[f"{name}_entries"]
         expansions: Uint32s = arrays[f"{name}_expansions"]
-        chinese = (arrays["chinese_from"], arrays["chinese_to"]) if fold_chinese else None
+        traditional: Uint32s = arrays["chinese_from"]
+        simplified: Uint32s = arrays["chinese_to"]
     entries = _make_absolute(pages, relative)
-    if chinese is not None:
-        _overlay(entries, *chinese)
-        _overlay(expansions, *chinese)
+    if fold_chinese:
+        _overlay(entries, traditional, simplified)
+        _overlay(expansions, traditional, simplified)
     if not len(expansions):
         expansions = np.zeros(1, np.uint32)
     for array in (entries, expansions):
@@ -118,9 +119,8 @@ def code_points(text: str) -> Uint32s:
     """Return the code points of a text, halves of surrogate pairs among them: shape
     (len(text),).
     """
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(
-        np.uint32, copy=False
-    )
+    data = text.encode("utf-32-le", "surrogatepass")
+    return np.frombuffer(data, "<u4").astype(np.uint32, copy=False)
 
 
 def classes_of(entries: Uint32s) -> Uint32s:
@@ -150,15 +150,13 @@ def _overlay(words: Uint32s, traditional: Uint32s, simplified: Uint32s) -> None:
     """Replace traditional by simplified characters in ``words``, in place.
 
     Requires: every traditional and simplified character is SINGLE, without flag and of rank 0, so
-    that the low bits alone differ, and a whole word is compared: an index or a count can then not
-    be taken for a character.
+    that only the low bits differ, and a whole word is compared: an index or a count is then never
+    mistaken for a character.
     """
-    single = np.uint32(SINGLE << CLASS_SHIFT)
-    target = np.zeros(int(traditional.max()) + 1, np.uint32)
-    target[traditional] = simplified
+    simplified_of = np.zeros(NUM_CODE_POINTS, np.uint32)  # 0 for all other characters
+    simplified_of[traditional] = simplified
+    # The shift keeps all bits above the class: any flag or rank makes the comparison false.
     indices = np.flatnonzero(words >> np.uint32(CLASS_SHIFT) == SINGLE)
-    low = words[indices] & np.uint32(LOW_MASK)
-    known = low < len(target)
-    indices, low = indices[known], low[known]
-    changed = target[low] != 0
-    words[indices[changed]] = target[low[changed]] | single
+    targets = simplified_of[words[indices] & np.uint32(LOW_MASK)]
+    is_changed = targets != 0
+    words[indices[is_changed]] = targets[is_changed] | np.uint32(SINGLE << CLASS_SHIFT)

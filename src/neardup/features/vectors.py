@@ -1,5 +1,5 @@
-"""Vectors: as callers pass them, as texts, which are JSON, as features: words of two numbers,
-carried like hashes.
+"""Vectors in three forms: as callers pass them, as texts (JSON), and as features (64-bit words of
+two numbers each, carried like hashes).
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from neardup import kernels
 from neardup.arrays import (
     Float32s,
     Integers,
+    Ints,
+    Words,
     arrow_of_strings,
     flatten_strings,
     offsets_from_lengths,
@@ -29,10 +31,12 @@ _SHOWN = 8  # numbers of a vector in a report
 
 
 def array_of_documents(documents: Sequence[Any], vector_length: int | None) -> pa.Array:
-    """Return documents as `as_documents` returns those of a column.
+    """Return documents as `as_documents` returns the documents of a column.
 
-    documents : strings; or vectors, each a list of numbers, or the JSON of one. vector_length : as
-    of `as_documents`.
+    Parameters
+    ----------
+    documents : strings; or vectors, each a list of numbers, or the JSON of one.
+    vector_length : the length of each vector, 0 for any common length; None for texts.
 
     Raises
     ------
@@ -40,17 +44,13 @@ def array_of_documents(documents: Sequence[Any], vector_length: int | None) -> p
         If a document is no vector of finite numbers, or of another length.
     """
     if vector_length is None:
-        if (
-            other := next(
-                (document for document in documents if not isinstance(document, str)), None
-            )
-        ) is not None:
+        others = (document for document in documents if not isinstance(document, str))
+        other = next(others, None)
+        if other is not None:
             raise InputError(f"The method compares texts: got {other!r:.80}. Pass strings.")
         return arrow_of_strings(list(documents))
     try:
-        values = [
-            json.loads(value or "null") if isinstance(value, str) else value for value in documents
-        ]
+        values = [_parse_vector(document) for document in documents]
         vectors, bad = as_vectors(pa.array(values, pa.large_list(pa.float64())), vector_length)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise InputError(
@@ -63,11 +63,19 @@ def array_of_documents(documents: Sequence[Any], vector_length: int | None) -> p
     return vectors
 
 
+def _parse_vector(document: Any) -> Any:
+    """Return the value of JSON, None for an empty text; other documents are not changed."""
+    return json.loads(document or "null") if isinstance(document, str) else document
+
+
 def text_of(document: str | bytes | None) -> str:
     """Return a document, as it was read, as a text; a vector as the JSON of its numbers."""
-    if isinstance(document, bytes):
-        return f"[{', '.join(map(str, np.frombuffer(document, '<f4')))}]" if document else ""
-    return document or ""
+    if not document:
+        return ""
+    if isinstance(document, str):
+        return document
+    numbers = np.frombuffer(document, "<f4")
+    return f"[{', '.join(map(str, numbers))}]"
 
 
 def texts_of(documents: pa.Array) -> pa.Array:
@@ -78,25 +86,24 @@ def texts_of(documents: pa.Array) -> pa.Array:
 
 
 def shortened(text: str) -> str:
-    """Return the first numbers of the JSON of a vector, and how many it has."""
+    """Return the first numbers of the JSON of a vector, and their count."""
     numbers = text.split(",")
-    return (
-        text
-        if len(numbers) <= _SHOWN
-        else f"{','.join(numbers[:_SHOWN])}, ...] ({len(numbers)} numbers)"
-    )
+    if len(numbers) <= _SHOWN:
+        return text
+    return f"{','.join(numbers[:_SHOWN])}, ...] ({len(numbers)} numbers)"
 
 
 def describe_vectors(
     documents: pa.Array, vector_length: int, *, by_direction: bool = False
 ) -> Features:
-    """Return the vectors of documents; one of zeros alone has no direction, and no features.
+    """Return the vectors of documents as features; a vector of zeros has no direction, and no
+    features.
 
     Parameters
     ----------
     documents : vectors as readers return them, or strings, each the JSON of one.
-    vector_length : the numbers of each, 0 for any number that all have.
-    by_direction : whether vectors of one direction are copies, whose lengths differ.
+    vector_length : the length of each vector, 0 for any common length.
+    by_direction : whether vectors of one direction are copies, even if their norms differ.
 
     Raises
     ------
@@ -106,44 +113,66 @@ def describe_vectors(
     if not pa.types.is_large_binary(documents.type):
         documents = array_of_documents(documents.to_pylist(), vector_length)
     data, offsets = flatten_strings(documents)
-    sizes = np.diff(offsets) // 4
+    sizes = np.diff(offsets) // 4  # numbers of a float32 vector; a null has none
+    length = _common_length(sizes)
+    numbers = data.view("<f4").reshape(-1, max(1, length)).astype(np.float32, copy=False)
+
+    has_direction = numbers.any(axis=1)
+    vectors = _padded(numbers[has_direction], length)
+    has_features = sizes > 0
+    has_features[has_features] = has_direction
+    number_offsets = offsets_from_lengths(np.where(has_features, vectors.shape[1], 0))
+    compared = vectors
+    if by_direction:
+        compared = np.empty_like(vectors)
+        kernels.vectors.to_directions(vectors, compared)
+    return Features(
+        content=_hash_contents(compared, number_offsets),
+        sets=Lists(vectors.reshape(-1).view(np.uint64), number_offsets // 2),
+    )
+
+
+def _common_length(sizes: Ints) -> int:
+    """Return the one length of all vectors; 0 is no vector."""
     length = int(sizes.max(initial=0))
     if ((sizes != length) & (sizes > 0)).any():
         raise InputError(
             "Vectors of different lengths cannot be compared: got "
             f"{sorted(set(sizes.tolist()) - {0})}."
         )
-    numbers = data.view("<f4").reshape(-1, max(1, length)).astype(np.float32, copy=False)
-    directed = numbers.any(axis=1)
-    vectors = np.zeros((int(directed.sum()), length + length % 2), np.float32)
-    np.add(numbers[directed], np.float32(0), out=vectors[:, :length])  # -0.0 becomes 0.0
-    featured = sizes > 0
-    featured[featured] = directed
-    limits = offsets_from_lengths(np.where(featured, vectors.shape[1], 0))
-    content = np.empty((2, len(sizes)), np.uint64)
-    compared = np.empty_like(vectors) if by_direction else vectors
-    if by_direction:
-        kernels.vectors.to_directions(vectors, compared)
-    bytes_of = compared.reshape(-1).view(np.uint8)
-    for half, mask in zip(content, (np.uint8(0), _OTHER), strict=True):
-        kernels.strings.hash_strings(read_only(bytes_of ^ mask), 4 * limits, half)
-    return Features(
-        np.ascontiguousarray(content.T), Lists(vectors.reshape(-1).view(np.uint64), limits // 2)
-    )
+    return length
+
+
+def _padded(numbers: Float32s, length: int) -> Float32s:
+    """Return vectors with a zero after an odd length: a feature is a word of two numbers."""
+    vectors = np.zeros((len(numbers), length + length % 2), np.float32)
+    np.add(numbers, np.float32(0), out=vectors[:, :length])  # -0.0 becomes 0.0
+    return vectors
+
+
+def _hash_contents(vectors: Float32s, number_offsets: Ints) -> Words:
+    """Return the content hash of each document, uint64 (num_documents, 2)."""
+    data = vectors.reshape(-1).view(np.uint8)
+    byte_offsets = 4 * number_offsets
+    halves = np.empty((2, len(byte_offsets) - 1), np.uint64)
+    kernels.strings.hash_strings(read_only(data), byte_offsets, halves[0])
+    kernels.strings.hash_strings(read_only(data ^ _OTHER), byte_offsets, halves[1])
+    return np.ascontiguousarray(halves.T)
 
 
 def vectors_of(features: Lists, rows: Integers | None = None) -> Float32s:
     """Return the vectors of `describe_vectors`, float32 (num_rows, length), with a zero after an
     odd length.
 
-    rows : of documents; None for all. Those without features have zeros.
+    rows : documents; None for all. A document without features has zeros.
     """
     rows = np.arange(len(features.offsets) - 1) if rows is None else rows
     starts = features.offsets[rows]
     sizes = features.offsets[rows + 1] - starts
-    length = int(sizes.max(initial=0))
-    vectors = np.zeros((len(rows), 2 * length), np.float32)
-    if length:
-        words = features.hashes.reshape(-1, length)  # of all documents with features
-        vectors[sizes > 0] = words[starts[sizes > 0] // length].view(np.float32)
+    num_words = int(sizes.max(initial=0))
+    vectors = np.zeros((len(rows), 2 * num_words), np.float32)
+    if num_words:
+        has_features = sizes > 0
+        words = features.hashes.reshape(-1, num_words)  # of all documents with features
+        vectors[has_features] = words[starts[has_features] // num_words].view(np.float32)
     return vectors

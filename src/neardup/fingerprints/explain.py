@@ -16,8 +16,8 @@ from neardup.errors import InputError, SettingError
 from neardup.features.described import distinct_features
 from neardup.features.feature_strings import split_pairs, strings_of, token_strings
 from neardup.features.idf import IdfTable, resolve_idf
-from neardup.features.segmenters import pack_tokens, shingle_strings
 from neardup.features.shingles import extract_text, shingle_documents
+from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.fingerprints import simhash_documents as fingerprinting
 from neardup.fingerprints.minhash import band_keys, sign
 from neardup.fingerprints.simhash import Sums, to_integers

@@ -1,5 +1,5 @@
-"""Arrow IPC, as a file or as a stream (Feather V2 is such a file): reading, and writing in the same
-layout.
+"""Arrow IPC, the file format (also named Feather V2) and the stream format: reading, and writing in
+the same layout.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def column_types(source: Source) -> ColumnTypes:
 
 
 def is_file_format(file: pa.NativeFile) -> bool:
-    """Whether the bytes are the IPC file format (else: the stream format)."""
+    """Return whether a file has the IPC file format, not the stream format."""
     magic = file.read(len(_FILE_MAGIC))
     file.seek(0)
     return bool(magic == _FILE_MAGIC)
 
 
 def open_reader(file: pa.NativeFile) -> Any:
-    """Return pyarrow's reader for either of the two formats."""
+    """Return pyarrow's reader of a file in either format."""
     return pa.ipc.open_file(file) if is_file_format(file) else pa.ipc.open_stream(file)
 
 
@@ -56,24 +56,23 @@ def read(
     """Yield the documents of an Arrow IPC file; damage is one rejection, and rows read before it
     remain.
 
-    All columns are read and checked in any case, so that damage is found at the same row with or
-    without payload.
+    All columns are read and checked, even without payload, so that damage is found at the same row
+    with and without it.
     """
     first_row = 0
     for batch in _checked_batches(source, reject):
         for piece in slices_of(batch, columns.text, BLOCK_BYTES):
             rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
             first_row += piece.num_rows
-            yield documents_of(
-                piece, rows, columns, source.name, reject, payload=piece if with_payload else None
-            )
+            payload = piece if with_payload else None
+            yield documents_of(piece, rows, columns, source.name, reject, payload=payload)
 
 
 def _checked_batches(source: Source, reject: Reject) -> Iterator[pa.RecordBatch]:
     with source.open_file() as file:
         try:
             for batch in _record_batches(open_reader(file)):
-                # Offsets come from the file as they are; unchecked, wrong ones read foreign memory.
+                # Offsets come from the file; unchecked, wrong offsets would read foreign memory.
                 _check_offsets(batch)
                 yield batch
         except _DAMAGE as error:
@@ -82,8 +81,8 @@ def _checked_batches(source: Source, reject: Reject) -> Iterator[pa.RecordBatch]
 
 
 def _check_offsets(batch: pa.RecordBatch) -> None:
-    """Raise ArrowInvalid if a buffer is too short or an offset wrong; text that is not UTF-8
-    passes.
+    """Raise ArrowInvalid if a buffer is too short or an offset wrong. Text may be invalid UTF-8,
+    which is checked by row later.
     """
     for column in batch.columns:
         kind = column.type
@@ -95,7 +94,7 @@ def _check_offsets(batch: pa.RecordBatch) -> None:
 
 
 class ArrowLayout(NamedTuple):
-    """How an Arrow IPC file is laid out."""
+    """Layout of an Arrow IPC file."""
 
     schema: pa.Schema
     is_stream: bool
@@ -107,14 +106,13 @@ def arrow_layout(source: Source) -> ArrowLayout:
     with source.open_file() as file:
         is_stream = not is_file_format(file)
         schema = open_reader(file).schema
-        # Behind its magic, padded to 8 bytes, the file format holds the messages of the stream
-        # format.
+        # In the file format, the messages of the stream format follow the magic, padded to 8 bytes.
         file.seek(0 if is_stream else 8)
-        return ArrowLayout(schema, is_stream, _codec(file))
+        return ArrowLayout(schema=schema, is_stream=is_stream, codec=_codec(file))
 
 
 def _codec(file: pa.NativeFile) -> str | None:
-    """Return the codec of the first record batch, which pyarrow does not give.
+    """Return the codec of the first record batch, which pyarrow does not report.
 
     A compressed buffer is its length in 8 bytes, then a frame, which begins with the magic number
     of its codec.
@@ -122,12 +120,13 @@ def _codec(file: pa.NativeFile) -> str | None:
     with suppress(*_DAMAGE):
         for message in pa.ipc.MessageReader.open_stream(file):
             if message.type == "record batch":
-                return _FRAMES.get(message.body.slice(8, 4).to_pybytes())
+                magic = message.body.slice(8, 4).to_pybytes()
+                return _FRAMES.get(magic)
     return None
 
 
 class ArrowSink(RowSink):
-    """An Arrow IPC file or stream."""
+    """An Arrow IPC file or stream to write."""
 
     def __init__(self, path: str, layout: ArrowLayout) -> None:
         self._dictionaries: dict[int, pa.Array] | None = None if layout.is_stream else {}
@@ -139,23 +138,23 @@ class ArrowSink(RowSink):
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows."""
-        super().write(
-            rows if self._dictionaries is None else self._with_deltas(rows, self._dictionaries)
-        )
+        if self._dictionaries is not None:
+            rows = self._with_deltas(rows, self._dictionaries)
+        super().write(rows)
 
     def _with_deltas(self, rows: pa.RecordBatch, written: dict[int, pa.Array]) -> pa.RecordBatch:
-        """Return rows whose dictionaries begin with those written before: a file can add to them,
-        not replace them.
+        """Return rows with dictionaries that begin with the dictionaries written before: a file can
+        extend a dictionary, not replace it.
         """
         for index, column in enumerate(rows.columns):
             if not pa.types.is_dictionary(column.type):
                 continue
             before = written.setdefault(index, column.dictionary)
             if not column.dictionary.equals(before):
-                none = pa.DictionaryArray.from_arrays(
+                no_rows = pa.DictionaryArray.from_arrays(
                     column.indices.slice(0, 0), before, ordered=column.type.ordered
                 )
-                column = pa.chunked_array([none, column]).unify_dictionaries().chunk(1)
+                column = pa.chunked_array([no_rows, column]).unify_dictionaries().chunk(1)
                 rows = rows.set_column(index, rows.schema.field(index), column)
                 written[index] = column.dictionary
         return rows

@@ -1,6 +1,6 @@
-"""CSV and TSV: a header, then a document a row, every column as text.
+"""CSV and TSV: a header, then one document per row, every column as text.
 
-Columns are read by their position: names may repeat or be empty, as a spreadsheet exports them.
+Columns are read by their position: names may repeat or be empty, as in exports of spreadsheets.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ from neardup.documents.texts import documents_of, replace_column
 from neardup.formats.registry import Handler
 
 MAX_ROW_BYTES = 1 << 27
-"""A file with a longer row is rejected from there on."""
+"""A file with a longer row is rejected from this row on."""
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _ERRORS = (*STREAM_ERRORS, UnicodeDecodeError)
-_STRADDLES = "straddling"
 _LINE_END = re.compile(rb"\r\n|\r|\n")
+_LINE_ENDS = b"\r\n"
+# Arrow's errors are told apart by their messages: a row that is longer than a block, and no header.
+_STRADDLES = "straddling"
 _EMPTY = "Empty CSV"
 
 
@@ -50,24 +52,18 @@ class _Header(NamedTuple):
 
 def _header(source: Source, block_bytes: int = BLOCK_BYTES) -> _Header:
     """Return the header of a file. Raises the errors of the stream and of its parser."""
-    parse = pa_csv.ParseOptions(
-        delimiter=_DELIMITERS[source.format],
-        newlines_in_values=True,
-        invalid_row_handler=lambda _: "skip",
-    )
-    options = pa_csv.ReadOptions(use_threads=False, block_size=block_bytes)
+    delimiter = _DELIMITERS[source.format]
     with source.open_stream() as stream:
         beginning = bytes(stream.read(block_bytes)).removeprefix(BYTE_ORDER_MARK)
     if wide_encoding_of(beginning):
         raise pa.ArrowInvalid("it is not UTF-8")
-    check_columns(_count_columns(beginning.lstrip(b"\r\n"), _DELIMITERS[source.format]))
-    num_blank = len(
-        _LINE_END.findall(beginning, 0, len(beginning) - len(beginning.lstrip(b"\r\n")))
-    )
+    head = beginning.lstrip(_LINE_ENDS)
+    check_columns(_count_columns(head, delimiter))
+    num_blank = len(_LINE_END.findall(beginning, 0, len(beginning) - len(head)))
     with source.open_stream() as whole:
         stream = _UntilError(whole)
         try:
-            names = pa_csv.open_csv(stream, read_options=options, parse_options=parse).schema.names
+            names = _read_names(stream, delimiter, block_bytes)
         except _ERRORS as error:
             if stream.error is not None:
                 raise stream.error from error
@@ -75,9 +71,21 @@ def _header(source: Source, block_bytes: int = BLOCK_BYTES) -> _Header:
                 return _header(source, MAX_ROW_BYTES)
             if _EMPTY not in str(error):
                 raise
-            file = pa.BufferReader(beginning + b"\n")  # a header without a line end, or nothing
-            names = pa_csv.open_csv(file, read_options=options, parse_options=parse).schema.names
-    return _Header(list(names), num_blank)
+            # A header without a line end, or nothing.
+            file = pa.BufferReader(beginning + b"\n")
+            names = _read_names(file, delimiter, block_bytes)
+    return _Header(names=names, num_blank=num_blank)
+
+
+def _read_names(file: object, delimiter: str, block_bytes: int) -> list[str]:
+    reader = pa_csv.open_csv(
+        file,
+        read_options=pa_csv.ReadOptions(use_threads=False, block_size=block_bytes),
+        parse_options=pa_csv.ParseOptions(
+            delimiter=delimiter, newlines_in_values=True, invalid_row_handler=lambda _: "skip"
+        ),
+    )
+    return list(reader.schema.names)
 
 
 class _Wanted(NamedTuple):
@@ -88,22 +96,21 @@ class _Wanted(NamedTuple):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as they are named; names may repeat."""
-        return pa.schema(
-            [pa.field(self.header.names[position], "string") for position in self.positions]
-        )
+        """The columns with their names, which may repeat."""
+        names = self.header.names
+        return pa.schema([pa.field(names[position], "string") for position in self.positions])
 
 
 def _count_columns(head: bytes, delimiter: str) -> int:
-    """Return about how many columns the header has: Arrow takes seconds and gigabytes for some
-    hundred thousand.
+    """Return about the number of columns in the header, without Arrow, which takes seconds and
+    gigabytes for a hundred thousand.
     """
-    line_end = re.search(rb"[\r\n]", head)
+    line_end = _LINE_END.search(head)
     line = head[: line_end.start()] if line_end else head
     if b'"' not in line:
         return line.count(delimiter.encode()) + 1
     lines = io.StringIO(head.decode("utf-8", "replace"), newline="")
-    with suppress(csv.Error):  # a name that is too long, which Arrow reads
+    with suppress(csv.Error):  # a very long name, which Arrow reads
         return len(next(csv.reader(lines, delimiter=delimiter), []))
     return 1
 
@@ -111,9 +118,9 @@ def _count_columns(head: bytes, delimiter: str) -> int:
 def _open(
     file: object, delimiter: str, block_bytes: int, wanted: _Wanted, on_bad: Callable[[object], str]
 ) -> pa_csv.CSVStreamingReader:
-    """Return a reader of the columns wanted, which are named f0, f1, ... by their positions."""
+    """Return a reader of the wanted columns, with names f0, f1, ... by their positions."""
     names = [f"f{position}" for position in wanted.positions]
-    # Threads off: rows are then numbered, and the engine has threads of its own.
+    # Without threads, bad rows have numbers; the engine has threads of its own.
     return pa_csv.open_csv(
         file,
         read_options=pa_csv.ReadOptions(
@@ -129,14 +136,14 @@ def _open(
             column_types=dict.fromkeys(names, pa.string()),
             include_columns=names,
             strings_can_be_null=False,
-            check_utf8=False,  # checked by row later, so that one bad row costs itself only
+            check_utf8=False,  # checked by row later, so that a bad row costs no other row
         ),
     )
 
 
 class _BadRows:
-    """The rows that pyarrow skipped, by their number in the file, until their turn to be reported
-    comes.
+    """The rows that pyarrow skipped, with their reasons, until the good rows before them are
+    read.
     """
 
     def __init__(self, num_skipped: int) -> None:
@@ -145,34 +152,35 @@ class _BadRows:
         self.next_row = 0
 
     def skip(self, row: pa_csv.InvalidRow) -> str:
-        """Note a row; pyarrow counts from 1, and the header and what is skipped before it."""
+        """Note a row. pyarrow counts from 1, and counts the header and the lines before it."""
         number = row.number - 1 - self._num_skipped
-        if number >= self.next_row:
-            self.waiting[number] = (
-                f"expected {row.expected_columns} columns, got {row.actual_columns}"
-            )
+        if number >= self.next_row:  # not reported by an earlier attempt
+            reason = f"expected {row.expected_columns} columns, got {row.actual_columns}"
+            self.waiting[number] = reason
         return "skip"
 
     def number(self, num_good: int, source: Source, reject: Reject) -> Ints:
-        """Return the numbers of the next good rows; report the bad ones among them."""
+        """Return the numbers of the next good rows; report the bad rows among them."""
         bad = sorted(self.waiting)
         rows = np.arange(self.next_row, self.next_row + num_good + len(bad), dtype=np.int64)
         good = rows[~np.isin(rows, bad)][:num_good]
-        self.next_row = int(good[-1]) + 1 if num_good else self.next_row
+        if num_good:
+            self.next_row = int(good[-1]) + 1
         self.report(source, reject, before=self.next_row)
         return good
 
     def report(self, source: Source, reject: Reject, before: int | None = None) -> None:
-        """Report the bad rows before a row (default all)."""
+        """Report the bad rows before a row; all if `before` is None."""
         for row in sorted(self.waiting):
             if before is None or row < before:
                 reject(Rejected(source.name, row, None, None, self.waiting.pop(row)))
 
 
 class _UntilError(io.RawIOBase):
-    """A stream that ends before its error, after the last whole line.
+    """A stream that ends before its error, after the last whole line: Arrow drops the block with
+    the error.
 
-    Arrow drops the block in which a stream breaks off. error : of the stream, once it was met.
+    error : the error of the stream, None before it is met.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -210,47 +218,77 @@ class _UntilError(io.RawIOBase):
         self._is_done = not piece
 
 
-def _record_batches(  # noqa: C901
-    source: Source, delimiter: str, wanted: _Wanted, bad: _BadRows, reject: Reject
+class _Attempt:
+    """A reading of the file with some block size.
+
+    last : the last batch so far. It is held back, because its last row may be damaged.
+    """
+
+    def __init__(self, source: Source, wanted: _Wanted, bad: _BadRows, block_bytes: int) -> None:
+        self._source = source
+        self._wanted = wanted
+        self._bad = bad
+        self._block_bytes = block_bytes
+        self.last: pa.RecordBatch | None = None
+
+    def batches(self, num_skipped: int) -> Iterator[pa.RecordBatch]:
+        """Yield the good rows after the first `num_skipped`, without the last batch."""
+        source = self._source
+        schema = self._wanted.schema
+        with source.open_stream() as stream:
+            lines = _UntilError(stream)
+            # A local file without compression does not break off, and needs no other copy.
+            is_plain = source.is_local and source.compression is None
+            reader = _open(
+                stream if is_plain else lines,
+                _DELIMITERS[source.format],
+                self._block_bytes,
+                self._wanted,
+                self._bad.skip,
+            )
+            for batch in reader:
+                fresh = batch.slice(min(num_skipped, batch.num_rows))
+                num_skipped -= batch.num_rows - fresh.num_rows
+                if self.last is not None:
+                    yield self.last
+                self.last = pa.RecordBatch.from_arrays(fresh.columns, schema=schema)
+        if lines.error is not None:
+            if self.last is not None:  # the last row may be cut inside its quotes
+                self.last = self.last.slice(0, max(0, self.last.num_rows - 1))
+            raise lines.error
+
+
+def _record_batches(
+    source: Source, wanted: _Wanted, bad: _BadRows, reject: Reject
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the good rows; a row longer than a block starts the file over with larger blocks."""
-    block_bytes, done = BLOCK_BYTES, 0
+    """Yield the good rows; after a row that is longer than a block, the file is read again with
+    larger blocks.
+    """
+    block_bytes = BLOCK_BYTES
+    num_done = 0
     while True:
-        skip = done
-        waiting: pa.RecordBatch | None = None
+        attempt = _Attempt(source, wanted, bad, block_bytes)
+        reason = None
         try:
-            with source.open_stream() as stream:
-                lines = _UntilError(stream)
-                # What is not compressed has no end of its own to break off from, and is not copied
-                # once more.
-                whole = stream if source.is_local and source.compression is None else lines
-                for batch in _open(whole, delimiter, block_bytes, wanted, bad.skip):
-                    fresh = batch.slice(min(skip, batch.num_rows))
-                    skip -= batch.num_rows - fresh.num_rows
-                    if waiting is not None:
-                        done += waiting.num_rows
-                        yield waiting
-                    waiting = pa.RecordBatch.from_arrays(fresh.columns, schema=wanted.schema)
-            if lines.error is not None:
-                if waiting is not None:  # the last row may be cut inside its quotes
-                    waiting = waiting.slice(0, max(0, waiting.num_rows - 1))
-                raise lines.error
-            if waiting is not None:
-                yield waiting
-            return
+            for batch in attempt.batches(num_done):
+                num_done += batch.num_rows
+                yield batch
         except _ERRORS as error:
             if _EMPTY in str(error):
                 return
-            if _STRADDLES not in str(error) or block_bytes >= MAX_ROW_BYTES:
-                if waiting is not None:
-                    yield waiting
-                bad.report(source, reject)
-                reason = f"the rest of the file cannot be read: {error}"
-                if _STRADDLES in str(error):
-                    reason = f"a row is longer than {MAX_ROW_BYTES} bytes, the longest that is read"
-                reject(lost_file(source.name, reason))
-                return
-            block_bytes = min(MAX_ROW_BYTES, block_bytes * 16)
+            is_long_row = _STRADDLES in str(error)
+            if is_long_row and block_bytes < MAX_ROW_BYTES:
+                block_bytes = min(MAX_ROW_BYTES, block_bytes * 16)
+                continue
+            reason = f"the rest of the file cannot be read: {error}"
+            if is_long_row:
+                reason = f"a row is longer than {MAX_ROW_BYTES} bytes, the longest that is read"
+        if attempt.last is not None:
+            yield attempt.last
+        if reason is not None:
+            bad.report(source, reject)
+            reject(lost_file(source.name, reason))
+        return
 
 
 def read(
@@ -259,7 +297,6 @@ def read(
     """Yield the documents of a CSV or TSV file; a row with too many or too few columns is
     rejected.
     """
-    delimiter = _DELIMITERS[file.format]
     try:
         header = _header(file)
     except _ERRORS as error:
@@ -268,14 +305,13 @@ def read(
             reject(lost_file(file.name, reason))
         return
     bad = _BadRows(header.num_blank + 1)
-    every = range(len(header.names))
-    named = [position for position in every if header.names[position] in columns.names]
-    wanted = _Wanted(header, list(every) if with_payload or not named else named)
-    for batch in _record_batches(file, delimiter, wanted, bad, reject):
+    named = [index for index, name in enumerate(header.names) if name in columns.names]
+    needs_all = with_payload or not named
+    wanted = _Wanted(header, list(range(len(header.names))) if needs_all else named)
+    for batch in _record_batches(file, wanted, bad, reject):
         rows = bad.number(batch.num_rows, file, reject)
-        yield documents_of(
-            batch, rows, columns, file.name, reject, payload=batch if with_payload else None
-        )
+        payload = batch if with_payload else None
+        yield documents_of(batch, rows, columns, file.name, reject, payload=payload)
     bad.report(file, reject)
 
 
@@ -292,9 +328,8 @@ def _make_sink(file: Source) -> Callable[[str], RowSink]:
 
     def make_sink(path: str) -> RowSink:
         stream = open_compressed(path, file.compression)
-        stream.write(
-            BYTE_ORDER_MARK if is_marked else b""
-        )  # without it, spreadsheets take UTF-8 for another encoding
+        # Without the mark, spreadsheets take UTF-8 for another encoding.
+        stream.write(BYTE_ORDER_MARK if is_marked else b"")
         return RowSink(stream, schema, make_writer)
 
     return make_sink

@@ -1,4 +1,4 @@
-"""HTML files: each is one page."""
+"""HTML files: each file is a page."""
 
 from __future__ import annotations
 
@@ -32,28 +32,31 @@ def read(
         data = source.read_bytes(MAX_PAGE_BYTES + 1)
         page = page_of(data, source.name)
     except NotAPage as error:
-        is_excluded = not isinstance(error, NoElement)
-        is_too_long = isinstance(error, TooLongPage)
-        reject(
-            Rejected(
-                source.name, 0, None, None, str(error), excluded=is_excluded, too_long=is_too_long
-            )
+        rejected = Rejected(
+            file=source.name,
+            row=0,
+            line=None,
+            byte=None,
+            reason=str(error),
+            excluded=not isinstance(error, NoElement),
+            too_long=isinstance(error, TooLongPage),
         )
+        reject(rejected)
         return
     except STREAM_ERRORS as error:
         reason = f"the file cannot be read: {error}"
         reject(lost_file(source.name, reason, row=0))
         return
     payload = Pages([data], [], lambda: page_rows([page], "html")) if with_payload else None
-    yield page_documents(
-        [page], np.zeros(1, dtype=np.int64), columns, source.name, "html", reject, payload
-    )
+    rows = np.zeros(1, np.int64)
+    yield page_documents([page], rows, columns, source.name, "html", reject=reject, payload=payload)
 
 
 def _make_sink(source: Source) -> Callable[[str], ByteSink]:
-    return partial(
-        ByteSink, compression=source.compression, to_bytes=lambda pages: b"".join(pages.records)
-    )
+    def to_bytes(pages: Pages) -> bytes:
+        return b"".join(pages.records)
+
+    return partial(ByteSink, compression=source.compression, to_bytes=to_bytes)
 
 
 HANDLER = Handler(read, _make_sink, lambda _: dict(COLUMN_TYPES["html"]))

@@ -15,6 +15,8 @@ MAX_HEADER_BYTES = 64 << 10
 """A response or record with a longer header is rejected."""
 
 MAX_CODINGS = 4
+_GZIP_WINDOW = (31,)  # window bits of zlib: 15, and 16 for gzip's header
+_DEFLATE_WINDOWS = (15, -15)  # with zlib's header, as in the standard; without, as many servers
 _STATUS = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?:[ \t].*)?\Z", re.DOTALL)
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]{0,1000})?\r?\n")
 _LINE_END = re.compile(rb"\r?\n")
@@ -28,41 +30,49 @@ class TooLong(BadResponse):
     """The decoded body of a response is longer than the limit."""
 
 
+class HeaderEnd(NamedTuple):
+    """The offsets of the end of a header and of the block after its empty line."""
+
+    header_stop: int
+    block_start: int
+
+
 class Response(NamedTuple):
-    """A response: its status, its header with names in lower case, and its body as it was sent."""
+    """A response: its status, its header with names in lower case, and its body as sent."""
 
     status: int
     header: dict[str, str]
     body: bytes
 
 
-def header_end(data: bytes | bytearray) -> tuple[int, int] | None:
-    """Return the end of a header and the start of the body, after the first empty line; None if
-    there is none.
-    """
+def header_end(data: bytes | bytearray) -> HeaderEnd | None:
+    """Return the end of a header, its first empty line; None if there is none."""
     end = data.find(b"\r\n\r\n")
-    # Not searched after that: it can be far off, or nowhere in a long block.
-    bare = data.find(b"\n\n", 0, end if end >= 0 else len(data))
-    if bare >= 0:
-        return bare, bare + 2
-    return (end, end + 4) if end >= 0 else None
+    # Bare line feeds are searched up to there only: they may be far off in a long block.
+    bare_end = data.find(b"\n\n", 0, end if end >= 0 else len(data))
+    if bare_end >= 0:
+        return HeaderEnd(header_stop=bare_end, block_start=bare_end + 2)
+    if end >= 0:
+        return HeaderEnd(header_stop=end, block_start=end + 4)
+    return None
 
 
 def fields_of(lines: list[bytes]) -> dict[str, str]:
-    """Return the fields of a header, names in lower case; of a repeated one the first, a folded one
-    unfolded.
+    """Return the fields of a header, names in lower case. Of repeated fields the first counts;
+    folded lines are joined.
     """
     fields: dict[str, str] = {}
-    name = None
+    last_name = None  # of the field that a folded line continues; None for an ignored field
     for line in lines:
         if line[:1] in (b" ", b"\t"):
-            if name is not None:
-                fields[name] = f"{fields[name]} {_text(line)}".strip()
+            if last_name is not None:
+                fields[last_name] = f"{fields[last_name]} {_text(line)}".strip()
             continue
         field, colon, value = line.partition(b":")
-        new = _text(field).lower()
-        name = new if colon and new and new not in fields else None
-        if name is not None:
+        name = _text(field).lower()
+        is_new = bool(colon and name) and name not in fields
+        last_name = name if is_new else None
+        if is_new:
             fields[name] = _text(value)
     return fields
 
@@ -77,28 +87,29 @@ def parse_response(block: bytes) -> Response:
     Raises
     ------
     BadResponse
-        If it does not begin with a status line, or its header is too long.
+        If the block does not begin with a status line, or its header is too long.
     """
     end = header_end(block[: MAX_HEADER_BYTES + 4])
     if end is None and len(block) > MAX_HEADER_BYTES:
         raise BadResponse(f"the HTTP header is longer than {MAX_HEADER_BYTES} bytes")
-    stop, begin = end or (len(block), len(block))
-    first, *lines = _LINE_END.split(block[:stop])
-    status = _STATUS.match(first)
+    if end is None:  # a response without a body
+        end = HeaderEnd(header_stop=len(block), block_start=len(block))
+    first_line, *lines = _LINE_END.split(block[: end.header_stop])
+    status = _STATUS.match(first_line)
     if status is None:
         raise BadResponse(
             "the record contains no HTTP response: it does not begin with a status line"
         )
-    return Response(int(status[1]), fields_of(lines), block[begin:])
+    return Response(status=int(status[1]), header=fields_of(lines), body=block[end.block_start :])
 
 
 def decoded_body(response: Response, limit: int) -> bytes:
-    """Return the body without chunks and compression, at most `limit` bytes of it.
+    """Return the body without chunks and compression.
 
     Raises
     ------
     TooLong
-        If it has more.
+        If it has more than `limit` bytes.
     BadResponse
         If its compression is unknown, or it is damaged.
     """
@@ -121,28 +132,27 @@ def decoded_body(response: Response, limit: int) -> bytes:
 
 
 def _codings(value: str) -> list[str]:
-    return [
-        coding
-        for name in value.lower().split(",")
-        if (coding := name.strip()) not in ("", "identity", "utf-8")
-    ]
+    codings = [name.strip() for name in value.lower().split(",")]
+    return [coding for coding in codings if coding not in ("", "identity", "utf-8")]
 
 
 def _dechunked(body: bytes) -> bytes | None:
-    """Return the contents of the chunks, as far as they go; None if there are none."""
+    """Return the contents of the chunks up to the last readable chunk; None without chunks."""
     pieces: list[bytes] = []
     position = 0
     while size := _CHUNK_SIZE.match(body, position):
         length = int(size[1], 16)
-        if length == 0:
+        if length == 0:  # the last chunk
             return b"".join(pieces)
-        pieces.append(body[size.end() : size.end() + length])
-        position = size.end() + length
+        start = size.end()
+        position = start + length
+        pieces.append(body[start:position])
         if body.startswith(b"\r\n", position):
             position += 2
         elif body.startswith(b"\n", position):
             position += 1
         elif position < len(body):
+            # One chunk alone may be a text that looks like a size.
             return b"".join(pieces) if len(pieces) > 1 else None
     if not pieces:
         return None
@@ -152,13 +162,14 @@ def _dechunked(body: bytes) -> bytes | None:
 
 
 def _inflated(body: bytes, coding: str, limit: int) -> bytes:
+    """Return the decoded body; a body that is not in the encoding is returned as it is."""
     if coding in ("gzip", "x-gzip"):
-        return _inflate(body, (31,), coding, limit) if body.startswith(b"\x1f\x8b") else body
-    if coding == "deflate":
-        # With the header of zlib by the standard, without it by many servers.
-        return body if _is_markup(body) else _inflate(body, (15, -15), coding, limit)
+        is_encoded = body.startswith(b"\x1f\x8b")
+        return _inflate(body, _GZIP_WINDOW, coding, limit) if is_encoded else body
     if _is_markup(body):
         return body
+    if coding == "deflate":
+        return _inflate(body, _DEFLATE_WINDOWS, coding, limit)
     raise BadResponse(
         f"the body has the content encoding {coding:.50}, which is not supported (only gzip "
         "and deflate are)"
@@ -170,6 +181,7 @@ def _is_markup(body: bytes) -> bool:
 
 
 def _inflate(body: bytes, window_bits: tuple[int, ...], coding: str, limit: int) -> bytes:
+    """Inflate a body with the first of several settings of zlib that accepts it."""
     for bits in window_bits:
         inflater = zlib.decompressobj(bits)
         try:

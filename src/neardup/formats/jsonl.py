@@ -1,10 +1,11 @@
 """JSON lines: Arrow's parser for whole blocks, the standard library's for the lines it refuses.
 
 The result of a line depends on that line alone: it is accepted if either parser accepts it, and
-where both do, they agree. Arrow's parser (26.0) has two traps: a top-level `null` on the first line
-ends the process (apache/arrow#47409), and several values on a line count as several rows. So only
-lines that begin with `{` and end with `}` reach it, and its row count must match. A value cannot
-span lines then: JSON allows nothing between the `}` of one line and the `{` of the next.
+parsers that both accept it agree. Arrow's parser (26.0) has two traps: a top-level `null` on the
+first line ends the process (apache/arrow#47409), and several values on a line count as several
+rows. So only lines that begin with `{` and end with `}` reach it, and its row count must match. A
+value cannot span lines then: JSON allows nothing between the `}` of one line and the `{` of the
+next.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -48,19 +49,22 @@ SAMPLE_LINES = 100
 
 _BLANKS = b" \t\r\n"
 _IS_BLANK = np.isin(np.arange(256), list(_BLANKS))
-# Below this, one line after the other costs less than halving again.
-_LEAF_LINES = 16
+_LEAF_LINES = 16  # a refused range of no more lines is read line by line, not halved again
 _LINES_AT_ONCE = 256  # of a sample, which ends soon in most files
 _MAX_DEPTH = 8  # of objects whose keys are columns
-_SURROGATE = re.compile("[\ud800-\udfff]")  # what is not UTF-8 is decoded to these
+_SURROGATE = re.compile("[\ud800-\udfff]")  # bytes that are not UTF-8 are decoded to these
 _TOO_DEEP = "the line is nested too deeply"
+
+
+_Path: TypeAlias = tuple[str, ...]
+"""Keys that lead from the outermost object to a value."""
 
 
 class _Wanted(NamedTuple):
     """The columns to read from each line, the keys that lead to each, and their types for Arrow."""
 
     columns: Columns
-    keys: dict[str, tuple[str, ...]]
+    keys: dict[str, _Path]
     kinds: ColumnTypes
 
     @property
@@ -69,60 +73,64 @@ class _Wanted(NamedTuple):
         return pa.schema(_fields({self.keys[name]: kind for name, kind in self.kinds.items()}))
 
     def with_ranks_as(self, kind: pa.DataType) -> _Wanted:
-        """Return the same with another type of all ranks."""
+        """Return the same columns, with another type of all ranks."""
         return self._replace(kinds=self.kinds | dict.fromkeys(self.columns.ranks, kind))
 
 
-def _fields(kinds: dict[tuple[str, ...], pa.DataType]) -> list[pa.Field]:
-    """Return keys as fields, those inside an object as fields of a struct; kinds : by the keys that
-    lead there.
-    """
-    outer: dict[str, dict[tuple[str, ...], pa.DataType]] = {}
+def _fields(kinds: dict[_Path, pa.DataType]) -> list[pa.Field]:
+    """Return paths as fields; a path with several keys is a field of a struct."""
+    inside: dict[str, dict[_Path, pa.DataType]] = {}  # by outermost key: the paths after it
     for (key, *inner), kind in kinds.items():
-        below = outer.setdefault(key, {})
+        below = inside.setdefault(key, {})
         if inner:
             below[tuple(inner)] = kind
     return [
         pa.field(key, pa.struct(_fields(below)) if below else kinds[key,])
-        for key, below in outer.items()
+        for key, below in inside.items()
     ]
 
 
 def column_types(source: Source) -> ColumnTypes:
     """Return the keys of the first lines, each with the type that its values suggest."""
-    kinds: dict[tuple[str, ...], set[str]] = {}
+    kinds: dict[_Path, set[str]] = {}
     ignored: list[Rejected] = []
     for line in islice(_sample(source, ignored.append), SAMPLE_LINES):
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        waiting: list[tuple[tuple[str, ...], Any]] = (
-            [((), record)] if isinstance(record, dict) else []
-        )
-        for path, value in waiting:
-            if path:
-                kinds.setdefault(path, set()).add(type(value).__name__)
-            if isinstance(value, dict) and len(path) < _MAX_DEPTH:
-                waiting += [((*path, key), inner) for key, inner in value.items()]
+        if isinstance(record, dict):
+            _collect_kinds(record, (), kinds)
     types = {path: _arrow_type(seen - {"NoneType"}) for path, seen in kinds.items()}
-    objects: dict[tuple[str, ...], pa.DataType] = {(): pa.struct([])}
+    # A key that is an object in some lines only may be read as a string: nothing is inside it then.
+    columns: dict[_Path, pa.DataType] = {}
     for path in sorted(types, key=len):
-        if pa.types.is_struct(objects.get(path[:-1], pa.null())):
-            objects[path] = types[path]
-    del objects[()]
-    return {field.name: field.type for field in _fields(objects)}
+        outer = path[:-1]
+        if not outer or pa.types.is_struct(columns.get(outer, pa.null())):
+            columns[path] = types[path]
+    return {field.name: field.type for field in _fields(columns)}
+
+
+def _collect_kinds(record: JsonObject, path: _Path, kinds: dict[_Path, set[str]]) -> None:
+    """Add the types of the values of an object, and of the objects inside it, to `kinds`."""
+    for key, value in record.items():
+        inner = (*path, key)
+        kinds.setdefault(inner, set()).add(type(value).__name__)
+    if len(path) + 1 == _MAX_DEPTH:
+        return
+    for key, value in record.items():
+        if isinstance(value, dict):
+            _collect_kinds(value, (*path, key), kinds)
 
 
 @lru_cache(maxsize=64)
 def _types_of(source: Source, _: tuple[int, float]) -> ColumnTypes:
-    """Return the types of a file of this size and time of last change, which all of its stretches
-    need.
-    """
+    """Return the types of a file; cached for its stretches, by its size and time of last change."""
     return column_types(replace(source, stretch=None))
 
 
 def _sample(source: Source, reject: Reject) -> Iterator[str]:
+    """Yield the lines with text, decoded."""
     for block in read_line_blocks(source, reject):
         for begin in range(0, block.num_lines, _LINES_AT_ONCE):
             filled = _has_text(block.data, block.offsets[begin : begin + _LINES_AT_ONCE + 1])
@@ -131,54 +139,58 @@ def _sample(source: Source, reject: Reject) -> Iterator[str]:
 
 
 def _arrow_type(seen: set[str]) -> pa.DataType:
+    """Return the type of a column from the names of the Python types of its values."""
     if not seen:
         return pa.null()
-    seen = (
-        seen & {"str", "int", "bool", "float"} or seen
-    )  # rows with a list or an object are rejected
-    if "str" in seen:
+    scalars = seen & {"str", "int", "bool", "float"}
+    if not scalars:
+        return pa.list_(pa.null()) if seen == {"list"} else pa.struct([])
+    # Lines with a list or an object among scalars are rejected later.
+    if "str" in scalars:
         return pa.large_string()
-    if seen <= {"int", "bool", "float"}:
-        return pa.int64() if seen == {"int"} else pa.bool_() if seen == {"bool"} else pa.float64()
-    return pa.list_(pa.null()) if seen == {"list"} else pa.struct([])
+    if scalars == {"int"}:
+        return pa.int64()
+    return pa.bool_() if scalars == {"bool"} else pa.float64()
 
 
 def read(
     source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of a file of JSON lines; blank lines are no documents."""
-    is_plain = len(columns.names) == len(columns.texts) and not any(
-        "." in name for name in columns.names
-    )
-    types = {} if is_plain else _types_of(source, source.stat())
+    # The types of texts are known; a dot may be in a key, or lead into an object.
+    only_texts = len(columns.names) == len(columns.texts)
+    needs_types = not only_texts or any("." in name for name in columns.names)
+    types = _types_of(source, source.stat()) if needs_types else {}
     wanted = _Wanted(
-        columns, {name: _keys_of(types, name) for name in columns.names}, _kinds(types, columns)
+        columns=columns,
+        keys={name: _keys_of(types, name) for name in columns.names},
+        kinds=_kinds(types, columns),
     )
     for block in read_line_blocks(source, reject):
         yield from _documents(block, wanted, source, reject, with_payload)
 
 
-def _keys_of(types: ColumnTypes, name: str) -> tuple[str, ...]:
-    """Return the keys that lead to a column; types : those of the file, where they are known."""
+def _keys_of(types: ColumnTypes, name: str) -> _Path:
+    """Return the keys that lead to a column. types : the known types of the file."""
     fields: Any = pa.schema(types)
     keys = []
-    for place in path_of(fields, name) or ():
-        field = fields.field(place)
+    for index in path_of(fields, name) or ():
+        field = fields.field(index)
         keys.append(field.name)
         fields = field.type
     return tuple(keys) or (name,)
 
 
 def _kinds(types: ColumnTypes, columns: Columns) -> ColumnTypes:
-    """Return the types to read columns as; types : those of the file, where they are known."""
+    """Return the types to read columns as. types : the known types of the file."""
     types = nested_types(types)
     fields: ColumnTypes = {}
     for name in columns.ranks:
         kind = types.get(name, pa.null())
         fields[name] = kind if kind in (pa.large_string(), pa.int64()) else pa.float64()
     for name in (*columns.values, *columns.ids):
-        whole = pa.types.is_int64(types.get(name, pa.null()))
-        fields[name] = pa.int64() if whole else pa.string()
+        is_whole = pa.types.is_int64(types.get(name, pa.null()))
+        fields[name] = pa.int64() if is_whole else pa.string()
     kind = pa.large_string() if columns.vector_length is None else pa.list_(pa.float64())
     fields |= dict.fromkeys(columns.texts, kind)
     return fields
@@ -187,67 +199,90 @@ def _kinds(types: ColumnTypes, columns: Columns) -> ColumnTypes:
 def _documents(
     block: LineBlock, wanted: _Wanted, source: Source, reject: Reject, with_payload: bool
 ) -> Iterator[DocumentBatch]:
-    """Yield the documents of a block as a batch, if there are any."""
-    candidate, bad = _looks_like_objects(block)
-    lines = np.flatnonzero(candidate)
-    data, offsets = select_lines(block.data, block.offsets, candidate)
+    """Yield the documents of a block as a batch, if there are any; reject its other lines."""
+    is_object, bad = _looks_like_objects(block)
+    lines = np.flatnonzero(is_object)
+    data, offsets = select_lines(block.data, block.offsets, is_object)
     pieces, refused = _parse(data, offsets, wanted)
     bad |= {int(lines[row]): reason for row, reason in refused.items()}
     for index in sorted(bad):
-        row = block.rejected(source, index, bad[index])
-        line = block.line(index).strip(_BLANKS)
-        if (
-            block.ends_in_line(index)
-            and line.startswith(b"{")
-            and not line.endswith((b"}", b"]", b","))
-        ):
-            row = row._replace(
-                reason=f"the file is cut short inside this line: {row.reason}", rest_of_file=True
-            )
-        reject(row)
+        reject(_rejected(block, source, index, bad[index]))
     if pieces:
         found = concatenate(pieces)
-        good = np.zeros(len(lines), np.bool_)
-        good[found.rows] = True
-        payload = RawLines(*select_lines(data, offsets, good)) if with_payload else None
+        payload = None
+        if with_payload:
+            is_read = np.zeros(len(lines), np.bool_)
+            is_read[found.rows] = True
+            payload = RawLines(*select_lines(data, offsets, is_read))
         yield replace(found, rows=lines[found.rows] + block.first_line, payload=payload)
-    # an empty batch: its reader passes on the rejected rows before it, and need not hold those of a
-    # file
     elif bad:
-        none = pa.RecordBatch.from_pylist([], pa.schema(_kinds({}, wanted.columns)))
-        payload = RawLines(pa.py_buffer(b""), np.zeros(1, np.int64)) if with_payload else None
-        yield replace(documents_of(none, lines[:0], wanted.columns, "", reject), payload=payload)
+        yield _empty_batch(wanted.columns, reject, with_payload)
+
+
+def _rejected(block: LineBlock, source: Source, index: int, reason: str) -> Rejected:
+    """Return a line of a block as a rejected row; the last line of a file may be cut short."""
+    row = block.rejected(source, index, reason)
+    line = block.line(index).strip(_BLANKS)
+    is_complete = line.endswith((b"}", b"]", b","))
+    if block.ends_in_line(index) and line.startswith(b"{") and not is_complete:
+        reason = f"the file is cut short inside this line: {row.reason}"
+        return row._replace(reason=reason, rest_of_file=True)
+    return row
+
+
+def _empty_batch(columns: Columns, reject: Reject, with_payload: bool) -> DocumentBatch:
+    """Return a batch without documents.
+
+    After it, the reader passes on the rejected rows; without it, it would collect the rejected rows
+    of a whole file.
+    """
+    no_rows = pa.RecordBatch.from_pylist([], pa.schema(_kinds({}, columns)))
+    batch = documents_of(no_rows, np.zeros(0, np.int64), columns, "", reject)
+    payload = RawLines(pa.py_buffer(b""), np.zeros(1, np.int64)) if with_payload else None
+    return replace(batch, payload=payload)
 
 
 def _looks_like_objects(block: LineBlock) -> tuple[Mask, dict[int, str]]:
-    """Return which lines begin with `{` and end with `}`, and the others that are not blank."""
+    """Return which lines begin with `{` and end with `}`, and the reasons against the other lines
+    that are not blank.
+    """
     data = block.data
-    begins, ends = block.offsets[:-1], block.offsets[1:]
-    closing = ends - 1
-    closing = closing - (data[closing] == ord("\n"))
-    candidate = (data[begins] == ord("{")) & (data[np.maximum(closing, begins)] == ord("}"))
+    begins = block.offsets[:-1]
+    lasts = block.offsets[1:] - 1
+    lasts = lasts - (data[lasts] == ord("\n"))  # the last byte before the line end
+    begins_object = data[begins] == ord("{")
+    ends_object = data[np.maximum(lasts, begins)] == ord("}")
+    is_object = begins_object & ends_object
+
+    # Blanks around an object, and the mark of the file, are seen line by line.
     bad: dict[int, str] = {}
-    others = np.flatnonzero(~candidate)
-    selected, offsets = select_lines(data, block.offsets, ~candidate)
-    for index in others[_has_text(np.frombuffer(selected, np.uint8), offsets)].tolist():
+    for index in _lines_with_text(block, ~is_object):
         mark = BYTE_ORDER_MARK if block.begins_file and index == 0 else b""
         line = block.line(index).removeprefix(mark).strip(_BLANKS)
         if line.startswith(b"{") and line.endswith(b"}"):
-            candidate[index] = True
+            is_object[index] = True
         elif line:
             bad[index] = why_no_object(line)
-    return candidate, bad
+    return is_object, bad
+
+
+def _lines_with_text(block: LineBlock, mask: Mask) -> list[int]:
+    """Return the lines of a block that are in a mask and have more than blanks."""
+    selected, offsets = select_lines(block.data, block.offsets, mask)
+    has_text = _has_text(np.frombuffer(selected, np.uint8), offsets)
+    lines: list[int] = np.flatnonzero(mask)[has_text].tolist()
+    return lines
 
 
 def _has_text(data: Bytes, offsets: Ints) -> Mask:
-    """Return whether each line of some bytes, which begins at its offset, has more than blanks.
+    """Return whether each line has more than blanks. offsets : of the lines in `data`.
 
-    All lines are looked at together: a small compressed file may have millions that are blank.
+    All lines are looked at together: a small compressed file may have millions of blank lines.
     """
     if len(offsets) < 2:
         return np.zeros(0, np.bool_)
     is_text = ~_IS_BLANK[data[offsets[0] : offsets[-1]]]
-    # A line is never empty, which `reduceat` requires: it has a line end, or it is the last.
+    # `reduceat` requires that no line is empty: each has a line end, or is the last.
     has_text: Mask = np.logical_or.reduceat(is_text, offsets[:-1] - offsets[0])
     return has_text
 
@@ -285,13 +320,13 @@ def _kind(value: Any) -> str:
 def _parse(
     data: pa.Buffer, offsets: Ints, wanted: _Wanted
 ) -> tuple[list[DocumentBatch], dict[int, str]]:
-    """Parse lines that look like objects; a range that Arrow refuses is halved, then read line by
+    """Parse lines that look like objects. A range that Arrow refuses is halved, then read line by
     line.
 
     Returns
     -------
-    documents, bad : the rows of documents are numbers of lines, as are the keys of the reasons why
-        others are refused.
+    documents : their rows are numbers of lines.
+    bad : the reasons why lines are refused, by their numbers.
     """
     pieces: list[DocumentBatch] = []
     bad: dict[int, str] = {}
@@ -307,9 +342,9 @@ def _parse(
             pieces.append(piece)
         elif end - begin > _LEAF_LINES:
             middle = (begin + end) // 2
-            ranges += [(middle, end), (begin, middle)]
+            ranges += [(middle, end), (begin, middle)]  # the first half is popped first
         else:
-            pieces += _parse_slowly(data, offsets, begin, end, wanted, bad)
+            pieces += _parse_slowly(data, offsets, range(begin, end), wanted, bad)
     return pieces, bad
 
 
@@ -317,18 +352,21 @@ def _parse_fast(
     data: pa.Buffer, offsets: Ints, begin: int, end: int, wanted: _Wanted
 ) -> DocumentBatch | None:
     """Return the lines of a range as Arrow parses them; None if it does not parse all of them."""
-    start, stop = int(offsets[begin]), int(offsets[end])
+    start = int(offsets[begin])
+    size = int(offsets[end]) - start
+    parse_options = pa_json.ParseOptions(
+        explicit_schema=wanted.schema, unexpected_field_behavior="ignore"
+    )
     try:
+        # One block, larger than the lines, so that no line straddles two blocks.
         table = pa_json.read_json(
-            pa.BufferReader(data.slice(start, stop - start)),
-            read_options=pa_json.ReadOptions(use_threads=False, block_size=stop - start + 1),
-            parse_options=pa_json.ParseOptions(
-                explicit_schema=wanted.schema, unexpected_field_behavior="ignore"
-            ),
+            pa.BufferReader(data.slice(start, size)),
+            read_options=pa_json.ReadOptions(use_threads=False, block_size=size + 1),
+            parse_options=parse_options,
         )
     except (pa.ArrowException, UnicodeDecodeError):
         return None
-    if table.num_rows != end - begin:
+    if table.num_rows != end - begin:  # a line with several values
         return None
     refused: list[Rejected] = []
     batch = table.combine_chunks().to_batches()[0]
@@ -340,36 +378,36 @@ def _parse_fast(
 
 
 def _correct_ranks(found: DocumentBatch, data: pa.Buffer, offsets: Ints, wanted: _Wanted) -> None:
-    """Read ranks of lines again that Arrow read as floating point, and that may be integers without
-    an equal.
-    """
+    """Read ranks again that Arrow rounded: integers that float64 cannot represent."""
     for name, rank in zip(wanted.columns.ranks, found.ranks, strict=True):
         if not pa.types.is_floating(wanted.kinds[name]):
             continue
         size = np.abs(rank[:, 0])
-        for row in np.flatnonzero((size >= EXACT_BELOW) & (size < np.inf)).tolist():
-            with suppress(TypeError):  # of a line that Arrow alone reads
-                rank[row] = rank_of(
-                    _judge(_line(data, offsets, int(found.rows[row])), wanted)[name]
-                )
+        is_rounded = (size >= EXACT_BELOW) & (size < np.inf)
+        for row in np.flatnonzero(is_rounded).tolist():
+            line = _line(data, offsets, int(found.rows[row]))
+            with suppress(TypeError):  # a line that Arrow alone reads
+                rank[row] = rank_of(_read_line(line, wanted)[name])
 
 
 def _line(data: pa.Buffer, offsets: Ints, row: int) -> bytes:
-    return bytes(data.slice(int(offsets[row]), int(offsets[row + 1] - offsets[row])).to_pybytes())
+    start = int(offsets[row])
+    return bytes(data.slice(start, int(offsets[row + 1]) - start).to_pybytes())
 
 
 def _parse_slowly(
-    data: pa.Buffer, offsets: Ints, begin: int, end: int, wanted: _Wanted, bad: dict[int, str]
+    data: pa.Buffer, offsets: Ints, lines: range, wanted: _Wanted, bad: dict[int, str]
 ) -> Iterator[DocumentBatch]:
-    """Yield the lines of a range one by one; add the reasons why others are refused to `bad`."""
+    """Yield lines one by one; add the reasons against refused lines to `bad`."""
     columns = wanted.columns
-    plain = pa.schema(_kinds({}, columns) | dict.fromkeys(columns.ranks, pa.large_string()))
-    # A rank that is a string here may be a number there, which Arrow reads if it expects one.
+    types = _kinds({}, columns) | dict.fromkeys(columns.ranks, pa.large_string())
+    schema = pa.schema(types)
+    # A rank that is a string elsewhere may be a number here, which Arrow reads if it expects one.
     numeric = wanted.with_ranks_as(pa.float64())
-    for index in range(begin, end):
+    for index in lines:
         line = _line(data, offsets, index)
         try:
-            row = pa.RecordBatch.from_pylist([_judge(line, wanted)], plain)
+            row = pa.RecordBatch.from_pylist([_read_line(line, wanted)], schema)
             yield documents_of(row, np.array([index]), columns, "", _refuse)
         except (TypeError, pa.ArrowInvalid) as error:
             # Deep nesting and the literal Inf: Arrow reads them, the standard library does not.
@@ -384,42 +422,53 @@ def _refuse(row: Rejected) -> None:
     raise TypeError(row.reason)
 
 
-def _judge(line: bytes, wanted: _Wanted) -> JsonObject:
-    """Return the columns of one line, as `_kinds` has them. Raises TypeError with the reason if it
-    cannot be read.
+def _read_line(line: bytes, wanted: _Wanted) -> JsonObject:
+    """Return the columns of one line, with the types of `_kinds`. Raises TypeError with the reason
+    if it cannot be read.
     """
     columns = wanted.columns
     try:
-        bare = line.removeprefix(BYTE_ORDER_MARK).strip(_BLANKS)
-        record = json.loads(bare.decode("utf-8", "surrogateescape"))
-        if not isinstance(record, dict):
-            raise TypeError(f"the line is {_kind(record)}, not an object")
-        record = {name: _value_of(record, keys) for name, keys in wanted.keys.items()}
-        identifier = {name: _text_of(record[name]) for name in columns.ids}
-        ranks = {name: _rank_text(record[name]) for name in columns.ranks}
-        values = {name: _text_of(record[name], f"'{name}'") for name in columns.values}
+        found = _values_of(line, wanted)
+        ids = {name: _text_of(found[name]) for name in columns.ids}
+        ranks = {name: _rank_text(found[name]) for name in columns.ranks}
+        values = {name: _text_of(found[name], f"'{name}'") for name in columns.values}
     except RecursionError as error:
         raise TypeError(_TOO_DEEP) from error
     except (ValueError, OverflowError) as error:
         raise TypeError(_not_json(error)) from error
-    row: JsonObject = ranks | values | identifier | {name: record[name] for name in columns.texts}
-    for name in columns.texts:
-        if not isinstance(row[name], (str if columns.vector_length is None else list) | None):
-            needed = "a string" if columns.vector_length is None else "a list of numbers"
-            raise TypeError(f"'{name}' is {_kind(row[name])}, not {needed}")
+    # A column may have several uses: as a text it must be a string, as an id it may be a number.
+    texts = {name: found[name] for name in columns.texts}
+    row: JsonObject = ranks | values | ids | texts
+    _check_texts(texts, is_text=columns.vector_length is None)
     for name in columns.names:
         if isinstance(row[name], str) and _SURROGATE.search(row[name]):
             raise TypeError(_why_not_unicode(line, name))
     return row
 
 
-def _value_of(value: Any, keys: tuple[str, ...]) -> Any:
-    """Return the value to which keys of objects lead; None where one is missing."""
-    for place, key in enumerate(keys):
+def _values_of(line: bytes, wanted: _Wanted) -> JsonObject:
+    """Return the values of the columns, as the line has them."""
+    bare = line.removeprefix(BYTE_ORDER_MARK).strip(_BLANKS)
+    record = json.loads(bare.decode("utf-8", "surrogateescape"))
+    if not isinstance(record, dict):
+        raise TypeError(f"the line is {_kind(record)}, not an object")
+    return {name: _value_of(record, keys) for name, keys in wanted.keys.items()}
+
+
+def _check_texts(texts: JsonObject, *, is_text: bool) -> None:
+    for name, value in texts.items():
+        if value is not None and not isinstance(value, str if is_text else list):
+            needed = "a string" if is_text else "a list of numbers"
+            raise TypeError(f"'{name}' is {_kind(value)}, not {needed}")
+
+
+def _value_of(value: Any, keys: _Path) -> Any:
+    """Return the value to which keys of objects lead; None if one of them is missing."""
+    for depth, key in enumerate(keys):
         if value is None:
             return None
         if not isinstance(value, dict):
-            raise TypeError(f"'{keys[place - 1]}' is {_kind(value)}, not an object")
+            raise TypeError(f"'{keys[depth - 1]}' is {_kind(value)}, not an object")
         value = value.get(key)
     return value
 
@@ -458,9 +507,9 @@ _STRINGS = json.JSONDecoder(strict=False)
 def _replace_texts(
     batch: DocumentBatch, column: str, rows: Integers, texts: pa.LargeStringArray
 ) -> RawLines:
-    """Return lines with other texts; the bytes outside of the string of the text stay.
+    """Return lines with other texts; the bytes outside the string of the text do not change.
 
-    A string of ASCII alone stays so, by escapes.
+    A string of ASCII characters alone has ASCII characters alone again, by escapes.
     """
 
     def change(row: int, data: bytes) -> bytes:
@@ -476,23 +525,31 @@ def _find_value(line: str, key: str) -> tuple[int, int]:
     """Return the range of the last string that is the value of a key, or of keys of objects joined
     by dots.
 
-    One that more objects are around is the value only if there is no other.
+    Of strings at several depths, the outermost counts.
     """
-    found, fewest = (0, 0), len(line)
-    position, is_key = 0, False
-    names: list[str | None] = []  # the latest key of each object that is open
+    found = (0, 0)
+    depth_of_found = len(line)
+    open_keys: list[str | None] = []  # the latest key of each open object; None in a list
+    is_key = False
+    position = 0
     while match := _MARK.search(line, position):
-        begin, position, mark = match.start(), match.end(), match[0]
+        mark = match[0]
+        position = match.end()
         if mark == '"':
-            value, position = _STRINGS.raw_decode(line, begin)
+            value, position = _STRINGS.raw_decode(line, match.start())
             if is_key:
-                names[-1] = value
-            elif len(names) <= fewest and None not in names and ".".join(map(str, names)) == key:
-                found, fewest = (begin, position), len(names)
+                open_keys[-1] = value
+                is_key = False
+                continue
+            is_in_list = None in open_keys
+            is_named = not is_in_list and ".".join(map(str, open_keys)) == key
+            if is_named and len(open_keys) <= depth_of_found:
+                found = (match.start(), position)
+                depth_of_found = len(open_keys)
         elif mark in "{[":
-            names.append(None)
+            open_keys.append(None)
         elif mark != ",":
-            names.pop()
+            open_keys.pop()
         is_key = mark in "{,"
     return found
 

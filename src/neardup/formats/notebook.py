@@ -1,10 +1,11 @@
-"""Jupyter notebooks: a file is a document, the source of its cells, whether of code or of text."""
+"""Jupyter notebooks: each file is a document, the source of its cells of code and of text."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from neardup.arrays import arrow_of_strings
@@ -19,54 +20,60 @@ def read(
     file: Source, columns: Columns, reject: Reject, *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield the source of the notebook as one document, or reject the file."""
-    batch = next(
-        read_whole(file, reject, with_id=columns.id is not None, with_payload=with_payload), None
-    )
+    has_id = columns.id is not None
+    batch = next(read_whole(file, reject, with_id=has_id, with_payload=with_payload), None)
     if batch is None:
         return
     try:
-        yield replace(batch, text=arrow_of_strings([source_of(batch.text[0].as_py())]))
+        source = source_of(batch.text[0].as_py())
+        yield replace(batch, text=arrow_of_strings([source]))
     except (ValueError, RecursionError) as error:
         reject(Rejected(file.name, 0, None, None, f"the file is not a notebook: {error}"))
 
 
 def source_of(notebook: str) -> str:
-    """Return the source of the cells of a notebook, of version 3 or later, with an empty line
-    between them.
+    """Return the source of the cells of a notebook, version 3 or later, joined by empty lines.
 
     Raises
     ------
     ValueError
         If it is not the JSON of a notebook.
     """
-    content = json.loads(notebook)
-    sheets = (content.get("worksheets") or [content]) if isinstance(content, dict) else None
-    if not isinstance(sheets, list) or not all(
-        isinstance(_field(sheet, "cells"), list) for sheet in sheets
-    ):
-        raise ValueError("it has no list of cells")
-    sources = [_field(cell, "source", "input") for sheet in sheets for cell in sheet["cells"]]
-    texts = [
-        "".join(filter(_is_text, source)) if isinstance(source, list) else source
-        for source in sources
-    ]
-    joined = "\n\n".join(filter(_is_text, texts))
+    texts = [_text_of(cell) for cell in _cells(json.loads(notebook))]
+    joined = "\n\n".join(text for text in texts if text is not None)
     return joined.encode("utf-8", "replace").decode()  # a lone surrogate is not Unicode
 
 
-def _field(value: Any, *names: str) -> Any:
-    """Return the first of some members that an object of JSON has; None if it has none, or is no
-    object.
+def _cells(content: Any) -> list[Any]:
+    """Return the cells of a notebook: version 3 has them in worksheets. Raises ValueError if it has
+    none.
     """
-    return (
-        next((value[name] for name in names if name in value), None)
-        if isinstance(value, dict)
-        else None
-    )
+    sheets = content.get("worksheets") or [content] if isinstance(content, dict) else None
+    lists: list[Any] = [None]
+    if isinstance(sheets, list):
+        lists = [_member(sheet, "cells") for sheet in sheets]
+    if not all(isinstance(cells, list) for cells in lists):
+        raise ValueError("it has no list of cells")
+    return list(chain.from_iterable(lists))
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+def _text_of(cell: Any) -> str | None:
+    """Return the source of a cell, a string or a list of lines; None if it has none."""
+    source = _member(cell, "source", "input")
+    if isinstance(source, list):
+        return "".join(line for line in source if isinstance(line, str))
+    return source if isinstance(source, str) else None
+
+
+def _member(value: Any, *names: str) -> Any:
+    """Return the first member of an object of JSON with one of some names; None without such a
+    member.
+    """
+    if isinstance(value, dict):
+        for name in names:
+            if name in value:
+                return value[name]
+    return None
 
 
 HANDLER = Handler(read, sink_of_lines)

@@ -1,5 +1,5 @@
-"""Parquet: reading, and writing as the source was written, with its codecs, dictionaries,
-statistics and row groups.
+"""Parquet: reading, and writing with the codecs, dictionaries, statistics and row groups of the
+source.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,28 +26,32 @@ from neardup.executor import Encoders, InOrder
 from neardup.formats.parquet_footer import JoinedFile
 from neardup.formats.registry import Handler
 
-# Larger batches fall out of the cache: 520 MB of text decode in 0.6 CPU seconds with 512 to 2,048
-# rows.
-_MIN_ROWS, _MAX_ROWS = 64, 16384
-# A dictionary hides how long its rows are: ten texts can fill a million rows. So fewer are decoded
-# at once, and once they exceed this many bytes, the rest of the file is read as a dictionary and
-# decoded piece by piece.
-_MAX_DICTIONARY_ROWS, _MAX_DECODED_BYTES = 512, 64 << 20
+# Rows of a batch. Larger batches fall out of the cache: 520 MB of text decode in 0.6 CPU seconds
+# with 512 to 2,048 rows.
+_MIN_ROWS = 64
+_MAX_ROWS = 16384
+# A dictionary hides the length of its rows: ten texts can fill a million rows. So fewer rows are
+# decoded at once, and after a batch with more bytes, the rest of the file is read as a dictionary
+# and decoded piece by piece.
+_MAX_DICTIONARY_ROWS = 512
+_MAX_DECODED_BYTES = 64 << 20
 
 _READ_BYTES = 1 << 18
 _DAMAGE = (pa.ArrowException, OSError, ValueError)
 
-# A row group is in memory while its rows are gathered; a source with larger ones is written in
-# smaller ones.
+# A row group is in memory while its rows are collected: larger groups of a source are written as
+# several.
 _MAX_GROUP_BYTES = 64 << 20
 _DEFAULT_GROUP_ROWS = 1 << 20
-# pyarrow has no name for the two deprecated framings of LZ4, that of Hadoop and an undocumented
-# one, which it reads and does not write. What it writes by the name LZ4 is LZ4_RAW of the format.
+# pyarrow reads, but does not write and cannot name, two deprecated framings of LZ4: Hadoop's and an
+# undocumented one. Its LZ4 is LZ4_RAW of the format.
 _CODECS = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4", "UNKNOWN": "LZ4", "LZO": "SNAPPY"}
-# Indices into a dictionary and their run lengths need no more; text stored plainly needs more.
+# Indices into a dictionary and their run lengths need no more; plain text needs more.
 _MAX_INDEX_BYTES_PER_VALUE = 4
-# Arrow checks the size of a page, and ends it at 1 MiB, only after this many values.
-_MAX_VALUES, _MIN_VALUES, _BYTES_BETWEEN_LOOKS = 1024, 16, 1 << 19
+# Arrow writes values in batches, and ends a page of more than 1 MiB only between two batches.
+_MAX_WRITE_BATCH = 1024  # values; Arrow's default
+_MIN_WRITE_BATCH = 16
+_WRITE_BATCH_BYTES = 1 << 19  # half a page
 
 
 def column_types(source: Source) -> ColumnTypes:
@@ -58,16 +63,17 @@ def column_types(source: Source) -> ColumnTypes:
 
 
 def num_rows(source: Source) -> int:
-    """Return how many rows the metadata name."""
+    """Return the number of rows in the metadata."""
     with source.open_file() as file:
         return int(pq.read_metadata(file).num_rows)
 
 
 def stretches(source: Source) -> list[Stretch]:
-    """Return stretches of some STRETCH_BYTES, whole row groups."""
+    """Return stretches of about STRETCH_BYTES, whole row groups."""
     with source.open_file() as file:
         metadata = pq.read_metadata(file)
-    starts, num_bytes = [], 0
+    starts = []
+    num_bytes = 0
     for group in range(metadata.num_row_groups):
         if num_bytes >= STRETCH_BYTES:
             starts.append(group)
@@ -85,8 +91,7 @@ def read(
     Raises
     ------
     InputError
-        If a column that is only to be copied is damaged: without the payload, the documents can be
-        read.
+        If a column of the payload alone is damaged: the documents can be read, but not copied.
     """
     wanted = columns.names
     first_row = 0
@@ -94,9 +99,8 @@ def read(
         for batch in _record_batches(source, None if with_payload else wanted, columns.text):
             rows = np.arange(first_row, first_row + batch.num_rows, dtype=np.int64)
             first_row += batch.num_rows
-            yield documents_of(
-                batch, rows, columns, source.name, reject, payload=batch if with_payload else None
-            )
+            payload = batch if with_payload else None
+            yield documents_of(batch, rows, columns, source.name, reject, payload=payload)
     except _DamagedFile as error:
         if with_payload and _readable_rows(source, wanted) > first_row:
             raise InputError(
@@ -107,30 +111,34 @@ def read(
         reason = f"the Parquet file cannot be read: {error}"
         reject(lost_file(source.name, reason))
     if source.stretch is not None:
-        source.stretch.rows, source.stretch.reached = first_row, source.stretch.end
+        source.stretch.rows = first_row
+        source.stretch.reached = source.stretch.end
 
 
 class _DamagedFile(Exception):
-    """An error of pyarrow while decoding, as opposed to errors of the code that uses the rows."""
+    """An error of pyarrow while it decodes; errors of the code that uses the rows are not
+    caught.
+    """
 
 
 def _record_batches(
     source: Source, wanted: list[str] | None, text: str
 ) -> Iterator[pa.RecordBatch]:
-    num_rows = 0
+    """Yield the rows. wanted : the columns, None for all; text : the column of the text."""
+    num_done = 0
     with source.open_file() as handle:
         for batch in _decoded_batches(handle, source, wanted, None):
             column = column_of(batch, text)
             if column is not None and column.nbytes > _MAX_DECODED_BYTES:
                 break
             yield batch
-            num_rows += batch.num_rows
+            num_done += batch.num_rows
         else:
             return
-        del batch, column
+        del batch, column  # the memory of a large batch
         for batch in _decoded_batches(handle, source, wanted, text):
-            fresh = batch.slice(min(num_rows, batch.num_rows))
-            num_rows -= batch.num_rows - fresh.num_rows
+            fresh = batch.slice(min(num_done, batch.num_rows))
+            num_done -= batch.num_rows - fresh.num_rows
             for piece in slices_of(fresh, text, BLOCK_BYTES):
                 column = column_of(piece, text)
                 if column is not None and pa.types.is_dictionary(column.type):
@@ -141,30 +149,30 @@ def _record_batches(
 def _decoded_batches(
     handle: pa.NativeFile, source: Source, wanted: list[str] | None, dictionary: str | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file; dictionary : a column that is left as a dictionary."""
+    """Yield the batches of a file. dictionary : a column to keep as a dictionary."""
     try:
         handle.seek(0)
         # A column chunk is read piece by piece, not whole: half the memory, the same speed.
-        buffer_size = _READ_BYTES if source.is_local else 0
-        kept = [] if dictionary is None else [dictionary]
         file = pq.ParquetFile(
-            handle, pre_buffer=not source.is_local, buffer_size=buffer_size, read_dictionary=kept
+            handle,
+            pre_buffer=not source.is_local,
+            buffer_size=_READ_BYTES if source.is_local else 0,
+            read_dictionary=[] if dictionary is None else [dictionary],
         )
         check_columns(file.metadata.num_columns)
         stretch = source.stretch or cut([], file.metadata.num_row_groups)[0]
         groups = range(stretch.begin, stretch.end)
-        if not groups:  # pyarrow 18 reads none as the one before the first.
+        if not groups:  # pyarrow 18 would read row group -1
             return
-        for batch in file.iter_batches(
-            _rows_per_batch(file.metadata), groups, wanted, use_threads=False
-        ):
+        batch_rows = _rows_per_batch(file.metadata)
+        for batch in file.iter_batches(batch_rows, groups, wanted, use_threads=False):
             yield without_views(batch)
     except _DAMAGE as error:
         raise _DamagedFile(error) from error
 
 
 def _readable_rows(source: Source, wanted: list[str]) -> int:
-    """Return how many rows can be read of the columns wanted."""
+    """Return the number of rows that can be read of the wanted columns."""
     count = 0
     with suppress(_DamagedFile):
         for batch in _record_batches(source, wanted, wanted[0]):
@@ -173,20 +181,17 @@ def _readable_rows(source: Source, wanted: list[str]) -> int:
 
 
 def _rows_per_batch(metadata: pq.FileMetaData) -> int:
-    """Return how many rows hold about `BLOCK_BYTES`.
+    """Return the number of rows with about `BLOCK_BYTES`.
 
-    All columns count, also if few are read: batches that end elsewhere would make damage cost other
-    rows.
+    All columns count, even if few are read: the rows that are lost with a damage depend on the ends
+    of batches, and must be the same with and without payload.
     """
-    chunks = [chunk for group in _chunks(metadata) for chunk in group]
-    per_row = max(
-        1,
-        sum(max(0, chunk.total_uncompressed_size) for chunk in chunks) // max(1, metadata.num_rows),
-    )
-    ceiling = (
-        _MAX_DICTIONARY_ROWS if any(chunk.has_dictionary_page for chunk in chunks) else _MAX_ROWS
-    )
-    return int(min(ceiling, max(_MIN_ROWS, BLOCK_BYTES // per_row)))
+    chunks = list(chain.from_iterable(_chunks(metadata)))
+    num_bytes = sum(max(0, chunk.total_uncompressed_size) for chunk in chunks)
+    bytes_per_row = max(1, num_bytes // max(1, metadata.num_rows))
+    has_dictionary = any(chunk.has_dictionary_page for chunk in chunks)
+    max_rows = _MAX_DICTIONARY_ROWS if has_dictionary else _MAX_ROWS
+    return int(min(max_rows, max(_MIN_ROWS, BLOCK_BYTES // bytes_per_row)))
 
 
 def _chunks(metadata: pq.FileMetaData) -> list[list[Any]]:
@@ -197,11 +202,16 @@ def _chunks(metadata: pq.FileMetaData) -> list[list[Any]]:
 
 @dataclass(frozen=True)
 class ParquetLayout:
-    """How a Parquet file is laid out; by column path where it differs between columns."""
+    """Layout of a Parquet file.
+
+    group_rows : rows of a row group. write_batch : values that Arrow writes at a time. codecs : by
+    column path. dictionaries, statistics : the paths of the columns that have them. has_int96 :
+    whether times are in the old type INT96.
+    """
 
     schema: pa.Schema
     group_rows: int = _DEFAULT_GROUP_ROWS
-    values_between_looks: int = _MAX_VALUES
+    write_batch: int = _MAX_WRITE_BATCH
     codecs: dict[str, str] = field(default_factory=dict)
     dictionaries: list[str] = field(default_factory=list)
     statistics: list[str] = field(default_factory=list)
@@ -212,32 +222,36 @@ def parquet_layout(file: Source) -> ParquetLayout:
     """Return the layout of a Parquet file, from its footer."""
     with file.open_file() as handle:
         parquet = pq.ParquetFile(handle)
-        metadata, schema = parquet.metadata, parquet.schema_arrow
+        metadata = parquet.metadata
+        schema = parquet.schema_arrow
     groups = _chunks(metadata)
     if not groups:
         return ParquetLayout(schema)
+    max_rows = max(metadata.row_group(index).num_rows for index in range(len(groups)))
     chunks = groups[0]
-    in_all = [all(map(_stayed_dictionary, same)) for same in zip(*groups, strict=True)]
+    chunks_of_column = zip(*groups, strict=True)
     return ParquetLayout(
-        schema,
-        max(1, max(metadata.row_group(index).num_rows for index in range(len(groups)))),
-        _values_between_looks(groups),
-        {
+        schema=schema,
+        group_rows=max(1, max_rows),
+        write_batch=_values_per_batch(groups),
+        codecs={
             chunk.path_in_schema: _CODECS.get(chunk.compression, chunk.compression)
             for chunk in chunks
         },
-        [chunk.path_in_schema for chunk, stayed in zip(chunks, in_all, strict=True) if stayed],
-        [chunk.path_in_schema for chunk in chunks if chunk.is_stats_set],
-        any(chunk.physical_type == "INT96" for chunk in chunks),
+        dictionaries=[
+            same[0].path_in_schema for same in chunks_of_column if all(map(_is_dictionary, same))
+        ],
+        statistics=[chunk.path_in_schema for chunk in chunks if chunk.is_stats_set],
+        has_int96=any(chunk.physical_type == "INT96" for chunk in chunks),
     )
 
 
-def _stayed_dictionary(chunk: Any) -> bool:
-    """Whether all pages of a chunk are dictionary indices; writers fall back to plain pages
+def _is_dictionary(chunk: Any) -> bool:
+    """Return whether all pages of a chunk are dictionary indices; writers may change to plain pages
     halfway.
 
     The encodings in the footer do not show this: PLAIN is listed for the dictionary page too. The
-    size of the data behind the dictionary does.
+    size of the data after the dictionary shows it.
     """
     start = chunk.dictionary_page_offset
     if not chunk.has_dictionary_page or start is None:
@@ -246,24 +260,22 @@ def _stayed_dictionary(chunk: Any) -> bool:
     return bool(data_bytes <= 64 + _MAX_INDEX_BYTES_PER_VALUE * chunk.num_values)
 
 
-def _values_between_looks(groups: list[list[Any]]) -> int:
-    """Return how many values of the widest column make half a page.
+def _values_per_batch(groups: list[list[Any]]) -> int:
+    """Return the number of values of the widest column that fill half a page.
 
     With Arrow's 1,024, pages of texts grow to several MiB, which costs fresh memory and leaves the
-    cache: writing 520 MB of text took 1.2 x as long.
+    cache: writing 520 MB of text took 1.2 times as long.
     """
-    sizes = [
-        chunk.total_uncompressed_size / max(1, chunk.num_values)
-        for group in groups
-        for chunk in group
-    ]
-    widest = max(sizes, default=0.0)
-    return int(min(_MAX_VALUES, max(_MIN_VALUES, _BYTES_BETWEEN_LOOKS / max(1.0, widest))))
+    chunks = chain.from_iterable(groups)
+    value_bytes = [chunk.total_uncompressed_size / max(1, chunk.num_values) for chunk in chunks]
+    max_value_bytes = max(value_bytes, default=0.0)
+    num_values = _WRITE_BATCH_BYTES / max(1.0, max_value_bytes)
+    return int(min(_MAX_WRITE_BATCH, max(_MIN_WRITE_BATCH, num_values)))
 
 
 class ParquetSink:
-    """A Parquet file; rows are gathered into row groups, which other threads may encode side by
-    side.
+    """A Parquet file to write. Rows are collected into row groups, which other threads may encode
+    side by side.
     """
 
     def __init__(self, path: str, layout: ParquetLayout) -> None:
@@ -276,10 +288,11 @@ class ParquetSink:
             raise
         self._joined: JoinedFile | None = None
         self._waiting: list[pa.RecordBatch] = []
-        self._waiting_rows = self._waiting_bytes = 0
+        self._waiting_rows = 0
+        self._waiting_bytes = 0
 
     def encode_on(self, encoders: Encoders) -> None:
-        """As of ParallelSink."""
+        """Use the threads, before anything is written (see ParallelSink)."""
         self._joined = JoinedFile(self._stream)
         self._jobs = InOrder(self._joined.append)
         self._jobs.encoders = encoders
@@ -293,11 +306,11 @@ class ParquetSink:
             use_dictionary=layout.dictionaries if layout.codecs else True,
             write_statistics=layout.statistics if layout.codecs else True,
             use_deprecated_int96_timestamps=layout.has_int96,
-            write_batch_size=layout.values_between_looks,
+            write_batch_size=layout.write_batch,
         )
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Take rows; write a row group when there are enough of them."""
+        """Append rows; write a row group when there are enough of them."""
         self._waiting.append(rows)
         self._waiting_rows += rows.num_rows
         self._waiting_bytes += rows.nbytes
@@ -316,13 +329,14 @@ class ParquetSink:
             self._jobs.put(partial(self._encode, group), group.nbytes)
         rest = table.slice(group.num_rows)
         self._waiting = rest.to_batches()
-        self._waiting_rows, self._waiting_bytes = rest.num_rows, rest.nbytes
+        self._waiting_rows = rest.num_rows
+        self._waiting_bytes = rest.nbytes
 
     def _write_group(self, writer: pq.ParquetWriter, group: pa.Table) -> None:
         writer.write_table(group.cast(self._layout.schema), row_group_size=self._layout.group_rows)
 
     def _encode(self, group: pa.Table | None) -> pa.Buffer:
-        """Return a Parquet file of one row group, or of none."""
+        """Return a Parquet file of one row group, or without row groups."""
         stream = pa.BufferOutputStream()
         with self._open(stream) as writer:
             if group is not None:
@@ -342,6 +356,8 @@ class ParquetSink:
 
     def discard(self) -> None:
         """Release the file, without a footer."""
+        # pyarrow's writer, if open, writes a footer when it is garbage-collected. It must not: the
+        # file is incomplete, or joined from the files of other writers.
         self._writer.is_open = False
         self._stream.close()
 

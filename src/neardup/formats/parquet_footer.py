@@ -1,9 +1,12 @@
-"""Join row groups that were encoded apart to one Parquet file: their bytes in turn, their metadata
-in one footer.
+"""Join Parquet files that were encoded apart to one file: their row groups one after the other, and
+one footer.
 
-Arrow encodes a file on one thread. A row group can be encoded on any thread, as a file of its own:
-only positions and ordinals in its footer differ then from those that one writer writes. The footer
-is a struct of Thrift's compact protocol, of which everything else is copied byte for byte.
+Arrow encodes a file on one thread. With this module, each row group is encoded as a file of its own
+on any thread: only positions and ordinals in its footer differ from the footer of a single writer.
+The footer is a struct of Thrift's compact protocol; all other bytes are copied.
+
+    file of one row group          PAR1 | pages | footer | length of the footer | PAR1
+    joined file                    PAR1 | pages | pages | ... | footer | length | PAR1
 """
 
 from __future__ import annotations
@@ -13,20 +16,30 @@ from typing import BinaryIO, NamedTuple
 import pyarrow as pa
 
 _MAGIC = b"PAR1"
-_TAIL = 8  # the length of the footer, and the magic bytes
+_TAIL = 8  # bytes: the length of the footer, and the magic bytes
 
 # Types of Thrift's compact protocol. A field that is true or false has no further bytes.
-_BYTE, _I16, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 3, 4, 6, 7, 8, 9, 10, 12
+_BYTE = 3
+_I16 = 4
+_I64 = 6
+_DOUBLE = 7
+_BINARY = 8
+_LIST = 9
+_SET = 10
+_STRUCT = 12
+_LONG_LIST = 15  # in the place of a count: the count follows as a varint
 
-# Fields by their numbers in parquet.thrift: of the file, its row groups, their column chunks and
-# the metadata of those.
-_NUM_ROWS, _GROUPS, _ORDINAL = (3,), (4,), (4, 7)
+# Paths of field numbers in parquet.thrift: FileMetaData, RowGroup, ColumnChunk, ColumnMetaData.
+_NUM_ROWS = (3,)
+_GROUPS = (4,)
+_GROUP = (4, 0)  # our own: an element of the list of row groups
+_ORDINAL = (4, 7)
 _POSITIONS = {(4, 5), (4, 1, 2), *((4, 1, 3, number) for number in (9, 10, 11, 14))}
 _PAGE_INDEXES = {(4, 1, 4), (4, 1, 6)}
 
 
 class _Field(NamedTuple):
-    """A number or a list of a footer, or a row group; its bytes are those in [start, stop)."""
+    """A number, a list or a row group of a footer: the bytes in [start, stop)."""
 
     path: tuple[int, ...]
     start: int
@@ -36,106 +49,141 @@ class _Field(NamedTuple):
 class JoinedFile:
     """A Parquet file of row groups that arrive encoded: `append` for each in order, then `close`.
 
-    file : has the magic bytes of its beginning only.
+    file : contains the first magic bytes only.
     """
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file, self._groups, self._num_rows, self._length = file, list[bytes](), 0, len(_MAGIC)
+        self._file = file
+        self._groups: list[bytes] = []  # metadata of the row groups so far
+        self._num_rows = 0
+        self._length = len(_MAGIC)
 
     def append(self, encoded: pa.Buffer) -> None:
-        """Append the row groups of a Parquet file without page indexes; there may be none."""
+        """Append the row groups, if any, of a Parquet file without page indexes."""
         data = memoryview(encoded)
         end = len(data) - _TAIL - int.from_bytes(data[-_TAIL:-4], "little")
-        self._footer, self._fields = bytes(data[end:-_TAIL]), list[_Field]()
-        _walk(self._footer, 0, _STRUCT, (), self._fields)
+        self._footer = bytes(data[end:-_TAIL])
+        self._fields = _FooterReader(self._footer).read()
         for field in self._fields:
             assert field.path not in _PAGE_INDEXES
             if field.path == _NUM_ROWS:
                 self._num_rows += self._number(field)
-            elif field.path == (*_GROUPS, 0):
+            elif field.path == _GROUP:
                 self._groups.append(self._moved(field))
         self._file.write(data[len(_MAGIC) : end])
         self._length += end - len(_MAGIC)
 
     def close(self, empty: pa.Buffer) -> None:
-        """Write the footer. empty : an encoded file without row groups, which has all else of the
-        footer.
+        """Write the footer. empty : an encoded file without row groups, with all other fields of
+        the footer.
         """
         self.append(empty)
-        rows, groups = (
-            next(field for field in self._fields if field.path == path)
-            for path in (_NUM_ROWS, _GROUPS)
+        num_rows = self._field(_NUM_ROWS)
+        groups = self._field(_GROUPS)
+        footer = b"".join(
+            [
+                self._footer[: num_rows.start],
+                _varint(2 * self._num_rows),
+                self._footer[num_rows.stop : groups.start],
+                _list_head(len(self._groups)),
+                *self._groups,
+                self._footer[groups.stop :],
+            ]
         )
-        count = len(self._groups)
-        head = (
-            bytes([count << 4 | _STRUCT])
-            if count < 15
-            else bytes([0xF0 | _STRUCT]) + _varint(count)
-        )
-        before, between = self._footer[: rows.start], self._footer[rows.stop : groups.start]
-        rest = self._footer[groups.stop :]
-        footer = b"".join([before, _varint(2 * self._num_rows), between, head, *self._groups, rest])
         self._file.write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
 
+    def _field(self, path: tuple[int, ...]) -> _Field:
+        return next(field for field in self._fields if field.path == path)
+
     def _number(self, field: _Field) -> int:
-        return _read_varint(self._footer, field.start)[0] >> 1
+        number, _ = _read_varint(self._footer, field.start)
+        return number >> 1  # zigzag: none is negative
 
     def _moved(self, group: _Field) -> bytes:
-        """Return the metadata of a row group at its place in this file."""
-        pieces, at = [], group.start
+        """Return the metadata of a row group with its positions and its ordinal in this file."""
+        pieces = []
+        copied_to = group.start
         for field in self._fields:
             if not group.start <= field.start < group.stop:
                 continue
-            number = self._number(field)
             if field.path == _ORDINAL:
                 number = len(self._groups)
-            elif field.path in _POSITIONS and number:  # 0 is no position
-                number += self._length - len(_MAGIC)
+            elif field.path in _POSITIONS and self._number(field):  # 0 is no position
+                number = self._number(field) + self._length - len(_MAGIC)
             else:
                 continue
-            pieces += [self._footer[at : field.start], _varint(2 * number)]
-            at = field.stop
-        return b"".join([*pieces, self._footer[at : group.stop]])
+            pieces.append(self._footer[copied_to : field.start])
+            pieces.append(_varint(2 * number))
+            copied_to = field.stop
+        pieces.append(self._footer[copied_to : group.stop])
+        return b"".join(pieces)
 
 
-def _walk(data: bytes, at: int, kind: int, path: tuple[int, ...], found: list[_Field]) -> int:
-    """List the numbers and lists of a value, and the row groups; return the end of the value."""
-    start = at
-    if _I16 <= kind <= _I64:
-        at = _read_varint(data, at)[1]
-        found.append(_Field(path, start, at))
-    elif kind == _BINARY:
-        size, at = _read_varint(data, at)
-        at += size
-    elif kind in (_LIST, _SET):
-        count, element, at = data[at] >> 4, data[at] & 15, at + 1
-        if count == 15:
-            count, at = _read_varint(data, at)
+class _FooterReader:
+    """Read a footer from its first byte to its last, and list its fields."""
+
+    def __init__(self, footer: bytes) -> None:
+        self._data = footer
+        self._at = 0
+        self._fields: list[_Field] = []
+
+    def read(self) -> list[_Field]:
+        """Return the numbers, lists and row groups, inner fields before the outer ones."""
+        self._read_struct(())
+        return self._fields
+
+    def _read_value(self, kind: int, path: tuple[int, ...]) -> None:
+        start = self._at
+        if _I16 <= kind <= _I64:
+            self._read_varint()
+            self._fields.append(_Field(path, start, self._at))
+        elif kind == _BINARY:
+            size = self._read_varint()
+            self._at += size
+        elif kind in (_LIST, _SET):
+            self._read_list(path)
+            self._fields.append(_Field(path, start, self._at))
+        elif kind == _STRUCT:
+            self._read_struct(path)
+        elif kind == _BYTE:
+            self._at += 1
+        elif kind == _DOUBLE:
+            self._at += 8
+
+    def _read_list(self, path: tuple[int, ...]) -> None:
+        head = self._data[self._at]
+        self._at += 1
+        count = head >> 4
+        if count == _LONG_LIST:
+            count = self._read_varint()
         for _ in range(count):
-            begin = at
-            at = _walk(data, at, element, path, found)
+            start = self._at
+            self._read_value(head & 15, path)
             if path == _GROUPS:
-                found.append(_Field((*path, 0), begin, at))
-        found.append(_Field(path, start, at))
-    elif kind == _STRUCT:
+                self._fields.append(_Field(_GROUP, start, self._at))
+
+    def _read_struct(self, path: tuple[int, ...]) -> None:
         number = 0
-        while head := data[at]:
-            number, at = number + (head >> 4), at + 1
-            if not head >> 4:
-                zigzag, at = _read_varint(data, at)
-                number = zigzag >> 1
-            at = _walk(data, at, head & 15, (*path, number), found)
-        at += 1
-    else:
-        at += {_BYTE: 1, _DOUBLE: 8}.get(kind, 0)
-    return at
+        while head := self._data[self._at]:
+            self._at += 1
+            step = head >> 4  # from the number of the field before
+            number = number + step if step else self._read_varint() >> 1
+            self._read_value(head & 15, (*path, number))
+        self._at += 1
+
+    def _read_varint(self) -> int:
+        value, self._at = _read_varint(self._data, self._at)
+        return value
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
+    """Return a number of seven bits a byte, the lowest first, and the offset after it."""
+    value = 0
+    shift = 0
     while data[at] > 127:
         value |= (data[at] & 127) << shift
-        at, shift = at + 1, shift + 7
+        shift += 7
+        at += 1
     return value | data[at] << shift, at + 1
 
 
@@ -145,3 +193,9 @@ def _varint(value: int) -> bytes:
         out.append(value & 127 | 128)
         value >>= 7
     return bytes([*out, value])
+
+
+def _list_head(num_structs: int) -> bytes:
+    if num_structs < _LONG_LIST:
+        return bytes([num_structs << 4 | _STRUCT])
+    return bytes([_LONG_LIST << 4 | _STRUCT]) + _varint(num_structs)

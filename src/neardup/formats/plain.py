@@ -1,4 +1,4 @@
-"""Plain text: a document a line, or a document a file."""
+"""Plain text: each line is a document, or each file."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def read_lines(
         rows = np.arange(block.num_lines, dtype=np.int64) + block.first_line
         payload = RawLines(pa.py_buffer(block.data), block.offsets) if with_payload else None
         batch = DocumentBatch(_texts(block), rows, payload=payload)
-        if bad := invalid_utf8_rows(batch.text):
+        bad = invalid_utf8_rows(batch.text)
+        if bad:
             for index in bad:
                 reject(block.rejected(source, index, _why_not_utf8(block.line(index), "line")))
             batch = batch.filter(~np.isin(np.arange(block.num_lines), bad))
@@ -66,23 +67,24 @@ def read_lines(
 
 
 def _texts(block: LineBlock) -> pa.LargeStringArray:
-    """Return the lines without line ends (LF or CRLF), nor a byte order mark at the head of the
+    """Return the lines without line ends (LF or CRLF), and without the byte order mark of the
     file.
     """
-    data, values, offsets = block.data.tobytes(), block.data, block.offsets
-    lengths = np.diff(offsets)
-    ended = values[offsets[1:] - 1] == ord("\n")
-    before = np.maximum(offsets[1:] - 2, offsets[:-1])
-    carriage = ended & (lengths > 1) & (values[before] == ord("\r"))
-    lengths = lengths - ended - carriage
-    if carriage.any():
+    begins = block.offsets[:-1]
+    ends = block.offsets[1:]
+    lengths = ends - begins
+    has_newline = block.data[ends - 1] == ord("\n")
+    last_but_one = np.maximum(ends - 2, begins)
+    has_return = has_newline & (lengths > 1) & (block.data[last_but_one] == ord("\r"))
+    lengths = lengths - has_newline - has_return
+
+    # The bytes of all lines are filtered at once; a return alone is part of its line.
+    data = block.data.tobytes()
+    if has_return.any():
         data = data.replace(b"\r\n", b"\n")
     data = data.translate(None, b"\n")
-    if (
-        block.begins_file
-        and data.startswith(BYTE_ORDER_MARK)
-        and lengths[0] >= len(BYTE_ORDER_MARK)
-    ):
+    starts_with_mark = block.begins_file and data.startswith(BYTE_ORDER_MARK)
+    if starts_with_mark and lengths[0] >= len(BYTE_ORDER_MARK):
         data = data[len(BYTE_ORDER_MARK) :]
         lengths[0] -= len(BYTE_ORDER_MARK)
     return arrow_of_bytes(data, offsets_from_lengths(lengths)).view(pa.large_string())
@@ -111,9 +113,13 @@ def read_whole(
         )
         reject(Rejected(source.name, 0, None, None, reason, excluded=True, too_long=True))
         return
-    payload = RawLines(data, np.array([0, len(data)], dtype=np.int64)) if with_payload else None
-    ids = arrow_of_strings([source.name]) if with_id else None
-    yield DocumentBatch(arrow_of_strings([text]), np.zeros(1, dtype=np.int64), ids, payload=payload)
+    offsets = np.array([0, len(data)], np.int64)
+    yield DocumentBatch(
+        text=arrow_of_strings([text]),
+        rows=np.zeros(1, np.int64),
+        ids=arrow_of_strings([source.name]) if with_id else None,
+        payload=RawLines(data, offsets) if with_payload else None,
+    )
 
 
 def _why_not_utf8(data: bytes, unit: str) -> str:
@@ -127,17 +133,21 @@ def _why_not_utf8(data: bytes, unit: str) -> str:
 def _replace_texts(
     batch: DocumentBatch, _: str, rows: Integers, texts: pa.LargeStringArray
 ) -> RawLines:
-    """Return lines, or a file, with other texts; the byte order mark and the line ends stay.
+    """Return lines, or a file, with other texts; the byte order mark and the line ends do not
+    change.
 
-    A text whose last character is a carriage return gets a line end of both characters, of which a
-    reader drops both.
+    A text with a carriage return at its end gets the line end CRLF: before LF, a reader would drop
+    the return.
     """
 
     def change(row: int, line: bytes) -> bytes:
-        mark = BYTE_ORDER_MARK if batch.rows[row] == 0 and line.startswith(BYTE_ORDER_MARK) else b""
-        end = line[len(mark) + len(batch.text[row].as_buffer()) :]
+        has_mark = batch.rows[row] == 0 and line.startswith(BYTE_ORDER_MARK)
+        mark = BYTE_ORDER_MARK if has_mark else b""
+        line_end = line[len(mark) + len(batch.text[row].as_buffer()) :]
         text: bytes = texts[row].as_buffer().to_pybytes()
-        return mark + text + (b"\r\n" if text.endswith(b"\r") and end == b"\n" else end)
+        if text.endswith(b"\r") and line_end == b"\n":
+            line_end = b"\r\n"
+        return mark + text + line_end
 
     return replace_lines(batch, rows, change)
 

@@ -1,8 +1,8 @@
-"""Read a part, a file or a table, to its end, and report what could not be read."""
+"""Read parts, files or tables, to their ends, and report unreadable rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -30,6 +30,7 @@ from neardup.documents.sources import (
     FREE_BYTES,
     FREE_BYTES_OF_TABLE,
     CannotOpen,
+    Identity,
     Source,
     Stretch,
     check_expansion,
@@ -58,7 +59,7 @@ class InputFile(Source):
 
     @property
     def is_pages(self) -> bool:
-        """Whether the documents are web pages."""
+        """True if the documents are web pages."""
         return FORMATS[self.format].contents == "pages"
 
     @property
@@ -66,18 +67,18 @@ class InputFile(Source):
         """The functions that read and write the file."""
         return FORMATS[self.format].handler
 
-    def identity(self) -> tuple[str, int, float]:
-        """Return name, size in bytes and time of last change; reads them from the storage each
-        time.
-        """
-        size, changed = self.stat()
-        return self.name, size, changed if self.version is None else self.version
+    def identity(self) -> Identity:
+        """Return name, size in bytes and time of last change, read from the storage each time."""
+        num_bytes, changed_at = self.stat()
+        if self.version is not None:
+            changed_at = self.version
+        return Identity(name=self.name, num_bytes=num_bytes, changed_at=changed_at)
 
     def column_types(self) -> ColumnTypes | None:
         """Return name and type of each column and of the fields inside it.
 
-        None for plain text, {} when empty or damaged, which `read` reports. A file is looked at
-        once, however often this is asked: there may be a hundred thousand of them.
+        None for plain text, {} when empty or damaged, which `read` reports. A file is opened once,
+        not for each call: there may be a hundred thousand files.
         """
         return self._column_types
 
@@ -89,26 +90,26 @@ class InputFile(Source):
         return {}
 
     def num_rows(self) -> int | None:
-        """Return the number of rows if the metadata has it (Parquet), else None."""
+        """Return the number of rows if the metadata contains it (Parquet), or None."""
         with suppress(*_DAMAGE):
             return self.handler.num_rows(self)
         return None
 
     def is_bare(self) -> bool:
-        """Return whether the file is a table without columns. One that is damaged is none, and is
-        rejected.
-        """
+        """Return whether the file is a table without columns; False for a damaged file."""
         with suppress(*_DAMAGE):
             handler = self.handler
             return handler.num_rows(self) is not None and handler.column_types(self) == {}
         return False
 
     def stretches(self) -> list[InputFile]:
-        """Return the stretches in which the file can be read; itself if it is read whole."""
+        """Return the stretches of the file, or the file itself if it is read whole."""
         found: list[Stretch] = []
         with suppress(*_DAMAGE):
             found = self.handler.stretches(self)
-        return [replace(self, stretch=stretch) for stretch in found] if len(found) > 1 else [self]
+        if len(found) < 2:
+            return [self]
+        return [replace(self, stretch=stretch) for stretch in found]
 
     def read(
         self, columns: Columns, reject: Reject, *, with_payload: bool = False
@@ -121,49 +122,54 @@ class InputFile(Source):
         InputError
             If the file is no longer there. Damage inside it is no error: it is rejected.
         """
-        keys = {
-            name: self.keys[name] for name in (*columns.values, *columns.ranks) if name in self.keys
-        }
+        keys = self._keys_for(columns)
+        wanted = columns._replace(
+            values=tuple(name for name in columns.values if name not in keys),
+            ranks=tuple(name for name in columns.ranks if name not in keys),
+        )
+        batches = self.handler.read(self, wanted, reject, with_payload=with_payload)
+        if not keys:
+            return batches
+        return (with_keys(batch, columns, keys, self.name) for batch in batches)
+
+    def _keys_for(self, columns: Columns) -> dict[str, str | None]:
+        """Return the keys of the folders that stand for columns which the file lacks."""
+        folder_keys = self.keys
+        names = (*columns.values, *columns.ranks)
+        keys = {name: folder_keys[name] for name in names if name in folder_keys}
         if keys:
             types = self.column_types() or {}
             keys = {name: value for name, value in keys.items() if name not in types}
-        values = tuple(name for name in columns.values if name not in keys)
-        ranks = tuple(name for name in columns.ranks if name not in keys)
-        wanted = columns._replace(values=values, ranks=ranks)
-        batches = self.handler.read(self, wanted, reject, with_payload=with_payload)
-        return (
-            (with_keys(batch, columns, keys, self.name) for batch in batches) if keys else batches
-        )
+        return keys
 
     def replace_texts(
         self, batch: DocumentBatch, column: str, rows: Integers, texts: pa.LargeStringArray
     ) -> Payload:
-        """Return the payload of a batch in which some documents have another text, and all else is
-        as it was.
+        """Return the payload of a batch with other texts of some documents; all other bytes or
+        columns are the same.
 
         Parameters
         ----------
         batch : read with its payload.
-        column : of the text.
-        rows : integers, rows of the batch, rising, that have another text than before; neither is
-            null.
-        texts : of all rows.
+        column : the column of the text.
+        rows : integers, rising, the rows of the batch with another text; neither text is null.
+        texts : the texts of all rows.
         """
         replace = self.handler.replace_texts
         assert replace is not None, "of web pages"
         return replace(batch, column, rows, texts)
 
     def make_sink(self) -> Callable[[str], Sink]:
-        """Return how payloads are written to a local path in the format, compression and layout of
-        this file.
+        """Return the function that opens a local path to write payloads in the format, compression
+        and layout of this file.
         """
         return self.handler.make_sink(self)
 
 
 @dataclass(frozen=True)
 class UnreachableInput(InputFile):
-    """A folder that cannot be listed, or a link to nothing: a part without documents, rejected as a
-    damaged file is.
+    """A folder that cannot be listed, or a broken link: a part without documents, rejected like a
+    damaged file.
     """
 
     reason: str = ""
@@ -173,13 +179,13 @@ class UnreachableInput(InputFile):
         """False: nothing is known of its files."""
         return False
 
-    def identity(self) -> tuple[str, int, float]:
+    def identity(self) -> Identity:
         """Return the name alone."""
-        return self.name, 0, 0.0
+        return Identity(name=self.name, num_bytes=0, changed_at=0.0)
 
     @property
     def handler(self) -> Handler:
-        """One that finds no columns, rejects all of it, and knows no layout."""
+        """Functions that find no columns, reject the whole part, and know no layout."""
         return Handler(self._reject, self._refuse, lambda _: {})
 
     def _reject(
@@ -197,32 +203,75 @@ Part: TypeAlias = InputFile | TablePart
 documents.
 """
 
-
-"""Default length of the longest document; describing it takes many times its length in memory."""
-
-_HEAD_BYTES = 1 << 16  # of a file that is looked at for its encoding
+_HEAD_BYTES = 1 << 16  # bytes of a file from which `_hint` guesses its format
 
 DOCUMENT_BYTES = 64
-"""What a run keeps of a document, however short; a compressed file of empty ones expands by as
+"""Memory of a run for a document, however short: a compressed file of empty documents expands by as
 much.
 """
 
-_FREQUENT = "的，。"
+_FREQUENT = "的，。"  # the most frequent characters of Chinese
 _SPLIT_TABLE = "Pass its rows as a table in memory (Python) if you trust it"
 _IS_WIDE = ": it is UTF-"
 
 
 _Raw: TypeAlias = tuple[Stretch | None, Entry | None]
-_END: _Raw = None, None
+"""A stretch, None in a part that is read whole, and a batch or row of it; no entry ends a stretch.
+"""
+_END: _Raw = (None, None)
 
 
 @dataclass
 class _Ending:
-    """Whether the reading of a part ends early: its readers, which may be far ahead, look here
-    after each batch.
+    """Signal to the readers of a part, which may be far ahead: they look at it after each batch.
+
+    is_early : whether the rest of the part is not needed.
     """
 
     is_early: bool = False
+
+
+@dataclass
+class _Start:
+    """The start of the next stretch: the rows and bytes before it, and the end of the last
+    stretch.
+    """
+
+    rows: int = 0
+    num_bytes: int = 0
+    reached: int = 0
+
+    def add(self, stretch: Stretch) -> None:
+        """Move to the end of a stretch that was read."""
+        self.rows += stretch.rows
+        self.num_bytes += stretch.num_bytes
+        self.reached = stretch.reached
+
+    def move(self, row: Rejected) -> Rejected:
+        """Return a rejected row of the stretch with its position in the part."""
+        return row._replace(
+            row=None if row.row is None else row.row + self.rows,
+            line=None if row.line is None else row.line + self.rows,
+            byte=None if row.byte is None else row.byte + self.num_bytes,
+        )
+
+
+@dataclass
+class _Tally:
+    """Counts over all stretches of a part.
+
+    num_bytes : the texts, and DOCUMENT_BYTES for each document. is_lost : whether the rest of the
+    part is not read; is_too_large : the same, because of `num_bytes`. why : the reason of the first
+    unreadable row, or of the first excluded row before it.
+    """
+
+    num_documents: int = 0
+    num_unreadable: int = 0
+    num_excluded: int = 0
+    num_bytes: int = 0
+    is_lost: bool = False
+    is_too_large: bool = False
+    why: str = ""
 
 
 def ignore(_: Rejected) -> None:
@@ -230,13 +279,12 @@ def ignore(_: Rejected) -> None:
 
 
 class Task(NamedTuple):
-    """One part to read, and how: its columns, whether it belongs to the earlier corpus, the longest
-    document.
+    """One part to read, and the way to read it.
 
-    cache : keeps the documents in memory between two reads; None to decode the file each time.
-    identity : what the part was when a run began that may not go on once it has changed; None
-    otherwise. max_unreadable : the share of its rows above which the whole file counts as one that
-    could not be read to its end.
+    against : whether it belongs to the earlier corpus. cache : keeps the documents in memory
+    between two reads; None to decode the file each time. identity : the part at the beginning of a
+    run that must not continue after it changed; None otherwise. max_unreadable : a file with a
+    larger share of unreadable rows counts as a file that could not be read to its end.
     """
 
     part: Part
@@ -244,11 +292,11 @@ class Task(NamedTuple):
     against: bool
     max_document_bytes: int = MAX_DOCUMENT_BYTES
     cache: BatchCache | None = None
-    identity: tuple[str, int, float] | None = None
+    identity: Identity | None = None
     max_unreadable: float = MAX_UNREADABLE
 
     def identified(self) -> Task:
-        """Return the task with the identity that its part has now."""
+        """Return the task with the current identity of its part."""
         return self._replace(identity=self.part.identity())
 
     def refuse_changed(self) -> None:
@@ -268,7 +316,7 @@ class Task(NamedTuple):
 
     @property
     def is_cached(self) -> bool:
-        """Whether its documents are in memory, so that `read` yields them at once."""
+        """True if the documents are in memory, so that `read` yields them at once."""
         return self._stored() is not None
 
     @property
@@ -277,23 +325,28 @@ class Task(NamedTuple):
 
     def _stored(self) -> list[Entry] | None:
         """Return the documents if they are in memory."""
-        return (
-            None
-            if self.cache is None or isinstance(self.part, TablePart)
-            else self.cache.stored(self._key)
-        )
+        if self.cache is None or isinstance(self.part, TablePart):
+            return None
+        return self.cache.stored(self._key)
+
+    def _streams(
+        self, ending: _Ending, with_payload: bool
+    ) -> Iterator[Callable[[], Iterator[_Raw]]]:
+        """Yield the readers of the stretches; _END follows the last stretch."""
+        parts = self.part.stretches()
+        for part in parts:
+            yield partial(self._decode, part, ending, with_payload=with_payload)
+        # A part that is read whole ends with _END already.
+        if parts[0].stretch is not None:
+            yield partial(iter, [_END])
 
     def _decode(self, part: Part, ending: _Ending, *, with_payload: bool) -> Iterator[_Raw]:
-        """Yield the documents and the rejected rows of a stretch as they are in it, and None in the
-        end.
-        """
+        """Yield the documents and the rejected rows of a stretch, and None at its end."""
         rejected: list[Rejected] = []
-        lost: list[
-            Rejected
-        ] = []  # after what could be read: a reader may have found the damage ahead
-        with_payload = with_payload or (
-            self.cache is not None and self.cache.with_payload and not self.against
-        )
+        # Reported last: a reader may find a damage ahead of the documents that it has read.
+        lost: list[Rejected] = []
+        if self.cache is not None and self.cache.with_payload and not self.against:
+            with_payload = True
 
         def reject(row: Rejected) -> None:
             (lost if row.rest_of_file else rejected).append(row)
@@ -311,74 +364,89 @@ class Task(NamedTuple):
         yield part.stretch, None
 
     def _joined(self, raw: Iterator[_Raw], ending: _Ending) -> Iterator[Entry]:
-        """Yield the documents and the rejected rows of all stretches as those of the part; keep
-        them in memory.
-        """
+        """Yield the documents and the rejected rows of all stretches; keep them in memory."""
         entries = self._join(raw, ending)
-        return (
-            entries
-            if self.cache is None or isinstance(self.part, TablePart)
-            else self.cache.store(self._key, entries)
-        )
+        if self.cache is None or isinstance(self.part, TablePart):
+            return entries
+        return self.cache.store(self._key, entries)
 
-    def _join(self, raw: Iterator[_Raw], ending: _Ending) -> Iterator[Entry]:  # noqa: C901
-        rows = num_bytes = reached = expanded = 0
-        num_documents = num_unreadable = num_excluded = 0
-        is_lost = False
-        why = ""
+    def _join(self, raw: Iterator[_Raw], ending: _Ending) -> Iterator[Entry]:
+        """Yield the documents and the rejected rows of all stretches with their positions in the
+        part.
+        """
+        start = _Start()
+        tally = _Tally()
         for stretch, entry in raw:
-            if is_lost or (stretch is not None and stretch.begin < reached):
-                continue  # the reader before went on into this stretch
-            if entry is None:
-                if stretch is not None:
-                    rows, num_bytes, reached = (
-                        rows + stretch.rows,
-                        num_bytes + stretch.num_bytes,
-                        stretch.reached,
-                    )
+            # A stretch may end later than it was cut: the next one has been read then.
+            was_read = stretch is not None and stretch.begin < start.reached
+            if tally.is_lost or was_read:
                 continue
-            found: list[Rejected] = []
             if isinstance(entry, Rejected):
-                found.append(_moved(entry, rows, num_bytes))
-            else:
-                batch = replace(entry, rows=entry.rows + rows) if rows else entry
-                fitting = self._without_long(batch, found.append)
-                num_documents += len(fitting.rows)
-                expanded += fitting.text_bytes + DOCUMENT_BYTES * len(fitting.rows)
-                reason = self._why_too_large(expanded)
-                if reason is not None:
-                    yield lost_file(self.part.name, reason)
-                    is_lost = ending.is_early = True
-                    continue
-            for row in found:
-                if row.excluded:
-                    num_excluded += 1
-                    why = why or f": {row.reason}"
-                else:
-                    num_unreadable += 1
-                    if num_unreadable == 1:
-                        hint = _hint(self.part)
-                        why = hint or f": {row.reason}"
-                        row = self._explained(row, hint)
-                is_lost |= row.rest_of_file
-                yield row
-            if not isinstance(entry, Rejected) and (len(fitting.rows) or fitting is batch):
-                yield fitting
-        num_rows = num_documents + num_unreadable
-        has_nothing = num_excluded > 0 and not num_rows and self.part.unit != "file"
-        if not is_lost and (num_unreadable > self.max_unreadable * num_rows or has_nothing):
-            share = f"{num_unreadable:,} of {num_rows:,} rows of the file cannot"
-            yield lost_file(
-                self.part.name,
-                f"{share if num_documents else 'no row of the file can'} be read{why}",
-            )
+                yield self._count(start.move(entry), tally)
+            elif entry is not None:
+                batch = replace(entry, rows=entry.rows + start.rows) if start.rows else entry
+                yield from self._fitting(batch, tally)
+                ending.is_early |= tally.is_too_large
+            elif stretch is not None:
+                start.add(stretch)
+        reason = self._why_unreadable(tally)
+        if reason is not None:
+            yield lost_file(self.part.name, reason)
+
+    def _fitting(self, batch: DocumentBatch, tally: _Tally) -> Iterator[Entry]:
+        """Yield the documents of a batch, long documents as rejected rows. The rest of the part is
+        lost if its documents are too large together.
+        """
+        too_long: list[Rejected] = []
+        fitting = self._without_long(batch, too_long.append)
+        tally.num_documents += len(fitting.rows)
+        tally.num_bytes += fitting.text_bytes + DOCUMENT_BYTES * len(fitting.rows)
+        reason = self._why_too_large(tally.num_bytes)
+        if reason is not None:
+            tally.is_lost = True
+            tally.is_too_large = True
+            yield lost_file(self.part.name, reason)
+            return
+        for row in too_long:
+            yield self._count(row, tally)
+        if len(fitting.rows) or fitting is batch:
+            yield fitting
+
+    def _count(self, row: Rejected, tally: _Tally) -> Rejected:
+        """Count a rejected row; return it, the first unreadable row with an explanation."""
+        if row.excluded:
+            tally.num_excluded += 1
+            tally.why = tally.why or f": {row.reason}"
+        else:
+            tally.num_unreadable += 1
+            if tally.num_unreadable == 1:
+                hint = _hint(self.part)
+                tally.why = hint or f": {row.reason}"
+                row = self._explained(row, hint)
+        tally.is_lost |= row.rest_of_file
+        return row
+
+    def _why_unreadable(self, tally: _Tally) -> str | None:
+        """Return the reason why the part as a whole counts as unreadable at its end, or None."""
+        if tally.is_lost:  # reported already
+            return None
+        num_rows = tally.num_documents + tally.num_unreadable
+        has_only_excluded = tally.num_excluded > 0 and not num_rows and self.part.unit != "file"
+        is_readable = tally.num_unreadable <= self.max_unreadable * num_rows
+        if is_readable and not has_only_excluded:
+            return None
+        if not tally.num_documents:
+            return f"no row of the file can be read{tally.why}"
+        share = f"{tally.num_unreadable:,} of {num_rows:,} rows of the file"
+        return f"{share} cannot be read{tally.why}"
 
     def _explained(self, row: Rejected, hint: str) -> Rejected:
         """Return the first unreadable row; of a file that is lost as a whole, with the reason.
 
-        hint : describes what the file is instead.
+        hint : describes the actual format of the file, if known.
         """
-        if _IS_WIDE in hint and row.byte == 0:  # its other lines would be read as text with zeros
+        # The other lines of UTF-16 would be read as text with zeros.
+        if _IS_WIDE in hint and row.byte == 0:
             return lost_file(self.part.name, f"no row of the file can be read{hint}")
         is_document = self.part.unit == "file" and self.max_unreadable < 1
         if row.rest_of_file or is_document:
@@ -386,11 +454,11 @@ class Task(NamedTuple):
         return row._replace(reason=row.reason + hint) if hint else row
 
     def _why_too_large(self, num_bytes: int) -> str | None:
-        """Return why no more is read of a file whose documents have so many bytes; None if they may
-        be so many.
+        """Return the reason to stop reading if the documents of a compressed file have too many
+        bytes, or None.
 
-        The bytes that are decompressed say too little: a dictionary in a table may have a text once
-        for all rows.
+        The decompressed bytes are no measure: in a table, a dictionary may contain a text once for
+        all rows.
         """
         part = self.part
         if isinstance(part, TablePart) or num_bytes <= FREE_BYTES:
@@ -410,7 +478,8 @@ class Task(NamedTuple):
     def _without_long(self, batch: DocumentBatch, reject: Reject) -> DocumentBatch:
         if batch.text_bytes <= self.max_document_bytes:
             return batch
-        lengths = np.diff(flatten_strings(batch.text)[1])
+        _, offsets = flatten_strings(batch.text)
+        lengths = np.diff(offsets)
         fits = lengths <= self.max_document_bytes
         if fits.all():
             return batch
@@ -424,15 +493,6 @@ class Task(NamedTuple):
         return batch.filter(fits)
 
 
-def _moved(row: Rejected, rows: int, num_bytes: int) -> Rejected:
-    """Return a rejected row of a stretch that begins after so many rows and bytes."""
-    return row._replace(
-        row=None if row.row is None else row.row + rows,
-        line=None if row.line is None else row.line + rows,
-        byte=None if row.byte is None else row.byte + num_bytes,
-    )
-
-
 def read_tasks(
     tasks: Sequence[Task], threads: int, *, with_payload: bool = False
 ) -> Iterator[tuple[int, Entry | None]]:
@@ -441,12 +501,12 @@ def read_tasks(
 
     Documents that are too long are rejected. A part that cannot be opened is one rejection. If no
     row of a file of rows can be read, the file is not in its declared format, and is rejected as a
-    whole besides its rows.
+    whole in addition to its rows.
 
     Parameters
     ----------
-    threads : parts, and stretches of large ones, that are read at once, ahead of those whose turn
-        it is; up to 2, the caller's thread reads.
+    threads : parts, and stretches of large parts, that are read ahead at once; up to 2, the
+        caller's thread reads.
     with_payload : whether the documents are to be copied.
     """
     stored = [task._stored() for task in tasks]
@@ -454,40 +514,38 @@ def read_tasks(
 
     def streams() -> Iterator[Callable[[], Iterator[_Raw]]]:
         for task, known, ending in zip(tasks, stored, endings, strict=True):
-            parts = [] if known is not None else task.part.stretches()
-            yield from (
-                partial(task._decode, part, ending, with_payload=with_payload) for part in parts
-            )
-            if parts and parts[0].stretch is not None:
-                yield partial(iter, [_END])
+            if known is None:
+                yield from task._streams(ending, with_payload)
 
-    # Two processors have enough to do with what is read: more threads cost 9 % of processor time
-    # and earned nothing.
-    readers = threads if threads > 2 else 1
-    with closing(chain_ahead(streams(), readers, bytes_of=lambda raw: bytes_of(raw[1]))) as ahead:
+    # With two processors, threads that read ahead cost 9 % of processor time and saved nothing.
+    num_readers = threads if threads > 2 else 1
+    ahead = chain_ahead(streams(), num_readers, bytes_of=lambda raw: bytes_of(raw[1]))
+    with closing(ahead):
         for number, (task, known) in enumerate(zip(tasks, stored, strict=True)):
-            entries = (
-                task._joined(iter(partial(next, ahead), _END), endings[number])
-                if known is None
-                else known
-            )
-            yield from ((number, entry) for entry in entries)
+            entries: Iterable[Entry] | None = known
+            if entries is None:
+                entries = task._joined(iter(partial(next, ahead), _END), endings[number])
+            for entry in entries:
+                yield number, entry
             yield number, None
 
 
 def _hint(part: Part) -> str:
-    """Describe what a file of text is instead, if its beginning shows it."""
-    if (
-        not isinstance(part, InputFile)
-        or part.format not in FORMATS
-        or FORMATS[part.format].contents != "text"
-    ):
+    """Describe the actual format of a file of text, if its beginning shows it."""
+    if not isinstance(part, InputFile) or part.format not in FORMATS:
+        return ""
+    if FORMATS[part.format].contents != "text":
         return ""
     try:
         with part.open_stream() as stream:
             head = bytes(stream.read(_HEAD_BYTES))
     except (*STREAM_ERRORS, CannotOpen):
         return ""
+    return _hint_of(head, part.format)
+
+
+def _hint_of(head: bytes, format_name: str) -> str:
+    """Describe the actual format of a file from its first bytes."""
     compression = compression_of(head)
     if compression is not None:
         suffix = next(suffix for suffix, name in COMPRESSIONS.items() if name == compression)
@@ -501,14 +559,14 @@ def _hint(part: Part) -> str:
             f": it is a file of {kind}. Rename it, or name its format with in_format (--in-format "
             f"{kind})"
         )
-    if part.format == "jsonl" and head.lstrip().startswith(b"["):
+    if format_name == "jsonl" and head.lstrip().startswith(b"["):
         return ": it is a JSON array, not JSON lines. Convert it, for example by jq -c '.[]'"
     if b"\r" in head and b"\n" not in head:
         return (
             ": its lines end with a carriage return only. Convert it, for example by tr '\\r' '\\n'"
         )
     if not _is_utf8(head):
-        # No other encoding than GB18030 has the most frequent characters of Chinese.
+        # Decoded as GB18030, no other encoding has the most frequent characters of Chinese.
         is_chinese = any(letter in head.decode("gb18030", "replace") for letter in _FREQUENT)
         encoding = "GB18030" if is_chinese else "LATIN1"
         return f": it is not UTF-8. Convert it, for example by iconv -f {encoding} -t UTF-8"
@@ -535,11 +593,13 @@ def identified(tasks: Sequence[Task], cache: BatchCache) -> list[Task]:
     into it.
     """
     tasks = [task.identified() for task in tasks]
-    fits = cache.may_fit(sum(task.identity[1] for task in tasks if task.identity))
-    return [task._replace(cache=cache) for task in tasks] if fits else tasks
+    num_bytes = sum(task.identity.num_bytes for task in tasks if task.identity)
+    if not cache.may_fit(num_bytes):
+        return tasks
+    return [task._replace(cache=cache) for task in tasks]
 
 
 def known_total(tasks: list[Task]) -> int | None:
-    """Return how many documents there are, if every part knows it beforehand."""
+    """Return the number of documents, None unless every part knows it before it is read."""
     counts = [task.part.num_rows() for task in tasks]
     return None if None in counts else sum(count for count in counts if count is not None)

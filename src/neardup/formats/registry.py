@@ -1,8 +1,8 @@
-"""The registry of file formats: how a file is recognised, and the module that reads and writes it.
+"""The registry of file formats: the names and first bytes of their files, and their modules.
 
 To add a format, write a module with a `HANDLER` and register a `Format` that names it. The module
-is imported when the first file of the format is opened, so that finding files and showing help load
-no reader.
+is imported when the first file of the format is opened: finding files and showing help load no
+reader.
 """
 
 from __future__ import annotations
@@ -30,8 +30,12 @@ class Read(Protocol):
     def __call__(
         self, file: Source, columns: Columns, reject: Reject, /, *, with_payload: bool = False
     ) -> Iterator[DocumentBatch]:
-        """Return the batches. Damage in the file is rejected; CannotOpen is raised if the file is
-        gone.
+        """Return the batches. Damage in the file is rejected.
+
+        Raises
+        ------
+        CannotOpen
+            If the file is gone.
         """
         ...
 
@@ -40,16 +44,18 @@ class Handler(NamedTuple):
     """The functions that read and write the files of a format.
 
     read : yields the documents.
-    make_sink : returns how kept payloads of a file are written to a local path, in the layout of
-        the file. Raises pa.ArrowException or OSError if the file is too damaged to have a layout.
-    column_types : name and type of each column; None for a format without columns. As `num_rows`,
-        it may raise what a file raises that is empty, damaged or gone.
+    make_sink : returns the function that opens a local path to write kept payloads, in the layout
+        of a file. Raises pa.ArrowException or OSError if the file is too damaged to have a layout.
+    column_types : name and type of each column; None for a format without columns. Like `num_rows`,
+        it may raise the errors of an empty, damaged or missing file.
     num_rows : the number of rows, if known without reading the file.
-    read_table : all rows as a table, the columns named second as strings; None for a format without
-    columns. replace_texts : as `InputFile.replace_texts`; None if the text of a document cannot be
-    replaced in its payload. stretches : those that `read` can read of a file, its `stretch`: rows
-    and bytes count from its begin, and its end is
-        noted in it. It may raise as `column_types`; none where a file is read whole.
+    read_table : all rows as a table, with some columns read as strings; None for a format without
+        columns.
+    replace_texts : see `InputFile.replace_texts`; None if the text of a document cannot be replaced
+        in its payload.
+    stretches : the stretches of a file that `read` can read one by one, as its `stretch`; none if a
+        file is read whole. Rows and bytes count from the begin of the stretch, and `read` notes its
+        end in it. May raise the same errors as `column_types`.
     """
 
     read: Read
@@ -67,12 +73,14 @@ class Handler(NamedTuple):
 class Format:
     """A file format.
 
-    suffixes : of its files, in lower case; the first is the usual one.
+    suffixes : the suffixes of its files, in lower case, the usual suffix first.
     module : full name of the module that has the format's `HANDLER`.
     contents : "text" in UTF-8; "binary", compressed inside and never as a whole; or web "pages",
-    whose text is HTML. unit : of a document: "row"; "file"; "auto" if the user chooses between a
-    line and a file. magic : a regular expression that matches the first bytes, for standard input;
-    None if nothing distinguishes it.
+        whose text is HTML.
+    unit : the extent of a document: "row"; "file"; "auto" if the user chooses between a line and a
+        file.
+    magic : a regular expression that matches the first bytes, for standard input; None if the first
+        bytes distinguish nothing.
     """
 
     name: str
@@ -85,8 +93,8 @@ class Format:
     @property
     def handler(self) -> Handler:
         """The functions of the format; imports its module."""
-        # `import_module` takes locks, for each of many files. Another thread may be in the middle
-        # of the module.
+        # `import_module` takes locks, too slow for each of many files. Without HANDLER, another
+        # thread is in the middle of the import.
         known: Handler | None = getattr(sys.modules.get(self.module), "HANDLER", None)
         handler: Handler = known or import_module(self.module).HANDLER
         return handler
@@ -100,12 +108,13 @@ COMPRESSIONS: dict[str, str] = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".
 """Suffix -> name of the compression of a whole file."""
 
 _BY_SUFFIX: dict[str, Format] = {}
-"""The format of each suffix: a folder of many files asks for all of their names."""
+"""The format of each suffix; a folder of many files looks up all of their names."""
 
 
 def register(new: Format) -> None:
-    """Add a format, or replace the one of that name."""
+    """Add a format, or replace the format of the same name."""
     FORMATS[new.name] = new
+    # Of formats with the same suffix, the first registered counts.
     _BY_SUFFIX.clear()
     for known in FORMATS.values():
         for suffix in known.suffixes:
@@ -148,35 +157,45 @@ register(
 register(Format("warc", (".warc",), _HERE + "warc", "pages", magic=rb"WARC/1\."))
 
 
-def split_name(name: str) -> tuple[str, str | None, str | None]:
+class SplitName(NamedTuple):
+    """A file's name without its suffixes, its format and its compression; None if unknown."""
+
+    stem: str
+    format: str | None
+    compression: str | None
+
+
+def split_name(name: str) -> SplitName:
     """Return a file's name without its suffixes, its format and its compression.
 
     Examples
     --------
     >>> split_name("corpus/part-1.jsonl.gz")
-    ('corpus/part-1', 'jsonl', 'gzip')
+    SplitName(stem='corpus/part-1', format='jsonl', compression='gzip')
     >>> split_name("notes")
-    ('notes', None, None)
+    SplitName(stem='notes', format=None, compression=None)
     """
-    stem, compression = name, compression_of(name)
-    if compression is not None:
-        stem = name[: name.rfind(".")]
+    compression = compression_of(name)
+    stem = name if compression is None else name[: name.rfind(".")]
     last_dot = stem.rfind(".")
-    for dot in (stem.rfind(".", 0, max(0, last_dot)), last_dot):  # a suffix has one dot or two
+    last_but_one = stem.rfind(".", 0, max(0, last_dot))
+    for dot in (last_but_one, last_dot):  # a suffix has one dot or two
+        if dot < 0:
+            continue
         known = _BY_SUFFIX.get(stem[dot:].lower())
-        if dot >= 0 and known is not None and (compression is None or known.contents != "binary"):
-            return stem[:dot], known.name, compression
-    return name, None, None
+        # A binary format is never compressed as a whole.
+        if known is not None and (compression is None or known.contents != "binary"):
+            return SplitName(stem=stem[:dot], format=known.name, compression=compression)
+    return SplitName(stem=name, format=None, compression=None)
 
 
 def format_of(name: str) -> tuple[str | None, str | None]:
     """Return format and compression by the suffixes of a path, or of an address without its
     query.
     """
-    _, format_name, compression = split_name(
-        name.split("?", 1)[0] if name.startswith("http") else name
-    )
-    return format_name, compression
+    without_query = name.split("?", 1)[0] if name.startswith("http") else name
+    split = split_name(without_query)
+    return split.format, split.compression
 
 
 def compression_of(name: str) -> str | None:
@@ -185,17 +204,16 @@ def compression_of(name: str) -> str | None:
 
 
 def format_of_bytes(head: bytes) -> str | None:
-    """Return the format whose magic bytes a file begins with; None if there is none."""
-    return next(
-        (known.name for known in FORMATS.values() if known.magic and re.match(known.magic, head)),
-        None,
-    )
+    """Return the format with the magic bytes at the beginning of a file; None if there is none."""
+    for known in FORMATS.values():
+        if known.magic and re.match(known.magic, head):
+            return known.name
+    return None
 
 
 def accepted_suffixes() -> str:
     """Return the list of readable suffixes, for messages."""
-    plain = ", ".join(
-        suffix for known in FORMATS.values() for suffix in known.suffixes if known.name != "code"
-    )
+    formats = [known for known in FORMATS.values() if known.name != "code"]
+    plain = ", ".join(", ".join(known.suffixes) for known in formats)
     code = f"source code such as {', '.join(FORMATS['code'].suffixes[:3])}"
     return f"{plain}, {code}; lines, tables of text and pages also with {', '.join(COMPRESSIONS)}"

@@ -1,4 +1,4 @@
-"""Reading tables in memory: whatever hands out Arrow data, or strings."""
+"""Read tables in memory: objects that export Arrow data, and iterables of strings."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ import pyarrow as pa
 
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject
 from neardup.documents.nested import ColumnTypes, nested_types, outer_names
+from neardup.documents.sources import Identity
 from neardup.documents.texts import documents_of, is_text, is_vector, replace_column, slices_of
 from neardup.documents.views import check_views, plain_schema
 from neardup.errors import ColumnError, InputError
 from neardup.formats.parquet import ParquetLayout, ParquetSink
 from neardup.settings.constraints import iterates_over_names, shown
 
-_STRINGS_AT_ONCE = 8192
+_STRINGS_AT_ONCE = 8192  # converted together; an error names the documents of one such block
 
 
 def as_table(source: Any) -> pa.Table:
-    """Return an object's rows as an Arrow table, without a copy where the object is Arrow already.
+    """Return an object's rows as an Arrow table, without a copy of Arrow data.
 
     Parameters
     ----------
@@ -38,9 +39,10 @@ def as_table(source: Any) -> pa.Table:
 
     Notes
     -----
-    A reader or query is drained here once: documents are read more than once, a query may change
+    A reader or query is read once, here: documents are read several times, and a query may change
     their order.
     """
+    # From the most exact type to the most general: nearly everything is iterable.
     if isinstance(source, pa.Table):
         return source
     if isinstance(source, pa.RecordBatch):
@@ -51,14 +53,12 @@ def as_table(source: Any) -> pa.Table:
         return _from_stream(source)
     if is_hugging_face(source):
         return _hugging_face_table(source)
-    if (exported := export_of(source)) is not None:
+    exported = export_of(source)
+    if exported is not None:
         return as_table(exported)
-    # A set has no order to depend on.
-    if (
-        isinstance(source, (str, bytes, Set))
-        or not isinstance(source, Iterable)
-        or iterates_over_names(source)
-    ):
+    is_single_or_unordered = isinstance(source, (str, bytes, Set))
+    is_iterable = isinstance(source, Iterable) and not iterates_over_names(source)
+    if is_single_or_unordered or not is_iterable:
         raise _unknown(source)
     return _string_table(source)
 
@@ -79,22 +79,20 @@ def export_of(source: Any) -> pa.Table | pa.Array | pa.ChunkedArray | None:
 
 
 def _column_table(column: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """Return a column of strings as the table of one column, `text`; one of structs as the table of
-    their fields.
+    """Return a column of strings as a table with the column `text`; a column of structs as the
+    table of their fields.
     """
     if pa.types.is_struct(column.type):
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         return pa.Table.from_batches([pa.RecordBatch.from_struct_array(chunk) for chunk in chunks])
-    return pa.table(
-        {"vector" if is_vector(column.type) and not is_text(column.type) else "text": column}
-    )
+    is_vectors = is_vector(column.type) and not is_text(column.type)
+    return pa.table({"vector" if is_vectors else "text": column})
 
 
 def _from_stream(source: Any) -> pa.Table:
     """Return the table of an object that exports one, or its column, such as a Series."""
     try:
-        # A column of structs and a table are indistinguishable here; both are right when read as a
-        # table.
+        # A column of structs looks the same as a table, and may be read as a table.
         return pa.RecordBatchReader.from_stream(source).read_all()
     except pa.ArrowInvalid as error:
         if "non-struct" not in str(error):
@@ -113,8 +111,8 @@ def _cannot_read(source: object, error: Exception) -> InputError:
 
 
 def splits_of(source: Any) -> dict[str, Any] | None:
-    """Return the splits of a Hugging Face DatasetDict by name, in their order; None for anything
-    else.
+    """Return the splits of a Hugging Face DatasetDict by name, in their order; None for other
+    objects.
     """
     if isinstance(source, Mapping) and source and all(map(is_hugging_face, source.values())):
         return dict(source)
@@ -138,15 +136,17 @@ def _hugging_face_table(dataset: Any) -> pa.Table:
 
 
 def _string_table(strings: Iterable[Any]) -> pa.Table:
-    iterator, begin = iter(strings), 0
+    """Return the table of strings, or of vectors if the first value is a list."""
+    iterator = iter(strings)
+    begin = 0
     chunks: list[pa.Array] = []
     kind: pa.DataType | None = pa.large_string()
     while block := list(islice(iterator, _STRINGS_AT_ONCE)):
         try:
-            if not chunks and pa.types.is_list(
-                pa.array([value for value in block if value is not None][:1]).type
-            ):
-                kind = pa.large_list(pa.float64())
+            if not chunks:
+                first_value = [value for value in block if value is not None][:1]
+                if pa.types.is_list(pa.array(first_value).type):
+                    kind = pa.large_list(pa.float64())
             chunks.append(pa.array(block, kind))
         except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
             raise _not_strings(block, begin, error) from error
@@ -193,24 +193,31 @@ class TablePart:
 
     Attributes
     ----------
-    name : in the column `source_file`. format : "table". unit : "row". is_pages : False, as the
-        text is text.
-    relative_name : of its kept rows below the output folder, a Parquet file.
+    name : the value of the column `source_file`. format : "table". unit : "row". is_pages : False,
+        as the text is text.
+    relative_name : the Parquet file of its kept rows, below the output folder.
     """
+
+    format = "table"
+    unit = "row"
+    is_pages = False
+    stretch = None
+    keys = MappingProxyType[str, str | None]({})
 
     def __init__(self, source: Any, name: str = "table") -> None:
         self.table = as_table(source)
-        self.name, self.relative_name = name, f"{name}.parquet"
-        self.format, self.unit, self.is_pages = "table", "row", False
+        self.name = name
+        self.relative_name = f"{name}.parquet"
         check_views(self.table, name)
 
-    def identity(self) -> tuple[str, int, float]:
-        """Return name and size; a table in memory keeps no time."""
-        return self.name, int(self.table.get_total_buffer_size()), 0.0
+    def identity(self) -> Identity:
+        """Return name and size; a table in memory has no time of last change."""
+        num_bytes = int(self.table.get_total_buffer_size())
+        return Identity(name=self.name, num_bytes=num_bytes, changed_at=0.0)
 
     def column_types(self) -> ColumnTypes:
-        """Return name and type of each column; null for one without values, to which pandas gives
-        the type double.
+        """Return name and type of each column; null for a column without values, which pandas
+        makes a double.
         """
         columns = zip(self.table.schema.names, self.table.columns, strict=True)
         types = {
@@ -227,8 +234,6 @@ class TablePart:
         """Return whether the table has no columns."""
         return bool(self.table.num_columns == 0)
 
-    stretch, keys = None, MappingProxyType[str, str | None]({})
-
     def stretches(self) -> list[TablePart]:
         """Return the only stretch, the whole table."""
         return [self]
@@ -237,31 +242,30 @@ class TablePart:
         self, columns: Columns, reject: Reject, *, with_payload: bool = False
     ) -> Iterator[DocumentBatch]:
         """Yield the rows in order, about `BLOCK_BYTES` of text at a time."""
-        wanted = columns.names
-        repeated = next(
-            (column for column in wanted if self.table.schema.names.count(column) > 1), None
-        )
-        if repeated is not None:
-            raise ColumnError(
-                f"Which column is '{repeated}'? {self.name} has several. Rename all but one."
-            )
+        schema = self.table.schema
+        for name in columns.names:
+            if schema.names.count(name) > 1:
+                raise ColumnError(
+                    f"Which column is '{name}'? {self.name} has several. Rename all but one."
+                )
+        names = None if with_payload else outer_names(schema, columns.names)
         first_row = 0
-        for batch in self.batches(None if with_payload else outer_names(self.table.schema, wanted)):
+        for batch in self.batches(names):
             for piece in slices_of(batch, columns.text, BLOCK_BYTES):
                 if piece.num_rows == 0:
                     continue
                 rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
                 first_row += piece.num_rows
-                yield documents_of(
-                    piece, rows, columns, self.name, reject, payload=piece if with_payload else None
-                )
+                payload = piece if with_payload else None
+                yield documents_of(piece, rows, columns, self.name, reject, payload=payload)
 
     def batches(self, names: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-        """Yield columns of all rows; names : None for all."""
-        yield from (self.table if names is None else self.table.select(names)).to_batches()
+        """Yield columns of all rows; names : None for all columns."""
+        table = self.table if names is None else self.table.select(names)
+        yield from table.to_batches()
 
     replace_texts = staticmethod(replace_column)
 
     def make_sink(self) -> Callable[[str], ParquetSink]:
-        """Return how rows are written to a Parquet file."""
+        """Return the function that opens a Parquet file to write rows."""
         return partial(ParquetSink, layout=ParquetLayout(plain_schema(self.table.schema)))

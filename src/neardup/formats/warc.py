@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,13 +47,14 @@ _TYPES = (
     "conversion",
     "continuation",
 )
-_GZIP_MAGIC, _BLANK = b"\x1f\x8b", b"\r\n\r\n"
+_GZIP_MAGIC = b"\x1f\x8b"
+_BLANK = b"\r\n\r\n"  # ends a record
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?Z?")
 
 
 class _Item(NamedTuple):
-    """A page, with the record that it is from if it is requested; or a record about the file,
-    without a page.
+    """A page with the bytes of its record, if requested; or a record about the file, without a
+    page.
     """
 
     page: Page | None
@@ -62,67 +63,96 @@ class _Item(NamedTuple):
 
 
 def stretches(source: Source) -> list[Stretch]:
-    """Return stretches that begin where a record seems to begin."""
+    """Return stretches that begin at probable records."""
     if not source.is_local or source.compression not in (None, "gzip"):
         return []
     with source.open_file() as file:
         if source.compression == "gzip":
             starts = member_starts(file, begins_with_record)
         else:
-            starts = [byte + len(_BLANK) for byte in member_starts(file, bool, _BLANK + b"WARC/1.")]
+            ends = member_starts(file, bool, _BLANK + b"WARC/1.")
+            starts = [byte + len(_BLANK) for byte in ends]
         return cut(starts, file.size())
 
 
 def read(
     source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
-    """Yield the pages of a WARC file; a response without one is rejected, other records are no
+    """Yield the pages of a WARC file. A response without a page is rejected; other records are no
     documents.
     """
     for items in group_small(_items(source, reject, with_payload), _bytes_of, BLOCK_BYTES):
         pages = [item.page for item in items if item.page is not None]
         rows = np.array([item.row for item in items if item.page is not None], np.int64)
         payload = _payload(items, pages) if with_payload else None
-        yield page_documents(pages, rows, columns, source.name, "warc", reject, payload)
+        yield page_documents(
+            pages, rows, columns, source.name, "warc", reject=reject, payload=payload
+        )
 
 
-def _items(source: Source, reject: Reject, with_payload: bool) -> Iterator[_Item]:  # noqa: C901
-    # Gzip members are handled here; other compressions apply to the whole file.
-    is_gzip, stretch = source.compression == "gzip", source.stretch
-    with (replace(source, compression=None) if is_gzip else source).open_stream() as stream:
+def _items(source: Source, reject: Reject, with_payload: bool) -> Iterator[_Item]:
+    """Yield the pages of a stretch, and its records about the file if they are copied."""
+    stretch = source.stretch
+    with _open(source) as stream:
         if stretch is not None:
             stream.seek(stretch.begin)
         data = (
-            GzipBytes(stream, stretch, keep=with_payload) if is_gzip else WarcBytes(stream, stretch)
+            GzipBytes(stream, stretch, keep=with_payload)
+            if source.compression == "gzip"
+            else WarcBytes(stream, stretch)
         )
         for record in read_records(data, _is_wanted, with_source=with_payload):
             if stretch is not None:
                 stretch.rows = record.row + 1
-            rejected = partial(Rejected, source.name, record.row, None, record.byte)
-            if record.problem is not None:
-                reject(
-                    rejected(record.problem, record.is_last, record.is_too_long, record.is_too_long)
-                )
-            elif _is_response(record.fields):
-                try:
-                    yield _Item(_page(record), record.row, record.source)
-                except (NotAPage, TooLong) as error:
-                    is_too_long = isinstance(error, TooLongPage | TooLong)
-                    reject(rejected(str(error), excluded=True, too_long=is_too_long))
-                except BadResponse as error:
-                    reject(rejected(str(error)))
-            elif "warc-type" not in record.fields:
-                reject(rejected("the record has no WARC-Type"))
-            elif _is_text(record.fields) or record.fields["warc-type"].lower() not in _TYPES:
-                kind = record.fields["warc-type"].lower()[:50]
-                reason = (
-                    f"the record is a {kind}: of an archive, records of the type response are read"
-                )
-                reject(rejected(reason, excluded=True))
-            elif record.source is not None:
-                yield _Item(None, record.row, record.source)
+            item = _item_of(record, source.name, reject)
+            if item is not None:
+                yield item
         if stretch is not None and not stretch.reached:
             stretch.reached = max(stretch.ends)
+
+
+def _open(source: Source) -> Any:
+    """Open a file. `GzipBytes` inflates gzip members; other compressions are of the whole file."""
+    if source.compression == "gzip":
+        source = replace(source, compression=None)
+    return source.open_stream()
+
+
+def _item_of(record: Record, name: str, reject: Reject) -> _Item | None:
+    """Return the item of a record; None if it is rejected or not needed."""
+    rejected = partial(Rejected, name, record.row, None, record.byte)
+    if record.problem is not None:
+        reject(
+            rejected(
+                record.problem,
+                rest_of_file=record.is_last,
+                excluded=record.is_too_long,
+                too_long=record.is_too_long,
+            )
+        )
+        return None
+    if _is_response(record.fields):
+        try:
+            return _Item(page=_page(record), row=record.row, record=record.source)
+        except (NotAPage, TooLong) as error:
+            is_too_long = isinstance(error, TooLongPage | TooLong)
+            reject(rejected(str(error), excluded=True, too_long=is_too_long))
+        except BadResponse as error:
+            reject(rejected(str(error)))
+        return None
+    if "warc-type" not in record.fields:
+        reject(rejected("the record has no WARC-Type"))
+        return None
+    kind = record.fields["warc-type"].lower()
+    if _is_text(record.fields) or kind not in _TYPES:
+        reason = (
+            f"the record is a {kind[:50]}: of an archive, records of the type response are read"
+        )
+        reject(rejected(reason, excluded=True))
+        return None
+    if record.source is None:
+        return None
+    return _Item(page=None, row=record.row, record=record.source)
 
 
 def _bytes_of(item: _Item) -> int:
@@ -131,14 +161,14 @@ def _bytes_of(item: _Item) -> int:
 
 def _payload(items: list[_Item], pages: list[Page]) -> Pages:
     records: list[bytes] = []
-    about: list[tuple[int, bytes]] = []
-    for page, _, record in items:
-        assert record is not None  # it is requested
-        if page is None:
-            about.append((len(records), record))
+    metadata_records: list[tuple[int, bytes]] = []  # with the number of records before
+    for item in items:
+        assert item.record is not None  # it is requested
+        if item.page is None:
+            metadata_records.append((len(records), item.record))
         else:
-            records.append(record)
-    return Pages(records, about, lambda: page_rows(pages, "warc"))
+            records.append(item.record)
+    return Pages(records, metadata_records, lambda: page_rows(pages, "warc"))
 
 
 def _is_wanted(fields: Fields) -> bool:
@@ -146,14 +176,13 @@ def _is_wanted(fields: Fields) -> bool:
 
 
 def _is_text(fields: Fields) -> bool:
-    """Return whether a record that is no response has a document: WET files, and pages that a
+    """Return whether a record that is no response contains a text: WET files, and pages that a
     program rendered.
     """
     kind = fields.get("warc-type", "").lower()
-    media_type = fields.get("content-type", "").partition(";")[0].strip().lower()
-    return kind == "conversion" or (
-        kind == "resource" and media_type in (*HTML_TYPES, "text/plain")
-    )
+    if kind == "resource":
+        return _media_type(fields.get("content-type", "")) in (*HTML_TYPES, "text/plain")
+    return kind == "conversion"
 
 
 def _is_response(fields: Fields) -> bool:
@@ -161,18 +190,22 @@ def _is_response(fields: Fields) -> bool:
     types.
     """
     content_type = fields.get("content-type", "application/http").lower()
-    return fields.get("warc-type", "").lower() == "response" and content_type.startswith(
-        "application/http"
-    )
+    is_http = content_type.startswith("application/http")
+    return is_http and fields.get("warc-type", "").lower() == "response"
+
+
+def _media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
 
 
 def _page(record: Record) -> Page:
+    """Return the page of a response. Raises NotAPage or BadResponse if there is none."""
     assert record.block is not None
     response = parse_response(record.block)
     if response.status != 200:
         raise NotAPage(f"HTTP status {response.status}")
     content_type = response.header.get("content-type", "")
-    media_type = content_type.partition(";")[0].strip().lower()
+    media_type = _media_type(content_type)
     check_media_type(media_type)
     try:
         body = decoded_body(response, MAX_PAGE_BYTES)
@@ -186,8 +219,8 @@ def _page(record: Record) -> Page:
 
 
 def _date(text: str) -> datetime | None:
-    """Return a time as WARC writes it (W3C's profile of ISO 8601, UTC), to the microsecond; None if
-    it is not one.
+    """Parse a time of WARC (W3C's profile of ISO 8601, UTC), to the microsecond; None if it is not
+    valid.
     """
     match = _DATE.fullmatch(text)
     if match is None:
@@ -196,11 +229,13 @@ def _date(text: str) -> datetime | None:
         date = datetime.fromisoformat(match[1])
     except ValueError:
         return None
-    return date.replace(microsecond=int((match[2] or "").ljust(6, "0")[:6]), tzinfo=timezone.utc)
+    fraction = match[2] or ""
+    microsecond = int(fraction.ljust(6, "0")[:6])
+    return date.replace(microsecond=microsecond, tzinfo=timezone.utc)
 
 
 class WarcSink:
-    """A WARC file; under gzip, a member a record."""
+    """A WARC file to write; with gzip, each record is a member."""
 
     def __init__(self, path: str, compression: str | None) -> None:
         self._is_gzip = compression == "gzip"
@@ -212,10 +247,11 @@ class WarcSink:
         metadata = list(pages.metadata_records)
         for index, record in enumerate(pages.records):
             while metadata and metadata[0][0] <= index:
-                self._write(metadata.pop(0)[1])
+                _, metadata_record = metadata.pop(0)
+                self._write(metadata_record)
             self._write(record)
-        for _, record in metadata:
-            self._write(record)
+        for _, metadata_record in metadata:
+            self._write(metadata_record)
 
     def _write(self, record: bytes) -> None:
         if self._is_gzip and not record.startswith(_GZIP_MAGIC):

@@ -14,15 +14,12 @@ MAX_RECORD_BYTES = MAX_PAGE_BYTES + (1 << 20)
 """A longer record is not read: the longest page, its HTTP header, and the overhead of chunks."""
 
 MAX_DAMAGES = 1000
-"""After this many damaged places the rest of a file is not read: each costs a search for the next
-record.
-"""
+"""Damages of a file, after which its rest is not read: each costs a search for the next record."""
 
 _MAX_BLANK_BYTES = 1 << 20
 _VERSION = re.compile(rb"WARC/\d\.\d[ \t]*\Z")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _LINE_END = re.compile(rb"\r?\n")
-_CUT = "the file is cut short inside the header of this record: it has {} bytes"
 
 Fields = dict[str, str]
 
@@ -30,19 +27,19 @@ Fields = dict[str, str]
 class Record(NamedTuple):
     """A record of a WARC file, or a damaged place.
 
-    row : its number in the file, from 0; byte : its position in the file, or that of its gzip
-    member. fields : its header, names in lower case; block : its content, None unless it was
-    wanted. source : its bytes in the file, decompressed unless it has a gzip member to itself; None
-    unless requested. problem : why it cannot be read, else None. is_last : whether the rest of the
-    file cannot be read. is_too_long : whether the problem is its length.
+    row : its number in the file, from 0; byte : the offset of the record, or of its gzip member, in
+    the file. fields : its header, names in lower case; block : its content, None unless it was
+    wanted. source : its bytes in the file, decompressed unless a gzip member has no other record;
+    None unless requested. problem : the reason why it cannot be read, or None. is_last : whether
+    the rest of the file cannot be read. is_too_long : whether the problem is its length.
     """
 
     row: int
     byte: int
     fields: Fields
-    block: bytes | None
-    source: bytes | None
-    problem: str | None
+    block: bytes | None = None
+    source: bytes | None = None
+    problem: str | None = None
     is_last: bool = False
     is_too_long: bool = False
 
@@ -58,47 +55,52 @@ def read_records(
     wanted : whether to read the content of a record with this header; other records are skipped.
     with_source : whether to add the bytes of the wanted records.
     """
-    row = num_damages = 0
+    row = 0
+    num_damages = 0
     while True:
         try:
             if num_damages and not data.resume():
                 return
+            # A damage after a record does not cost the record: it is raised after the yield.
             while (found := _next_record(data, row, wanted, with_source)) is not None:
-                record, damage = found
-                yield record
+                yield found.record
                 row += 1
-                if damage is not None:
-                    raise damage
+                if found.damage is not None:
+                    raise found.damage
             return
-        except Damage as found_damage:
-            damage = found_damage
+        except Damage as error:
+            damage = error
         num_damages += 1
         is_last = damage.is_final or num_damages > MAX_DAMAGES
-        yield Record(row, damage.byte, {}, None, None, _what_is_lost(damage, num_damages), is_last)
+        problem = _problem_of(damage, num_damages)
+        yield Record(row=row, byte=damage.byte, fields={}, problem=problem, is_last=is_last)
         row += 1
         if is_last:
             return
 
 
-def _what_is_lost(damage: Damage, num_damages: int) -> str:
+def _problem_of(damage: Damage, num_damages: int) -> str:
     if num_damages > MAX_DAMAGES:
         return (
             f"{damage.reason}; the file has more than {MAX_DAMAGES} such places; the rest is not "
             "read"
         )
-    return (
-        damage.reason
-        if damage.is_final
-        else f"{damage.reason}; the bytes up to the next record are skipped"
-    )
+    if damage.is_final:
+        return damage.reason
+    return f"{damage.reason}; the bytes up to the next record are skipped"
+
+
+class _Found(NamedTuple):
+    """A record, and the damage right after it, if any."""
+
+    record: Record
+    damage: Damage | None
 
 
 def _next_record(
     data: WarcBytes, row: int, wanted: Callable[[Fields], bool], with_source: bool
-) -> tuple[Record, Damage | None] | None:
-    """Return the next record, and the damage behind it; None at the end. Raises Damage if the
-    record is damaged.
-    """
+) -> _Found | None:
+    """Return the next record, None at the end. Raises Damage if the record itself is damaged."""
     data.skip_blank(_MAX_BLANK_BYTES)
     if not data.data and not data.more():
         return None
@@ -106,71 +108,106 @@ def _next_record(
         return None
     data.begin_record()
     byte = data.byte
-    header = _header(data, byte)
+    header = _read_header(data, byte)
+    record = Record(row=row, byte=byte, fields=header.fields)
+    if not wanted(header.fields):
+        return _skip_block(data, record, header.length)
+    if header.length > MAX_RECORD_BYTES:
+        problem = f"the record has {header.length} bytes; at most {MAX_RECORD_BYTES} are read"
+        record = record._replace(problem=problem, is_too_long=True)
+        return _skip_block(data, record, header.length)
+
+    block = data.take(header.length)
+    _check_length(data, byte, len(block), header.length)
+    damage = _skip_end(data)
+    source = None
+    if with_source:
+        # Without a gzip member of its own, the record is put together again: two line ends follow
+        # each block (ISO 28500, section 4).
+        source = data.member() or header.data + block + b"\r\n\r\n"
+    return _Found(record._replace(block=block, source=source), damage)
+
+
+def _skip_block(data: WarcBytes, record: Record, length: int) -> _Found:
+    """Skip the block of a record that is not read."""
+    if data.max_skipped_bytes is not None and length > data.max_skipped_bytes:
+        return _skip_to_next_member(data, record, length)
+    _check_length(data, record.byte, data.skip(length), length)
+    return _Found(record, _skip_end(data))
+
+
+def _check_length(data: WarcBytes, byte: int, num_bytes: int, length: int) -> None:
+    if num_bytes < length:
+        reason = f"the file is cut short inside this record: it has {num_bytes} of {length} bytes"
+        raise Damage(byte, reason, data.position, is_final=True)
+
+
+class _Header(NamedTuple):
+    """The bytes of a header, its fields, and the length of the block after it."""
+
+    data: bytes
+    fields: Fields
+    length: int
+
+
+def _read_header(data: WarcBytes, byte: int) -> _Header:
+    """Return the next header, and skip it.
+
+    It is checked before it is skipped: after a damage, the search for the next record begins with
+    the bytes that are not consumed.
+    """
+    header = _peek_header(data, byte)
     fields = fields_of(_LINE_END.split(header)[1:])
     declared = fields.get("content-length", "")
     if not _LENGTH.fullmatch(declared):
-        raise Damage(
-            byte, f"the record has no valid Content-Length: {declared[:30]!r}", data.position
-        )
-    # Only now: a search for the next record begins at the bytes that are not consumed.
+        reason = f"the record has no valid Content-Length: {declared[:30]!r}"
+        raise Damage(byte, reason, data.position)
     data.skip(len(header))
-    is_wanted, length = wanted(fields), int(declared)
-    problem = block = source = None
-    if is_wanted and length <= MAX_RECORD_BYTES:
-        block = data.take(length)
-        passed = len(block)
-    else:
-        if is_wanted:
-            problem = f"the record has {length} bytes; at most {MAX_RECORD_BYTES} are read"
-        if data.max_skipped_bytes is not None and length > data.max_skipped_bytes:
-            record = Record(row, byte, fields, None, None, problem, is_too_long=problem is not None)
-            return _abandoned(data, record, length)
-        passed = data.skip(length)
-    if passed < length:
-        reason = f"the file is cut short inside this record: it has {passed} of {length} bytes"
-        raise Damage(byte, reason, data.position, is_final=True)
-    damage = _skip_end(data)
-    if with_source and block is not None:
-        source = data.member() or header + block + b"\r\n\r\n"
-    record = Record(row, byte, fields, block, source, problem, is_too_long=problem is not None)
-    return record, damage
+    return _Header(data=header, fields=fields, length=int(declared))
 
 
-def _header(data: WarcBytes, byte: int) -> bytes:
+def _peek_header(data: WarcBytes, byte: int) -> bytes:
     """Return the next header, its empty line included, without consuming it."""
     while len(data.data) < len(RECORD_MAGIC) and data.more():
         pass
-    if 0 < len(data.data) < len(RECORD_MAGIC) and RECORD_MAGIC.startswith(data.data):
-        raise Damage(byte, _CUT.format(len(data.data)), data.position, is_final=True)
     if not data.data.startswith(RECORD_MAGIC):
-        raise Damage(
-            byte, f"no WARC record begins here, but {bytes(data.data[:20])!r}", data.position
-        )
-    while (
-        (end := header_end(data.data)) is None and len(data.data) < MAX_HEADER_BYTES and data.more()
-    ):
-        pass
+        if data.data and RECORD_MAGIC.startswith(data.data):
+            raise _cut_short(data, byte)
+        raise _no_record(data, byte, bytes(data.data[:20]))
+    end = header_end(data.data)
+    while end is None and len(data.data) < MAX_HEADER_BYTES and data.more():
+        end = header_end(data.data)
     if end is None and len(data.data) < MAX_HEADER_BYTES:
-        raise Damage(byte, _CUT.format(len(data.data)), data.position, is_final=True)
-    if end is None or end[1] > MAX_HEADER_BYTES:
+        raise _cut_short(data, byte)
+    if end is None or end.block_start > MAX_HEADER_BYTES:
         reason = f"the header of the record does not end within {MAX_HEADER_BYTES} bytes"
         raise Damage(byte, reason, data.position)
-    header = bytes(data.data[: end[1]])
-    if not _VERSION.match(_LINE_END.split(header, maxsplit=1)[0]):
-        raise Damage(byte, f"no WARC record begins here, but {header[:20]!r}", data.position)
+    header = bytes(data.data[: end.block_start])
+    first_line = _LINE_END.split(header, maxsplit=1)[0]
+    if not _VERSION.match(first_line):
+        raise _no_record(data, byte, header[:20])
     return header
 
 
+def _cut_short(data: WarcBytes, byte: int) -> Damage:
+    num_bytes = len(data.data)
+    reason = f"the file is cut short inside the header of this record: it has {num_bytes} bytes"
+    return Damage(byte, reason, data.position, is_final=True)
+
+
+def _no_record(data: WarcBytes, byte: int, found: bytes) -> Damage:
+    return Damage(byte, f"no WARC record begins here, but {found!r}", data.position)
+
+
 def _skip_end(data: WarcBytes) -> Damage | None:
-    """Skip the end of a record; return the damage behind it. Raises Damage if the record is damaged
-    too.
+    """Skip the blank lines after a record; return the damage after them. Raises Damage if it began
+    inside the record.
     """
     end = data.position
     try:
         data.skip_blank(_MAX_BLANK_BYTES)
         if not data.data:
-            data.more()
+            data.more()  # the checksum of a gzip member is read with its last bytes
     except Damage as damage:
         if damage.start < end:
             raise
@@ -178,15 +215,15 @@ def _skip_end(data: WarcBytes) -> Damage | None:
     return None
 
 
-def _abandoned(data: WarcBytes, record: Record, length: int) -> tuple[Record, Damage | None]:
+def _skip_to_next_member(data: WarcBytes, record: Record, length: int) -> _Found:
     """Skip a record that is too long to be inflated, up to the next gzip member that begins with a
     record.
     """
     if data.resume():
-        return record, None
+        return _Found(record, damage=None)
     reason = (
         f"the record would inflate to {length} bytes, more than the {MAX_SKIPPED_BYTES} that "
         "can be skipped, and no "
         "record was found after it"
     )
-    return record, Damage(record.byte, reason, data.position, is_final=True)
+    return _Found(record, Damage(record.byte, reason, data.position, is_final=True))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from neardup.documents.pages import TEXT_COLUMN
+from neardup.documents.sources import Identity
 from neardup.errors import SettingError
 from neardup.formats.tables import TablePart
 from neardup.index import maintenance
@@ -36,17 +37,21 @@ class IndexPart(TablePart):
         )
         self.format, self.relative_name, self._store = "index", "index.parquet", index.store
 
-    def identity(self) -> tuple[str, int, float]:
+    def identity(self) -> Identity:
         """Return the name with the time when the index was made; its documents; and how many were
         ever added.
         """
         created = self._store.settings.meta["created"]
         with self._store.reading() as snapshot:
-            return f"{self.name} {created}", snapshot.count().kept, float(snapshot.num_rows)
+            return Identity(
+                name=f"{self.name} {created}",
+                num_bytes=snapshot.count().kept,  # of documents, not of bytes
+                changed_at=float(snapshot.num_rows),
+            )
 
     def num_rows(self) -> int:
         """Return the number of documents."""
-        return self.identity()[1]
+        return self.identity().num_bytes
 
     def batches(self, names: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """Yield columns of all documents, of one state of the index; names : None for all."""

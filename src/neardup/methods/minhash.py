@@ -28,8 +28,8 @@ from neardup.features.described import (
     sum_weights,
 )
 from neardup.features.idf import IdfTable, describe_features
-from neardup.features.segmenters import HashedTokens, view_tokens
 from neardup.features.shingles import Workspace, is_scanned, scan_of, shingle_documents
+from neardup.features.token_columns import HashedTokens, view_tokens
 from neardup.files import JsonObject
 from neardup.fingerprints import minhash as signing
 from neardup.fingerprints.explain import SignatureExplanation, explain_signature

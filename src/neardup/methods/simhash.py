@@ -16,8 +16,8 @@ from neardup.decide.outcome import SHORT, Counts, Totals
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
 from neardup.features.idf import IdfTable, resolve_idf
-from neardup.features.segmenters import HashedTokens, hash_tokens
 from neardup.features.shingles import Workspace, is_scanned
+from neardup.features.token_columns import HashedTokens, hash_tokens
 from neardup.files import JsonObject
 from neardup.fingerprints import simhash_documents as fingerprinting
 from neardup.fingerprints.explain import Explanation, explain_fingerprint

@@ -12,7 +12,7 @@ from neardup.arrays import Array, Floats, Ints, Mask
 from neardup.decide.outcome import SHORT
 from neardup.errors import SettingError
 from neardup.features.idf import FEATURES_VERSION
-from neardup.features.segmenters import HashedTokens
+from neardup.features.token_columns import HashedTokens
 from neardup.files import JsonObject
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from neardup.documents.texts import as_text, is_text
 from neardup.documents.views import num_bytes
 from neardup.errors import InputError
 from neardup.executor import map_all
-from neardup.features.segmenters import (
+from neardup.features.token_columns import (
     damaged_row,
     hash_tokens,
     is_filled,
