@@ -68,9 +68,8 @@ def open_store(address: str, read_only: bool = False) -> Store:
     """
     if address.startswith(_MEMORY):
         raise StoreError(
-            "An index in memory lives in the process that created it and cannot be opened: "
-            f"got {address}. Create it, "
-            "or open a folder, postgresql://... or redis://..."
+            "An index in memory lives in the process that created it and cannot be opened: got "
+            f"{address}. Create it, or open a folder, postgresql://... or redis://..."
         )
     store: Store = _module_of(address).open(address, read_only)
     return store
@@ -82,9 +81,8 @@ def _module_of(address: str) -> Any:
         return import_module("neardup.stores.embedded")
     if scheme not in _SERVERS:
         raise StoreError(
-            f"No store is known for the address {address}: a folder, memory:, "
-            "postgresql://... and redis://... are "
-            "accepted. Name one of these."
+            f"No store is known for the address {address}: a folder, memory:, postgresql://... "
+            "and redis://... are accepted. Name one of these."
         )
     extra = _SERVERS[scheme]
     client = _CLIENTS[extra]

@@ -63,9 +63,8 @@ class MemoryStore(StateStore):
     def backup(self, path: str) -> None:
         """Raise StoreError: a memory store has no files."""
         raise StoreError(
-            f"An index in memory cannot be backed up to files: got {path}. Create an index in "
-            "a folder, and add the "
-            "documents with its `merge`."
+            f"An index in memory cannot be backed up to files: got {path}. Create an index in a "
+            "folder, and add the documents with its `merge`."
         )
 
     def close(self) -> None:

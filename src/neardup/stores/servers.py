@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 DEFAULT_INDEX = "index"
 REPEATED = (
     "repeat the call; a change that was not acknowledged is either complete or absent, and "
-    "documents that are there "
-    "already are not added twice."
+    "documents that are there already are not added twice."
 )
 _FORMAT, _INCOMPLETE = "format", "incomplete"
 _VERSION = b"1"
@@ -63,9 +62,8 @@ def parse_server_address(address: str) -> ServerAddress:
     )
     if not _NAME.fullmatch(index):
         raise StoreError(
-            f"The name of the index is not valid: got index={index!r} in {shown}. A name has "
-            "1 to 48 letters, "
-            "digits, underscores and hyphens. Choose such a name, as in ?index=news."
+            f"The name of the index is not valid: got index={index!r} in {shown}. A name has 1 to "
+            "48 letters, digits, underscores and hyphens. Choose such a name, as in ?index=news."
         )
     return ServerAddress(
         _url(parts, parts.netloc, [each for each in options if each[0] != "index"]), index, shown
@@ -163,17 +161,14 @@ class ServerStore(Store):
         if not stored:
             names = ", ".join(sorted(map(repr, self._names()))) or "none"
             raise StoreError(
-                f"There is no index {self.place.name!r} at {self.shown}. Indexes there: "
-                f"{names}. Name one of them with "
-                "?index=NAME, or create it with `neardup index create`."
+                f"There is no index {self.place.name!r} at {self.shown}. Indexes there: {names}. "
+                "Name one of them with ?index=NAME, or create it with `neardup index create`."
             )
         if stored[_FORMAT] != _VERSION:
             raise StoreError(
                 f"The index is of another format: version {stored[_FORMAT].decode()} at "
-                f"{self.shown}. This neardup "
-                f"reads version {_VERSION.decode()}. Use the version of neardup that made it, "
-                "or create the index "
-                "again."
+                f"{self.shown}. This neardup reads version {_VERSION.decode()}. Use the version "
+                "of neardup that made it, or create the index again."
             )
         if _INCOMPLETE in stored and not is_filled:
             raise StoreError(
@@ -190,9 +185,8 @@ class ServerStore(Store):
     def backup(self, path: str) -> None:
         """Raise StoreError: the server's own tools copy it."""
         raise StoreError(
-            f"neardup does not back up a server: got {path!r} for {self.shown}. The server's "
-            "own tools do, while the "
-            f"index is in use. Run: {self._backup_command(path)}"
+            f"neardup does not back up a server: got {path!r} for {self.shown}. The server's own "
+            f"tools do, while the index is in use. Run: {self._backup_command(path)}"
         )
 
     @property

@@ -82,8 +82,7 @@ class Database:
         if version > FORMAT:
             raise StoreError(
                 f"The file {self.path} has format {version}; this version of neardup reads "
-                f"formats up to {FORMAT}. "
-                "Install a later version of neardup."
+                f"formats up to {FORMAT}. Install a later version of neardup."
             )
 
     def close(self) -> None:
@@ -261,9 +260,8 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
     """Return a connection without implicit transactions; mode : ro, rw or rwc."""
     if mode != "rwc" and not path.is_file():
         raise StoreError(
-            f"There is no index at {path.parent}: it has no file {path.name}. Name the folder "
-            "of an index, or create "
-            "one with `neardup index create`."
+            f"There is no index at {path.parent}: it has no file {path.name}. Name the folder of "
+            "an index, or create one with `neardup index create`."
         )
     address = f"{path.absolute().as_uri()}?mode={mode}"
     if (

@@ -83,16 +83,14 @@ def lock_for_writing(folder: Path) -> int:
         return lock_file(folder / LOCK)
     except ImportError as error:
         raise StoreError(
-            f"The index {folder} cannot be locked: this system has no flock. Use Linux or "
-            "macOS, or a server: "
-            "postgresql://... or redis://..."
+            f"The index {folder} cannot be locked: this system has no flock. Use Linux or macOS, "
+            "or a server: postgresql://... or redis://..."
         ) from error
     except BlockingIOError as error:
         raise StoreError(
             f"The index {folder} is open for writing already, in process {error.strerror}. An "
-            "index in a folder "
-            "has one writer: close it there, send documents to that process, or open this one "
-            "for reading only."
+            "index in a folder has one writer: close it there, send documents to that process, or "
+            "open this one for reading only."
         ) from error
 
 
@@ -111,10 +109,9 @@ def store_errors(path: Path) -> Iterator[None]:
             raise damaged(path / NAME, str(error)) from error
         raise StoreError(
             f"The index {path} cannot be read or written: "
-            f"{getattr(error, 'strerror', None) or error}. What was "
-            "acknowledged is stored, and nothing else. Check the permissions, the limits and "
-            "the space on the disk; "
-            "if it is full, `neardup index expire` and `compact` free space. Then repeat the call."
+            f"{getattr(error, 'strerror', None) or error}. What was acknowledged is stored, and "
+            "nothing else. Check the permissions, the limits and the space on the disk; if it is "
+            "full, `neardup index expire` and `compact` free space. Then repeat the call."
         ) from error
 
 

@@ -145,9 +145,8 @@ class Session:
             if self.connection.info.server_version < OLDEST_VERSION:
                 raise StoreError(
                     "The server is too old: PostgreSQL "
-                    f"{self.connection.info.server_version // 10_000} at "
-                    f"{address.shown}. An index needs PostgreSQL 14 or later. Upgrade the "
-                    "server, or use another one."
+                    f"{self.connection.info.server_version // 10_000} at {address.shown}. An "
+                    "index needs PostgreSQL 14 or later. Upgrade the server, or use another one."
                 )
             settings = SETTINGS | {"search_path": f'"{schema_of(address)}"'}
             self.row(
@@ -164,8 +163,7 @@ class Session:
         if len(found) != 1:
             raise StoreError(
                 f"The index is damaged at {self.address.shown}: {statement!r} returned "
-                f"{len(found)} rows. One row is "
-                "needed. Restore the schema from a backup."
+                f"{len(found)} rows. One row is needed. Restore the schema from a backup."
             )
         return found[0]
 

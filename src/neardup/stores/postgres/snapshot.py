@@ -141,9 +141,8 @@ class PostgresSnapshot(StoredSnapshot):
         except ValueError as error:
             raise StoreError(
                 f"Documents are missing or damaged at {self.session.address.shown}: {error}. "
-                f"{num_rows} documents were "
-                "asked for by row. Run `neardup index verify`, and restore the database from "
-                "a backup."
+                f"{num_rows} documents were asked for by row. Run `neardup index verify`, and "
+                "restore the database from a backup."
             ) from error
 
 
@@ -181,10 +180,9 @@ class PostgresWriter(PostgresSnapshot, Writer):
             session.execute(statements.SEE, changes.seen_at, bigints(changes.seen))
         if session.execute(statements.COUNT_ON, added, kept, removed, self.num_rows) != 1:
             raise StoreError(
-                f"Another writer changed the index meanwhile at {session.address.shown}: it "
-                "has no longer "
-                f"{self.num_rows} rows. One writer at a time is possible. Repeat the call; "
-                "nothing was written."
+                f"Another writer changed the index meanwhile at {session.address.shown}: it has "
+                f"no longer {self.num_rows} rows. One writer at a time is possible. Repeat the "
+                "call; nothing was written."
             )
         self._num_rows += added
         self._counts = Counts(self._counts.kept + kept, self._counts.removed + removed)

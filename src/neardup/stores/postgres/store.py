@@ -157,20 +157,17 @@ def _promise_of(fsync: str, synchronous_commit: str) -> tuple[bool, str]:
     """
     if synchronous_commit == "off":
         return False, (
-            "The server acknowledges before it writes (synchronous_commit=off): a crash of "
-            "the server may lose the "
-            "changes of the last second."
+            "The server acknowledges before it writes (synchronous_commit=off): a crash of the "
+            "server may lose the changes of the last second."
         )
     if fsync != "on":
         return True, (
-            "Acknowledged changes survive a crash of the client or of PostgreSQL, but not of "
-            "the server's machine or "
-            "its power (fsync=off)."
+            "Acknowledged changes survive a crash of the client or of PostgreSQL, but not of the "
+            "server's machine or its power (fsync=off)."
         )
     return True, (
-        "Acknowledged changes are on the disk of the server: they survive a crash of the "
-        "client, of PostgreSQL and of "
-        f"its machine (fsync=on, synchronous_commit={synchronous_commit})."
+        "Acknowledged changes are on the disk of the server: they survive a crash of the client, "
+        f"of PostgreSQL and of its machine (fsync=on, synchronous_commit={synchronous_commit})."
     )
 
 

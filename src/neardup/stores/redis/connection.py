@@ -56,8 +56,7 @@ class Connection:
         except ValueError as error:
             raise StoreError(
                 f"The address is not one of a Redis server: got {address.shown}: {error}. An "
-                "address is like "
-                "redis://host:6379/0?index=news. Correct it."
+                "address is like redis://host:6379/0?index=news. Correct it."
             ) from error
 
     def key(self, name: str) -> bytes:
@@ -146,11 +145,9 @@ _PROMISES = {
         "machine"
     ),
     "everysec": "survive a crash of the client or of Redis; a crash of the server's machine may lose the "  # noqa: E501
-    "changes of "
-    "the last second, or two under load",
+    "changes of the last second, or two under load",
     "no": "survive a crash of the client or of Redis; a crash of the server's machine may lose what "  # noqa: E501
-    "its system had not "
-    "written, often half a minute",
+    "its system had not written, often half a minute",
 }
 """By the setting appendfsync."""
 
@@ -184,9 +181,8 @@ def promise_of(connection: Connection) -> tuple[bool, str]:
         )
     if synced is None:
         return True, (
-            "Acknowledged changes survive a crash of the client or of Redis (appendonly yes); "
-            "the server does not tell "
-            "when it syncs them, so a crash of its machine may lose some."
+            "Acknowledged changes survive a crash of the client or of Redis (appendonly yes); the "
+            "server does not tell when it syncs them, so a crash of its machine may lose some."
         )
     return True, f"Acknowledged changes {_PROMISES[synced]} (appendonly yes, appendfsync {synced})."
 
@@ -324,17 +320,13 @@ class WriterLock:
         shown = self._connection.address.shown
         return StoreError(
             f"The index is in use at {shown}: another writer kept it for more than "
-            f"{WRITER_TIMEOUT_S} seconds. One "
-            "writer at a time is possible. Wait for it, or end it; the lock of a writer that "
-            "is gone expires within "
-            f"{EXPIRY_MS // 1000} seconds."
+            f"{WRITER_TIMEOUT_S} seconds. One writer at a time is possible. Wait for it, or end "
+            f"it; the lock of a writer that is gone expires within {EXPIRY_MS // 1000} seconds."
         )
 
     def _lost(self) -> StoreError:
         return StoreError(
-            f"The writer lost its turn at {self._connection.address.shown}: it did not renew "
-            "its lock for "
-            f"{EXPIRY_MS // 1000} seconds. A writer must reach the server all the time. "
-            "Nothing was written; repeat "
-            "the call."
+            f"The writer lost its turn at {self._connection.address.shown}: it did not renew its "
+            f"lock for {EXPIRY_MS // 1000} seconds. A writer must reach the server all the time. "
+            "Nothing was written; repeat the call."
         )

@@ -93,10 +93,9 @@ class KnownRows:
         if answer is None or answer[10] != (self._id or answer[10]):
             shown = self._connection.address.shown
             raise StoreError(
-                f"The index is gone: {shown}, keys neardup:{self._connection.address.name}:*. "
-                "It was there when it was "
-                "opened. Restore the server's files from a backup, or open the index again if "
-                "another has its name now."
+                f"The index is gone: {shown}, keys neardup:{self._connection.address.name}:*. It "
+                "was there when it was opened. Restore the server's files from a backup, or open "
+                "the index again if another has its name now."
             )
         self._id = answer[10]
         num_rows, num_forgotten, dropping, dropped, kept, removed = (
@@ -317,11 +316,9 @@ class RedisSnapshot(HashedSnapshot):
 
     def _outdated(self) -> StoreError:
         return StoreError(
-            f"The index was compacted while it was read: {self.connection.address.shown}, a "
-            "state with "
-            f"{self.header.num_forgotten} forgotten rows. A state that is read must be later "
-            "than the last compaction. "
-            "Repeat the call."
+            f"The index was compacted while it was read: {self.connection.address.shown}, a state "
+            f"with {self.header.num_forgotten} forgotten rows. A state that is read must be later "
+            "than the last compaction. Repeat the call."
         )
 
     def _damaged(self, what: str) -> StoreError:
