@@ -10,7 +10,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,34 +106,52 @@ class Changes:
 
 
 def join_changes(parts: Iterable[Changes]) -> Changes:
-    """Return several changes, each of the state after those before it, as one; the last
-    ended_import.
+    """Return several changes as one.
+
+    parts : each of the state after the parts before it; the last `ended_import` counts.
     """
     parts = list(parts)
     if len(parts) == 1:
         return parts[0]
     tables: list[pa.Table] = []
     entries: list[Entries] = []
-    rest, first = [Changes()], 0
+    first_documents: list[int] = []
+    num_documents = 0
     for part in parts:
-        rest.append(replace(part, documents=None, entries=None))
         if part.documents is not None:
             tables.append(part.documents)
             if part.entries is not None:
-                entries.append(part.entries._replace(document=part.entries.document + first))
-            first += len(part.documents)
-    forgotten = np.concatenate([part.forgotten for part in rest])
-    documents = pa.concat_tables(tables) if tables else None
-    joined = (
-        Entries(*(np.concatenate(columns) for columns in zip(*entries, strict=True)))
-        if entries
-        else None
+                entries.append(part.entries)
+                first_documents.append(num_documents)
+            num_documents += len(part.documents)
+    no_rows = np.empty(0, np.int64)
+    forgotten = np.concatenate([no_rows, *(part.forgotten for part in parts)])
+    seen = np.concatenate([no_rows, *(part.seen for part in parts)])
+    ended_imports = [part.ended_import for part in parts if part.ended_import is not None]
+    return Changes(
+        documents=pa.concat_tables(tables) if tables else None,
+        entries=join_entries(entries, first_documents) if entries else None,
+        seen=np.setdiff1d(seen, forgotten),
+        seen_at=max((part.seen_at for part in parts), default=0),
+        forgotten=forgotten,
+        ended_import=ended_imports[-1] if ended_imports else None,
     )
-    seen = np.setdiff1d(np.concatenate([part.seen for part in rest]), forgotten)
-    ended = next(
-        (part.ended_import for part in reversed(rest) if part.ended_import is not None), None
+
+
+def join_entries(parts: Sequence[Entries], first_documents: Iterable[int]) -> Entries:
+    """Return the entries of adjacent batches of documents as one.
+
+    first_documents : the position of the first document of each part in the joined batch.
+    """
+    documents = [
+        np.add(part.document, first, dtype=np.int64)
+        for part, first in zip(parts, first_documents, strict=True)
+    ]
+    return Entries(
+        document=np.concatenate([np.empty(0, np.int64), *documents]),
+        table=np.concatenate([np.empty(0, np.uint16), *(part.table for part in parts)]),
+        key=np.concatenate([np.empty(0, np.uint64), *(part.key for part in parts)]),
     )
-    return Changes(documents, joined, seen, max(part.seen_at for part in rest), forgotten, ended)
 
 
 def check_changes(changes: Changes, num_rows: int, schema: pa.Schema) -> None:
@@ -142,26 +160,29 @@ def check_changes(changes: Changes, num_rows: int, schema: pa.Schema) -> None:
 
     num_rows, schema : of the store.
     """
-    size = 0 if changes.documents is None else len(changes.documents)
-    stop = num_rows + size
+    num_documents = 0 if changes.documents is None else len(changes.documents)
+    stop = num_rows + num_documents
     if stop > MAX_ROWS:
         raise StoreError(
-            f"An index numbers up to {MAX_ROWS:,} documents, also those that were removed: "
-            f"got {stop:,}. Create a "
-            "second index, or rebuild this one without the documents that were forgotten."
+            f"An index numbers up to {MAX_ROWS:,} documents, also those that were removed: got "
+            f"{stop:,}. Create a second index, or rebuild this one without the documents that were "
+            "forgotten."
         )
-    if size and changes.documents is not None:
-        rows = changes.documents.column("row")
-        if rows[0].as_py() != num_rows or rows[-1].as_py() != stop - 1:
-            raise ValueError(f"rows must count on from {num_rows}: got {rows[0]} to {rows[-1]}")
-        if not schema.equals(changes.documents.schema):
-            raise ValueError(
-                f"columns must be those of the store, {schema.names}: got "
-                f"{changes.documents.schema}"
-            )
+    if num_documents and changes.documents is not None:
+        _check_documents(changes.documents, num_rows, schema)
     for rows in (changes.seen, changes.forgotten):
         if len(rows) and not (rows.min() >= 0 and rows.max() < stop):
             raise ValueError(f"rows must be from 0 to {stop - 1}: got {rows.min()} to {rows.max()}")
+
+
+def _check_documents(documents: pa.Table, num_rows: int, schema: pa.Schema) -> None:
+    rows = documents.column("row")
+    if rows[0].as_py() != num_rows or rows[-1].as_py() != num_rows + len(documents) - 1:
+        raise ValueError(f"rows must count on from {num_rows}: got {rows[0]} to {rows[-1]}")
+    if not schema.equals(documents.schema):
+        raise ValueError(
+            f"columns must be those of the store, {schema.names}: got {documents.schema}"
+        )
 
 
 class Snapshot(ABC):
