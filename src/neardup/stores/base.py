@@ -113,29 +113,33 @@ def join_changes(parts: Iterable[Changes]) -> Changes:
     parts = list(parts)
     if len(parts) == 1:
         return parts[0]
-    tables: list[pa.Table] = []
-    entries: list[Entries] = []
-    first_documents: list[int] = []
-    num_documents = 0
-    for part in parts:
-        if part.documents is not None:
-            tables.append(part.documents)
-            if part.entries is not None:
-                entries.append(part.entries)
-                first_documents.append(num_documents)
-            num_documents += len(part.documents)
+    tables = [part.documents for part in parts if part.documents is not None]
     no_rows = np.empty(0, np.int64)
     forgotten = np.concatenate([no_rows, *(part.forgotten for part in parts)])
     seen = np.concatenate([no_rows, *(part.seen for part in parts)])
     ended_imports = [part.ended_import for part in parts if part.ended_import is not None]
     return Changes(
         documents=pa.concat_tables(tables) if tables else None,
-        entries=join_entries(entries, first_documents) if entries else None,
+        entries=_entries_of(parts),
         seen=np.setdiff1d(seen, forgotten),
         seen_at=max((part.seen_at for part in parts), default=0),
         forgotten=forgotten,
         ended_import=ended_imports[-1] if ended_imports else None,
     )
+
+
+def _entries_of(parts: Iterable[Changes]) -> Entries | None:
+    """Return the entries of the joined documents."""
+    entries: list[Entries] = []
+    first_documents: list[int] = []
+    num_documents = 0
+    for part in parts:
+        if part.documents is not None:
+            if part.entries is not None:
+                entries.append(part.entries)
+                first_documents.append(num_documents)
+            num_documents += len(part.documents)
+    return join_entries(entries, first_documents) if entries else None
 
 
 def join_entries(parts: Sequence[Entries], first_documents: Iterable[int]) -> Entries:

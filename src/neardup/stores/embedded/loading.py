@@ -276,11 +276,7 @@ class Loader:
         keys = [opened for opened in contents if isinstance(opened, KeyFile)]
         runs = [file.run for file in keys]
         chunks = [opened for opened in contents if isinstance(opened, Chunk)]
-        num_rows = self._check_rows(runs)
-        if self._check_rows(chunks) != num_rows:
-            raise damaged(
-                self.database.path, "the rows of the files of documents and of keys differ"
-            )
+        num_rows = self._check_rows(runs, chunks)
         kept = np.zeros((num_rows >> 6) + 2, np.uint64)
         for file in keys:
             row_files.place_bits(file.kept, file.run.first, file.run.stop, kept)
@@ -298,14 +294,21 @@ class Loader:
             self._opened[info] = row_files.open_file(self.folder, info, num_tables)
         return self._opened[info]
 
-    def _check_rows(self, parts: Sequence[KeyRun] | Sequence[Chunk]) -> int:
-        """Return the row after the last. Raises StoreError if parts leave gaps or overlap."""
-        stop = 0
-        for part in parts:
-            if part.first != stop:
-                raise damaged(self.database.path, f"row {stop} is in no file, or in two")
-            stop = part.stop
-        return stop
+    def _check_rows(self, runs: Sequence[KeyRun], chunks: Sequence[Chunk]) -> int:
+        """Return the number of rows. Raises StoreError if they differ, have gaps or overlap."""
+        num_rows = []
+        for parts in (runs, chunks):
+            stop = 0
+            for part in parts:
+                if part.first != stop:
+                    raise damaged(self.database.path, f"row {stop} is in no file, or in two")
+                stop = part.stop
+            num_rows.append(stop)
+        if num_rows[0] != num_rows[1]:
+            raise damaged(
+                self.database.path, "the rows of the files of documents and of keys differ"
+            )
+        return num_rows[0]
 
 
 def _is_listed(missing: FileNotFoundError, folder: Path, files: Iterable[str]) -> bool:
