@@ -84,7 +84,7 @@ class FieldAddress(NamedTuple):
 
 @dataclass(eq=False)
 class Chunk:
-    """The documents of the rows from `first` to `stop`, of which some may be missing.
+    """The documents of the rows from `first` to `stop`; some rows may be missing.
 
     batch : columns of the documents. A missing column has nulls only, except for `row`, which
     counts on from `first`, and `last_seen`, which equals `first_seen`. name : of the file that
@@ -441,7 +441,8 @@ def add_seen(runs: tuple[Seen, ...], added: Seen) -> tuple[Seen, ...]:
 
     Runs in memory are merged until each is at least `_GROWTH` times as long as the next.
     """
-    *earlier, last = (*runs, added)
+    earlier = list(runs)
+    last = added
     while earlier and earlier[-1].name is None:
         if len(earlier[-1].rows) >= _GROWTH * len(last.rows):
             break

@@ -160,9 +160,7 @@ def _column_of(fields: _Fields, dtype: pa.DataType, compact: bool) -> pa.Array:
     num_rows = len(is_valid)
     num_nulls = num_rows - int(is_valid.sum())
     mask = bitmap_of(is_valid) if num_nulls else None
-    offsets = offsets_from_lengths(np.maximum(fields.lengths, 0))
-    data = np.empty(offsets[-1], np.uint8)
-    kernels.packed_rows.gather(*fields, data)
+    data, offsets = _gather(fields)
     number = _number_type(dtype, compact)
     if number is None:
         buffers = [mask, pa.py_buffer(offsets), pa.py_buffer(data)]
@@ -176,6 +174,14 @@ def _column_of(fields: _Fields, dtype: pa.DataType, compact: bool) -> pa.Array:
     numbers[is_valid] = data.view(number)
     values = pa.py_buffer(_values_of(numbers, dtype))
     return pa.Array.from_buffers(dtype, num_rows, [mask, values], num_nulls)
+
+
+def _gather(fields: _Fields) -> tuple[Bytes, Rows]:
+    """Return values one after the other, and their offsets."""
+    offsets = offsets_from_lengths(np.maximum(fields.lengths, 0))
+    data = np.empty(offsets[-1], np.uint8)
+    kernels.packed_rows.gather(*fields, data)
+    return data, offsets
 
 
 def _values_of(numbers: Array, dtype: pa.DataType) -> Array:

@@ -220,7 +220,7 @@ class Maintenance:
     def write_through(self, parts: Iterable[Changes]) -> None:
         """Write large changes to files, not to the journal, which saves two thirds of the time.
 
-        Requires: the journal is in files, and nothing else is written. Raises OSError,
+        Requires: the journal is in files, and no task runs. Raises OSError,
         sqlite3.Error; nothing has changed then.
 
         Parameters

@@ -5,7 +5,7 @@ keys; a document with several keys in one table has several rows, with nulls whe
 more keys. A key has its upper bit flipped, so that bigint has the order of uint64. Strings are
 bytea in UTF-8: PostgreSQL's text cannot contain a zero.
 
-What is found is returned as one bytea of binary numbers: a row of the result for each would take
+Rows that are found are returned as one bytea of binary numbers, because a result of many rows takes
 longer to read. A document is returned as one record: PostgreSQL's binary format of a row, which
 `packed_rows` reads.
 """
@@ -23,7 +23,8 @@ BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 COUNTS = "SELECT num_rows, kept, removed FROM counts"
 EXISTS = "SELECT to_regclass('settings')"
 _LOCK = "(hashtextextended(current_schema(), 0))"  # the same number on all hosts
-LOCK, UNLOCK = f"SELECT pg_advisory_lock{_LOCK}", f"SELECT pg_advisory_unlock{_LOCK}"
+LOCK = f"SELECT pg_advisory_lock{_LOCK}"
+UNLOCK = f"SELECT pg_advisory_unlock{_LOCK}"
 IMPORTS = "SELECT name, opened, num_documents FROM imports ORDER BY opened, name"
 STAGED = "SELECT part, data FROM staged WHERE import_name = %s AND part > %s ORDER BY part LIMIT 1"
 IDS = (
@@ -86,7 +87,7 @@ CHECKS = {
     "{} indexes of the database are not valid: REINDEX makes them anew.": f"""
         SELECT count(*) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid WHERE NOT indisvalid AND {_OURS}""",  # noqa: E501
 }
-"""What is wrong, and the query that counts it."""
+"""Sentences about damage, and the queries that count it."""
 _TYPES = {
     pa.bool_(): "boolean",
     pa.uint8(): "smallint",
@@ -149,10 +150,12 @@ def create_statements(schema: pa.Schema, layout: Layout) -> list[str]:
 def find_statement(layout: Layout) -> str:
     """Return the statement of all lookups in all tables of keys.
 
-    Its parameters are, for each table in order, the numbers of the lookups, the keys and, unless
-    keys must be equal, their prefixes; each time followed by the rows to skip, and the limit, plus
-    one. So many rows of each key are returned, as two bytea: the numbers of lookups, and 4 * row +
-    2 * whether this is one more than the limit + kept; of equal keys the caller counts.
+    The parameters for each table, in order: the numbers of the lookups, the keys, their prefixes
+    (unless keys must be equal), the rows to skip, and the limit plus one.
+
+    The result is two bytea of bigint: the number of the lookup, and 4 * row + 2 * beyond + kept,
+    for up to one row more than the limit for each key. `beyond` marks this row, except if keys must
+    be equal: then the caller counts.
     """
     branches = " UNION ALL ".join(
         _equal_keys(table) if equal else _near_keys(table, layout)

@@ -3,14 +3,14 @@
 A script gets the prefix of the index as its first key. The buckets of a table grow one at a time
 (linear hashing): of B buckets, 2^L <= B < 2^(L + 1), the first B - 2^L buckets of level L were each
 split in two of level L + 1. A bucket of level L lists the entries whose keys have the same L upper
-bits; its name is that of the table, the level and these bits as a number. A script that reads
+bits; its name is the table, the level and these bits as a number. A script that reads
 buckets takes B from the server, so that none moves meanwhile.
 """
 
 from __future__ import annotations
 
-DOCUMENTS_A_LIST = 64
-TIMES_A_STRING = 1024
+DOCUMENTS_PER_LIST = 64
+TIMES_PER_STRING = 1024
 
 STATE = """
 local p, rows, forgotten = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -63,7 +63,7 @@ buckets that is wanted, and how many. Returns the number of dropped rows, the si
 
 
 def _each_row(rows_a_key: int, body: str) -> str:
-    """Return a script that does something for each row of ARGV[1], uint32; `row` is the `rest`-th
+    """Return a script that does something for each row of ARGV[1], uint32; `row` is at index `rest`
     of key `number`.
     """
     return f"""
@@ -79,7 +79,7 @@ return table.concat(parts)
 
 
 DOCUMENTS = _each_row(
-    DOCUMENTS_A_LIST,
+    DOCUMENTS_PER_LIST,
     """
   local part = redis.call('LINDEX', p .. 'd' .. number, rest)
   if not part or part == '' then return row end
@@ -88,7 +88,7 @@ DOCUMENTS = _each_row(
 """ARGV: rows, uint32. Returns their packed documents, or a row that has none."""
 
 TIMES = _each_row(
-    TIMES_A_STRING,
+    TIMES_PER_STRING,
     "parts[#parts + 1] = redis.call('GETRANGE', p .. 's' .. number, 8 * rest, 8 * rest + 7)",
 )
 """ARGV: rows, uint32. Returns when they were last seen, int64 each."""
@@ -130,11 +130,11 @@ end
 entries, uint32, and these.
 """
 
-SEE = _each_row(TIMES_A_STRING, "redis.call('SETRANGE', p .. 's' .. number, 8 * rest, ARGV[2])")
+SEE = _each_row(TIMES_PER_STRING, "redis.call('SETRANGE', p .. 's' .. number, 8 * rest, ARGV[2])")
 """ARGV: rows, uint32, and when they were last seen, int64."""
 
 DROP = _each_row(
-    DOCUMENTS_A_LIST,
+    DOCUMENTS_PER_LIST,
     """
   redis.call('LSET', p .. 'd' .. number, rest, '')
   redis.call('DEL', p .. 'f' .. row, p .. 'g' .. row, p .. 'x' .. row)
