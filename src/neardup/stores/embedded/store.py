@@ -45,10 +45,11 @@ from neardup.stores.packed_rows import decode_table, encode_table
 from neardup.stores.state import StateStore, View
 
 MEMORY_BYTES = 256 << 20
-_FLUSH = "flush"  # a task in the background
-_MERGE = "merge"  # another one
-_RECORDS_IN_JOURNAL = 8192  # an index with more takes over a tenth of a second to open
-_RECORDS_AT_CLOSE = 512  # fewer stay in the journal
+# Tasks in the background.
+_FLUSH = "flush"
+_MERGE = "merge"
+_MAX_RECORDS = 8192  # in the journal; reading them takes a tenth of a second
+_MAX_RECORDS_AT_CLOSE = 512
 # Parts of the memory: one that grows, one that is written, copies of these two, the batch that is
 # added, and merges.
 _PARTS = 8
@@ -228,7 +229,7 @@ class EmbeddedStore(StateStore):
     def _tidy(self) -> None:
         """Move a long journal to files, and make the database small."""
         self._finish_tasks()
-        if self._loader.last_record - self._loader.flushed > _RECORDS_AT_CLOSE:
+        if self._loader.last_record - self._loader.flushed > _MAX_RECORDS_AT_CLOSE:
             self._maintenance.flush()
             self._maintenance.merge()
         with self._lock:
@@ -353,7 +354,7 @@ class EmbeddedStore(StateStore):
     def _start_tasks(self) -> None:
         """Move a long journal to files, and merge files, in the background."""
         num_records = self._loader.last_record - self._loader.flushed
-        is_long = self._pending_bytes > self._part_bytes or num_records > _RECORDS_IN_JOURNAL
+        is_long = self._pending_bytes > self._part_bytes or num_records > _MAX_RECORDS
         if is_long and _FLUSH not in self._tasks:
             self._pending_bytes = 0
             self._start(_FLUSH, self._maintenance.begin_flush())

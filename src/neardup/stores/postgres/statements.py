@@ -44,28 +44,27 @@ FORGET = (
 )
 FORGET_ENTRIES = "DELETE FROM entries WHERE row = ANY(%s)"
 SEE = (
-    "UPDATE documents SET last_seen = to_timestamp(0) + %s * interval '1 microsecond' WHERE row = "
-    "ANY(%s)"
+    "UPDATE documents SET last_seen = to_timestamp(0) + %s * interval '1 microsecond' "
+    "WHERE row = ANY(%s)"
 )
 COUNT_ON = (
-    "UPDATE counts SET num_rows = num_rows + %s, kept = kept + %s, removed = removed + %s WHERE "
-    "num_rows = %s"
+    "UPDATE counts SET num_rows = num_rows + %s, kept = kept + %s, removed = removed + %s "
+    "WHERE num_rows = %s"
 )
 OPEN_IMPORT = (
-    "INSERT INTO imports VALUES (%s, %s, %s) "
-    "ON CONFLICT (name) DO UPDATE SET num_documents = imports.num_documents + "
-    "excluded.num_documents"
+    "INSERT INTO imports VALUES (%s, %s, %s) ON CONFLICT (name) "
+    "DO UPDATE SET num_documents = imports.num_documents + excluded.num_documents"
 )
 STAGE = (
-    "INSERT INTO staged SELECT %s, coalesce(max(part), 0) + 1, %s FROM staged WHERE import_name = "
-    "%s"
+    "INSERT INTO staged SELECT %s, coalesce(max(part), 0) + 1, %s "
+    "FROM staged WHERE import_name = %s"
 )
 END_IMPORT = ("DELETE FROM staged WHERE import_name = %s", "DELETE FROM imports WHERE name = %s")
 # Not current_schema()::regnamespace, which reads a name as SQL does: without capital letters.
 _OURS = "relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
 SIZES = (
-    f"SELECT relname::text, pg_total_relation_size(oid) FROM pg_class WHERE {_OURS} AND relkind = "
-    "'r' ORDER BY relname"
+    "SELECT relname::text, pg_total_relation_size(oid) "
+    f"FROM pg_class WHERE {_OURS} AND relkind = 'r' ORDER BY relname"
 )
 CHECKS = {
     "{} documents have a row that was never given out.": """
@@ -96,7 +95,8 @@ _TYPES = {
     pa.float32(): "real",
     pa.float64(): "double precision",
 }
-LARGE = ("features", "tags", "text")  # no table of PostgreSQL compresses them further
+# Columns that PostgreSQL should not compress: they do not get smaller.
+LARGE = ("features", "tags", "text")
 
 
 def create_statements(schema: pa.Schema, layout: Layout) -> list[str]:
@@ -106,44 +106,48 @@ def create_statements(schema: pa.Schema, layout: Layout) -> list[str]:
     return [
         "CREATE TABLE settings (name text PRIMARY KEY, data bytea NOT NULL)",
         (
-            "CREATE TABLE counts (num_rows bigint NOT NULL, kept bigint NOT NULL, removed bigint "
-            "NOT NULL)"
+            "CREATE TABLE counts "
+            "(num_rows bigint NOT NULL, kept bigint NOT NULL, removed bigint NOT NULL)"
         ),
         "INSERT INTO counts VALUES (0, 0, 0)",
         (
-            "CREATE TABLE imports (name bytea PRIMARY KEY, opened bigint NOT NULL, num_documents "
-            "bigint NOT NULL)"
+            "CREATE TABLE imports "
+            "(name bytea PRIMARY KEY, opened bigint NOT NULL, num_documents bigint NOT NULL)"
         ),
         (
-            "CREATE TABLE staged (import_name bytea, part bigint, data bytea NOT NULL, PRIMARY "
-            "KEY (import_name, part))"
+            "CREATE TABLE staged "
+            "(import_name bytea, part bigint, data bytea NOT NULL, PRIMARY KEY (import_name, part))"
         ),
-        # Room on each page lets last_seen change without a change of the indexes. A hash index
-        # takes ids of any length.
+        # The fill factor leaves space on each page, so that a change of last_seen does not change
+        # the indexes. A hash index takes ids of any length.
         (
-            f"CREATE TABLE documents ({columns}, PRIMARY KEY (row), EXCLUDE USING hash (id WITH "
-            "=)) WITH (fillfactor = 90)"
+            f"CREATE TABLE documents ({columns}, PRIMARY KEY (row), "
+            "EXCLUDE USING hash (id WITH =)) WITH (fillfactor = 90)"
         ),
         "CREATE INDEX documents_content ON documents USING hash (content) WHERE member",
         *(f"ALTER TABLE documents ALTER {name} SET STORAGE EXTERNAL" for name in LARGE),
         (
-            f"CREATE TABLE entries (row bigint NOT NULL, {' bigint, '.join(keys)} bigint, kept "
-            "boolean NOT NULL)"
+            f"CREATE TABLE entries (row bigint NOT NULL, {' bigint, '.join(keys)} bigint, "
+            "kept boolean NOT NULL)"
         ),
         "CREATE INDEX entries_row ON entries (row)",
-        # The earliest of many equal keys are read in order. Rows with keys of equal prefix are
-        # sorted when they are found; PostgreSQL stores a prefix once for its rows, which takes a
-        # third of the space.
-        *(
-            (
-                f"CREATE INDEX entries_{key} ON entries "
-                f"({f'{key}, row' if equal else f'({prefix_of(key, bits)})'})"
-            )
-            for key, equal, bits in zip(
-                keys, tables_of_equal_keys(layout), layout.prefix_bits, strict=True
-            )
-        ),
+        *(_index_statement(table, layout) for table in range(len(keys))),
     ]
+
+
+def _index_statement(table: int, layout: Layout) -> str:
+    """Return the statement that makes the index of a table of keys.
+
+    An index of equal keys has the rows, too, because the earliest of many are read in order. An
+    index of prefixes has not, so PostgreSQL stores each prefix once, in a third of the space; the
+    rows are sorted when they are found.
+    """
+    key = f"key_{table}"
+    if tables_of_equal_keys(layout)[table]:
+        columns = f"{key}, row"
+    else:
+        columns = f"({prefix_of(key, layout.prefix_bits[table])})"
+    return f"CREATE INDEX entries_{key} ON entries ({columns})"
 
 
 @cache
@@ -162,8 +166,8 @@ def find_statement(layout: Layout) -> str:
         for table, equal in enumerate(tables_of_equal_keys(layout))
     )
     return (
-        f"SELECT string_agg(int8send(n), ''), string_agg(int8send(packed), '') FROM ({branches}) "
-        "AS found"
+        "SELECT string_agg(int8send(n), ''), string_agg(int8send(packed), '') "
+        f"FROM ({branches}) AS found"
     )
 
 
@@ -187,7 +191,8 @@ def take_statement(columns: Sequence[str]) -> str:
     each.
     """
     return (
-        f"SELECT record_send({_record(columns)}) FROM unnest(%s) WITH ORDINALITY AS wanted(row, n) "
+        f"SELECT record_send({_record(columns)}) "
+        "FROM unnest(%s) WITH ORDINALITY AS wanted(row, n) "
         "JOIN documents AS d USING (row) ORDER BY n"
     )
 
@@ -197,8 +202,8 @@ def scan_statement(columns: Sequence[str]) -> str:
     its row.
     """
     return (
-        f"SELECT record_send({_record(columns)}), row FROM documents AS d WHERE row > %s ORDER BY "
-        "row LIMIT %s"
+        f"SELECT record_send({_record(columns)}), row FROM documents AS d "
+        "WHERE row > %s ORDER BY row LIMIT %s"
     )
 
 
@@ -209,11 +214,10 @@ def copy_statement(columns: Sequence[str], table: str) -> str:
 
 def _equal_keys(table: int) -> str:
     return (
-        "SELECT n, row * 4 + kept::int AS packed FROM unnest(%s, %s) AS wanted(n, key) CROSS "
-        "JOIN LATERAL "
+        "SELECT n, row * 4 + kept::int AS packed "
+        "FROM unnest(%s, %s) AS wanted(n, key) CROSS JOIN LATERAL "
         f"(SELECT row, kept FROM entries WHERE key_{table} = wanted.key AND row <> ALL(%s) "
-        "ORDER BY row LIMIT %s) "
-        "AS listed"
+        "ORDER BY row LIMIT %s) AS listed"
     )
 
 
@@ -221,11 +225,11 @@ def _near_keys(table: int, layout: Layout) -> str:
     key = f"key_{table}"
     return (
         "SELECT n, row * 4 + CASE WHEN rank = bound THEN 2 ELSE 0 END + kept::int AS packed "
-        "FROM unnest(%s, %s, %s) AS wanted(n, key, prefix) CROSS JOIN LATERAL (SELECT row, kept, "
-        f"row_number() OVER (PARTITION BY {key} ORDER BY row) AS rank FROM entries "
-        f"WHERE {prefix_of(key, layout.prefix_bits[table])} = wanted.prefix "
-        f"AND bit_count(({key} # wanted.key)::bit(64)) <= {layout.max_distance} AND row <> "
-        "ALL(%s)) AS listed "
+        "FROM unnest(%s, %s, %s) AS wanted(n, key, prefix) CROSS JOIN LATERAL "
+        f"(SELECT row, kept, row_number() OVER (PARTITION BY {key} ORDER BY row) AS rank "
+        f"FROM entries WHERE {prefix_of(key, layout.prefix_bits[table])} = wanted.prefix "
+        f"AND bit_count(({key} # wanted.key)::bit(64)) <= {layout.max_distance} "
+        "AND row <> ALL(%s)) AS listed "
         "CROSS JOIN (SELECT %s AS bound) AS b WHERE rank <= bound"
     )
 
