@@ -27,7 +27,7 @@ _PAGE_BYTES = 8192
 # SQLite 3.51.3 (sqlite.org/wal.html).
 _LOG_PAGES = (8 << 20) // _PAGE_BYTES
 _MIN_VACUUM_PAGES = (2 << 20) // _PAGE_BYTES
-_MAX_VACUUM_STEPS = 64
+_VACUUM_PARTS = 64  # a step frees one part of the free pages
 _TABLES = """
 CREATE TABLE settings (name TEXT PRIMARY KEY, data BLOB NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (name TEXT PRIMARY KEY, kind TEXT NOT NULL, first INTEGER NOT NULL, stop INTEGER NOT NULL,
@@ -110,7 +110,7 @@ class Database:
         self.shorten_log()
         num_free = self._free_pages()
         while num_free:
-            step = max(_MIN_VACUUM_PAGES, num_free // _MAX_VACUUM_STEPS)
+            step = max(_MIN_VACUUM_PAGES, num_free // _VACUUM_PARTS)
             # `execute` would free a single page.
             self._connection.executescript(f"PRAGMA incremental_vacuum({step})")
             self.shorten_log()

@@ -19,12 +19,12 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import Array, Rows, offsets_from_lengths
+from neardup.arrays import Array, Rows
 from neardup.candidates.lookups import Entries
 from neardup.stores.base import Changes, StoreSettings, dump, join_entries
 from neardup.stores.damage import damaged
@@ -43,6 +43,7 @@ _ROW = np.dtype("<u4")
 _TABLE = np.dtype("<u2")
 _KEY = np.dtype("<u8")
 _BITS = np.dtype("|u1")
+_ENTRY_BYTES = _ROW.itemsize + _TABLE.itemsize + _KEY.itemsize
 
 
 class _Head(NamedTuple):
@@ -94,14 +95,14 @@ def _encode_rows(rows: Rows) -> Array:
 
 
 class _Record(NamedTuple):
-    """A decoded record. batch : None without documents. seen, times : of the same length."""
+    """A decoded record; None in place of empty parts. seen, times : of the same length."""
 
     num_documents: int
     batch: pa.RecordBatch | None
-    entries: Entries
-    seen: Array
-    times: Rows
-    forgotten: Array
+    entries: Entries | None
+    seen: Array | None
+    times: Rows | None
+    forgotten: Array | None
 
 
 def replay(records: Iterable[bytes], schema: pa.Schema) -> RowChanges:
@@ -114,57 +115,68 @@ def replay(records: Iterable[bytes], schema: pa.Schema) -> RowChanges:
     """
     decoded = [_decode(record, schema) for record in records]
     batches = [record.batch for record in decoded if record.batch is not None]
-    num_documents = [record.num_documents for record in decoded]
-    first_documents = offsets_from_lengths(num_documents)[:-1]
-    entries = [record.entries for record in decoded]
+    seen = [record.seen for record in decoded if record.seen is not None]
+    times = [record.times for record in decoded if record.times is not None]
+    forgotten = [record.forgotten for record in decoded if record.forgotten is not None]
     no_rows = np.empty(0, np.int64)
-    seen = np.concatenate([no_rows, *(record.seen for record in decoded)])
-    times = np.concatenate([no_rows, *(record.times for record in decoded)])
-    forgotten = np.concatenate([no_rows, *(record.forgotten for record in decoded)])
     return RowChanges(
         documents=pa.Table.from_batches(batches) if batches else None,
-        entries=join_entries(entries, first_documents),
-        seen=seen_at(seen, times),
-        forgotten=forgotten,
+        entries=_entries_of(decoded),
+        seen=seen_at(np.concatenate([no_rows, *seen]), np.concatenate([no_rows, *times])),
+        forgotten=np.concatenate([no_rows, *forgotten]),
     )
+
+
+def _entries_of(decoded: Sequence[_Record]) -> Entries:
+    """Return the entries of the documents of all records."""
+    entries = []
+    first_documents = []
+    num_documents = 0
+    for record in decoded:
+        if record.entries is not None:
+            entries.append(record.entries)
+            first_documents.append(num_documents)
+        num_documents += record.num_documents
+    return join_entries(entries, first_documents)
 
 
 def _decode(record: bytes, schema: pa.Schema) -> _Record:
     head = _Head._make(_HEAD.unpack_from(record))
+    offset = _HEAD.size
     batch = None
     if head.batch_bytes:
-        message = pa.py_buffer(record).slice(_HEAD.size, head.batch_bytes)
+        message = pa.py_buffer(record).slice(offset, head.batch_bytes)
         batch = pa.ipc.read_record_batch(message, schema)
-    arrays = _Arrays(record, _HEAD.size + head.batch_bytes)
-    entries = Entries(
-        document=arrays.read(head.num_entries, _ROW),
-        table=arrays.read(head.num_entries, _TABLE),
-        key=arrays.read(head.num_entries, _KEY),
-    )
-    seen = arrays.read(head.num_seen, _ROW)
-    if head.num_forgotten < 0:
-        bits = arrays.read(-head.num_forgotten, _BITS)
-        forgotten: Array = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
-    else:
-        forgotten = arrays.read(head.num_forgotten, _ROW)
-    times = np.full(head.num_seen, head.seen_at, np.int64)
+        offset += head.batch_bytes
+    entries = None
+    if head.num_entries:
+        entries = _decode_entries(record, head.num_entries, offset)
+        offset += _ENTRY_BYTES * head.num_entries
+    seen = None
+    times = None
+    if head.num_seen:
+        seen = np.frombuffer(record, _ROW, head.num_seen, offset)
+        offset += seen.nbytes
+        times = np.full(head.num_seen, head.seen_at, np.int64)
+    forgotten = _decode_rows(record, head.num_forgotten, offset) if head.num_forgotten else None
     return _Record(head.num_documents, batch, entries, seen, times, forgotten)
 
 
-class _Arrays:
-    """The arrays of a record, which are read in their order."""
+def _decode_entries(record: bytes, size: int, offset: int) -> Entries:
+    document: Array = np.frombuffer(record, _ROW, size, offset)
+    offset += document.nbytes
+    table = np.frombuffer(record, _TABLE, size, offset)
+    offset += table.nbytes
+    key = np.frombuffer(record, _KEY, size, offset)
+    return Entries(document, table, key)
 
-    def __init__(self, record: bytes, offset: int) -> None:
-        self._record = record
-        self._offset = offset
 
-    def read(self, size: int, dtype: np.dtype[Any]) -> Array:
-        """Return the next array, of `size` elements."""
-        if size == 0:
-            return np.empty(0, dtype)
-        array = np.frombuffer(self._record, dtype, size, self._offset)
-        self._offset += array.nbytes
-        return array
+def _decode_rows(record: bytes, size: int, offset: int) -> Array:
+    """Return the rows that `_encode_rows` encoded. size : of rows, or minus the bytes of bits."""
+    if size > 0:
+        return np.frombuffer(record, _ROW, size, offset)
+    bits = np.frombuffer(record, _BITS, -size, offset)
+    return np.flatnonzero(np.unpackbits(bits, bitorder="little"))
 
 
 class Counters(NamedTuple):
