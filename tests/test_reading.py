@@ -59,7 +59,6 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
         "settings": 3,
         "sketches": 2,
         "spark": 1,
-        "stores": 26,
         "verify": 2,
     },
     "parameters by place": {
@@ -79,7 +78,6 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
         "runs": 3,
         "service": 1,
         "spark": 2,
-        "stores": 1,
     },
     "bare tuples": {
         "candidates": 5,
@@ -91,7 +89,6 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
         "formats": 4,
         "index": 4,
         "runs": 2,
-        "stores": 4,
         "verify": 1,
     },
     "values assigned together": {
@@ -120,7 +117,6 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
         "settings": 9,
         "sketches": 17,
         "spark": 4,
-        "stores": 146,
         "suggestion": 1,
         "verify": 15,
     },
@@ -153,7 +149,6 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
         "settings": 32,
         "sketches": 18,
         "spark": 1,
-        "stores": 86,
         "suggestion": 2,
         "verify": 16,
     },
@@ -179,7 +174,6 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
         "service": 6,
         "settings": 16,
         "sketches": 4,
-        "stores": 2,
         "verify": 3,
     },
 }

@@ -139,7 +139,7 @@ def test_a_large_batch_that_cannot_be_written_changes_nothing(tmp_path, monkeypa
     changes = replace(changes, seen=np.array([1, 400]), seen_at=7, forgotten=np.array([2, 350]))
     before = sorted(path.name for path in folder.iterdir())
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch, store.writing() as writer:
