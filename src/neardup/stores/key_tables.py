@@ -181,12 +181,12 @@ class KeyTables:
         self.stop = stop
 
     def append_columns(self, keys: Words, rows: Uint32s, stop: int) -> None:
-        """Append rows below `stop` that have a key in every table, as all rows before them have.
+        """Append rows that have a key in every table, as all rows before them have.
 
         Parameters
         ----------
         keys : uint64 (num_tables, num_rows); sorted in place if they become a run.
-        rows : uint32 (num_rows,), rising, without the rows that have entries already.
+        rows : uint32 (num_rows,), the row of each key, rising.
         stop : the row after the last; a row below it that is not listed has no entries.
         """
         if self._sizes.max(initial=0) + len(rows) > _TAIL_ENTRIES:

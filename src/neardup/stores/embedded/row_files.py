@@ -176,7 +176,14 @@ def write_documents(
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    return FileInfo(path.name, DOCUMENTS, first, stop, checked.num_bytes, checked.checksum)
+    return FileInfo(
+        name=path.name,
+        kind=DOCUMENTS,
+        first=first,
+        stop=stop,
+        num_bytes=checked.num_bytes,
+        checksum=checked.checksum,
+    )
 
 
 class _CheckedFile:

@@ -30,6 +30,10 @@ from neardup.stores.postgres.connections import Bigints, Session, bigints, slice
 _ROWS_PER_CALL = 4_000
 _LARGE_ROWS_PER_CALL = 200
 _SIGN = np.uint64(1 << 63)
+# The bits of a value that `find_statement` returns, below the row.
+_IS_KEPT = 1
+_IS_BEYOND = 2
+_ROW_SHIFT = 2
 # Of PostgreSQL's binary COPY format.
 _COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _COPY_TRAILER = b"\xff\xff"
@@ -60,15 +64,20 @@ class PostgresSnapshot(StoredSnapshot):
         entry = entry[order]
         values = values[order]
 
-        # See `find_statement`: a value is 4 * row + 2 * whether it is beyond the limit + kept. Of
-        # equal keys, all values beyond the limit are counted here.
+        # The statement marks rows beyond the limit, except in tables of equal keys.
         rank = rank_in_run(entry)
         needs_equal = np.array(statements.tables_of_equal_keys(self.layout))
-        is_beyond = (values & 2 != 0) | (needs_equal[lookups.table[entry]] & (rank >= limit))
+        is_beyond = values & _IS_BEYOND != 0
+        is_beyond |= needs_equal[lookups.table[entry]] & (rank >= limit)
         truncated = np.zeros(len(lookups.key), np.bool_)
         truncated[entry[is_beyond]] = True
         listed = values[~is_beyond]
-        return Found(entry[~is_beyond], listed >> 2, listed & 1 != 0, truncated)
+        return Found(
+            entry=entry[~is_beyond],
+            row=listed >> _ROW_SHIFT,
+            kept=listed & _IS_KEPT != 0,
+            truncated=truncated,
+        )
 
     def _wanted(self, lookups: Entries, limit: int) -> list[Bigints | int]:
         """Return the parameters of the statement that finds rows."""
