@@ -1,6 +1,4 @@
-"""Reads of a state of an index in PostgreSQL, in a transaction that sees one state; and changes of
-the writer.
-"""
+"""Reads of an index in PostgreSQL in a transaction, which sees one state; changes of the writer."""
 
 from __future__ import annotations
 

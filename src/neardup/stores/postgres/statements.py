@@ -138,9 +138,9 @@ def create_statements(schema: pa.Schema, layout: Layout) -> list[str]:
 def _index_statement(table: int, layout: Layout) -> str:
     """Return the statement that makes the index of a table of keys.
 
-    An index of equal keys has the rows, too, because the earliest of many are read in order. An
-    index of prefixes has not, so PostgreSQL stores each prefix once, in a third of the space; the
-    rows are sorted when they are found.
+    An index of equal keys includes the rows, because the earliest rows of a common key are read in
+    order. An index of prefixes does not, so PostgreSQL stores each prefix once, in a third of the
+    space; rows are sorted when they are found.
     """
     key = f"key_{table}"
     if tables_of_equal_keys(layout)[table]:

@@ -33,7 +33,7 @@ def buckets_of(table: Rows, keys: Words, num_buckets: Rows) -> Buckets:
 
 
 def bucket_name(table: int, num_buckets: int, index: int) -> str:
-    """Return the name of a bucket of a table. index : from 0 to num_buckets."""
+    """Return the name of a bucket of a table. index : from 0 to num_buckets - 1."""
     level = num_buckets.bit_length() - 1
     num_split = num_buckets - (1 << level)
     if index < 2 * num_split:

@@ -156,7 +156,7 @@ class RedisSnapshot(HashedSnapshot):
     ) -> Iterator[_Matches]:
         """Yield the matches of chosen lookups, reading buckets until there are more than `limit`.
 
-        num_bytes : of each bucket to read first; each time more are read.
+        num_bytes : of each bucket, in the first step; each step reads more.
         """
         begin = 0
         num_found = np.zeros(len(lookups.key), np.int64)
