@@ -24,7 +24,7 @@ from reference.index_cases import BIGRAMS, FOX, NEAR_FOX, OTHER, table
 
 @pytest.mark.parametrize("after", range(4))
 def test_an_index_that_is_rebuilt_appears_when_it_is_complete(tmp_path, monkeypatch, after):
-    monkeypatch.setattr("neardup.stores.documents._ROWS_A_SCAN", 20)
+    monkeypatch.setattr("neardup.stores.documents._ROWS_PER_SCAN", 20)
     with Index.create(tmp_path / "old.index", method=BIGRAMS) as index:
         index.add_many_if_new(
             [f"{FOX} {' '.join(f'w{number}x{i}' for i in range(20))}" for number in range(50)]

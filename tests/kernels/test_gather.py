@@ -76,10 +76,10 @@ def random_chunk(first: int, rng: random.Random) -> tuple[Chunk, dict[int, dict]
     )
 
 
-def places_of(chunks: list[Chunk]) -> np.ndarray:
-    places = np.array([chunk.place for chunk in chunks])
-    places[:, kernels.gather.FIELDS] = [chunk.locate(SCHEMA) for chunk in chunks]
-    return places
+def addresses_of(chunks: list[Chunk]) -> np.ndarray:
+    addresses = np.array([chunk.address for chunk in chunks])
+    addresses[:, kernels.gather.FIELDS] = [chunk.locate(SCHEMA) for chunk in chunks]
+    return addresses
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -93,7 +93,7 @@ def test_rows_are_those_of_arrow(seed):
     rows = rng.choices(list(documents), k=rng.choice([0, 1, 5, 70, 200]))
     names = rng.sample(SCHEMA.names, rng.randrange(1, len(SCHEMA) + 1))
     table = gather(
-        np.array(rows, np.int64), chunks, places_of(chunks), selection_of(SCHEMA, names)
+        np.array(rows, np.int64), chunks, addresses_of(chunks), selection_of(SCHEMA, names)
     ).table()
     table.validate(full=True)
     assert table.schema.equals(pa.schema([SCHEMA.field(name) for name in names]))
@@ -111,7 +111,7 @@ def test_offsets_that_lead_out_of_the_bytes_are_damage(kind, offsets):
     with pytest.raises(
         StoreError, match=r"The file documents-00000007\.arrow is damaged: .* from a backup"
     ):
-        gather(np.array([0, 1]), chunks, places_of(chunks), selection_of(SCHEMA, ["id"]))
+        gather(np.array([0, 1]), chunks, addresses_of(chunks), selection_of(SCHEMA, ["id"]))
 
 
 @pytest.mark.parametrize("row", [-1, 1, 3, 2**32 - 1])
@@ -119,7 +119,7 @@ def test_a_row_that_is_in_no_chunk_is_damage(row):
     columns = [pa.array([0, 2], pa.uint32()), pa.array(["a", "b"])]
     chunks = [Chunk(0, 3, pa.RecordBatch.from_arrays(columns, ["row", "id"]))]
     with pytest.raises(StoreError, match="damaged"):
-        gather(np.array([row]), chunks, places_of(chunks), selection_of(SCHEMA, ["id"]))
+        gather(np.array([row]), chunks, addresses_of(chunks), selection_of(SCHEMA, ["id"]))
 
 
 def test_a_column_of_another_type_is_damage():

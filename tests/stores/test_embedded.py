@@ -35,8 +35,10 @@ LAYOUTS = [Layout((64, 64), 0), Layout((2, 8), 3)]
 
 def test_a_change_whose_record_would_be_too_long_goes_to_files(tmp_path, monkeypatch):
     monkeypatch.setattr(store_module, "_RECORD_BYTES", 5000)
-    rng, path = random.Random(0), str(tmp_path / "index")
-    store, expected = embedded.create(path, made_for(LAYOUTS[0])), ReferenceStore(LAYOUTS[0])
+    rng = random.Random(0)
+    path = str(tmp_path / "index")
+    store = embedded.create(path, made_for(LAYOUTS[0]))
+    expected = ReferenceStore(LAYOUTS[0])
     with store.writing() as writer:
         for size in (90, 3, 200, 0):
             changes = random_changes(expected, rng, size)
@@ -59,7 +61,9 @@ def test_a_change_whose_record_would_be_too_long_goes_to_files(tmp_path, monkeyp
 @pytest.mark.slow
 def test_a_batch_of_many_bytes_goes_to_files_at_once(tmp_path):
     """It follows what is in the journal, and what comes after it goes to the journal again."""
-    path, rng, expected = str(tmp_path / "index"), random.Random(0), ReferenceStore(LAYOUTS[0])
+    path = str(tmp_path / "index")
+    rng = random.Random(0)
+    expected = ReferenceStore(LAYOUTS[0])
     store = embedded.create(path, made_for(LAYOUTS[0]), memory_bytes=1 << 17)
     records = []
     for size in (5, 3, 700, 2, 900, 800, 1, 1):
@@ -80,7 +84,9 @@ def test_a_batch_of_many_bytes_goes_to_files_at_once(tmp_path):
 
 @pytest.mark.slow
 def test_large_changes_are_written_a_part_at_a_time_all_or_none(tmp_path):
-    folder, rng, expected = tmp_path / "index", random.Random(0), ReferenceStore(LAYOUTS[0])
+    folder = tmp_path / "index"
+    rng = random.Random(0)
+    expected = ReferenceStore(LAYOUTS[0])
     store = embedded.create(str(folder), made_for(LAYOUTS[0]), memory_bytes=1 << 17)
     with store.writing() as writer:
         random_step([writer], expected, rng, 300)
@@ -123,7 +129,9 @@ def test_large_changes_are_written_a_part_at_a_time_all_or_none(tmp_path):
     ],
 )
 def test_a_large_batch_that_cannot_be_written_changes_nothing(tmp_path, monkeypatch, failing):
-    folder, rng, expected = tmp_path / "index", random.Random(0), ReferenceStore(LAYOUTS[0])
+    folder = tmp_path / "index"
+    rng = random.Random(0)
+    expected = ReferenceStore(LAYOUTS[0])
     store = embedded.create(str(folder), made_for(LAYOUTS[0]), memory_bytes=1 << 17)
     with store.writing() as writer:
         random_step([writer], expected, rng, 300)
@@ -131,7 +139,7 @@ def test_a_large_batch_that_cannot_be_written_changes_nothing(tmp_path, monkeypa
     changes = replace(changes, seen=np.array([1, 400]), seen_at=7, forgotten=np.array([2, 350]))
     before = sorted(path.name for path in folder.iterdir())
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch, store.writing() as writer:
@@ -150,7 +158,9 @@ def test_a_large_batch_that_cannot_be_written_changes_nothing(tmp_path, monkeypa
 
 
 def test_records_that_files_contain_are_ignored_and_deleted_a_few_with_each_write(tmp_path):
-    path, rng, expected = tmp_path / "index", random.Random(0), ReferenceStore(LAYOUTS[0])
+    path = tmp_path / "index"
+    rng = random.Random(0)
+    expected = ReferenceStore(LAYOUTS[0])
     store = embedded.create(str(path), made_for(LAYOUTS[0]))
     with closing(sqlite3.connect(path / "index.db")) as database:
 
@@ -189,7 +199,8 @@ def test_records_that_files_contain_are_ignored_and_deleted_a_few_with_each_writ
     ids=str,
 )
 def test_random_changes_are_found_as_in_lists(tmp_path, layout, memory_bytes, sizes):
-    rng, path = random.Random(f"{layout} {sizes}"), str(tmp_path / "index")
+    rng = random.Random(f"{layout} {sizes}")
+    path = str(tmp_path / "index")
     store = embedded.create(path, made_for(layout, {"a": 1}, {"idf": b"x"}), None, memory_bytes)
     expected = ReferenceStore(layout)
     reader = open_store(path, read_only=True)
@@ -232,9 +243,49 @@ def read_arrays(path) -> dict[str, np.ndarray]:
     return arrays
 
 
+def listed_files(folder):
+    """Return the files of an index by kind, in their order; the journal must be empty."""
+    database = sqlite3.connect(folder / "index.db")
+    listed = database.execute("SELECT kind, name FROM files ORDER BY kind, first, stop").fetchall()
+    assert database.execute("SELECT count(*) FROM journal").fetchone() == (0,)
+    database.close()
+    files = {}
+    for kind, name in listed:
+        files.setdefault(kind, []).append(folder / name)
+    return files
+
+
+def read_forgotten(path):
+    bits = np.unpackbits(read_arrays(path)["bits"], bitorder="little")
+    return set(np.flatnonzero(bits).tolist())
+
+
+def read_seen(paths):
+    seen = {}
+    for path in paths:
+        arrays = read_arrays(path)
+        seen |= dict(zip(arrays["rows"].tolist(), arrays["times"].tolist(), strict=True))
+    return seen
+
+
+def read_documents(paths):
+    return [row for path in paths for row in pa.ipc.open_file(path).read_all().to_pylist()]
+
+
+def read_entries(path, table):
+    """Return the keys and rows of a table, whose cells must be as described."""
+    arrays = read_arrays(path)
+    keys = arrays[f"keys.{table}"]
+    starts = arrays[f"starts.{table}"]
+    cells = keys >> np.uint64(65 - len(starts).bit_length())
+    assert np.array_equal(np.searchsorted(cells, np.arange(len(starts))), starts)
+    return list(zip(keys.tolist(), arrays[f"rows.{table}"].tolist(), strict=True))
+
+
 def test_an_index_can_be_read_as_its_format_is_described(tmp_path):
     """Documents, times and keys come from SQLite, Arrow and NumPy alone."""
-    folder, rng = tmp_path / "index", random.Random(0)
+    folder = tmp_path / "index"
+    rng = random.Random(0)
     store = embedded.create(str(folder), made_for(LAYOUTS[0]), memory_bytes=1 << 17)
     expected = ReferenceStore(LAYOUTS[0])
     with store.writing() as writer:
@@ -245,46 +296,26 @@ def test_an_index_can_be_read_as_its_format_is_described(tmp_path):
     store._finish_tasks()
     store._maintenance.flush()
     store.close()
-    database = sqlite3.connect(folder / "index.db")
-    listed = database.execute("SELECT kind, name FROM files ORDER BY kind, first, stop").fetchall()
-    assert database.execute("SELECT count(*) FROM journal").fetchone() == (0,)
-    database.close()
-    files = {kind: [folder / name for found, name in listed if found == kind] for kind, _ in listed}
+
+    files = listed_files(folder)
     (bits,) = files["forgotten"]
-    forgotten = set(
-        np.flatnonzero(np.unpackbits(read_arrays(bits)["bits"], bitorder="little")).tolist()
-    )
-    seen = {}
-    for path in files["seen"]:
-        arrays = read_arrays(path)
-        seen |= dict(zip(arrays["rows"].tolist(), arrays["times"].tolist(), strict=True))
-    row = 0
-    for path in files["documents"]:
-        for document in pa.ipc.open_file(path).read_all().to_pylist():
-            if row not in forgotten:
-                assert document["id"] == expected.rows[row]["id"]
-                time = pa.scalar(seen[row], TIME).as_py() if row in seen else None
-                assert (time or document.get("last_seen", document["first_seen"])) == expected.rows[
-                    row
-                ]["last_seen"]
-            row += 1
-    assert row == expected.num_rows
+    forgotten = read_forgotten(bits)
+    seen = read_seen(files["seen"])
+    documents = read_documents(files["documents"])
+    assert len(documents) == expected.num_rows
+    for row, document in enumerate(documents):
+        if row not in forgotten:
+            last_seen = document.get("last_seen", document["first_seen"])
+            if row in seen:
+                last_seen = pa.scalar(seen[row], TIME).as_py()
+            assert document["id"] == expected.rows[row]["id"]
+            assert last_seen == expected.rows[row]["last_seen"]
     entries = []
     for path in files["keys"]:
-        arrays = read_arrays(path)
         for table in (0, 1):
-            keys, rows = arrays[f"keys.{table}"].tolist(), arrays[f"rows.{table}"].tolist()
-            entries += [
-                (table, key, row)
-                for key, row in zip(keys, rows, strict=True)
-                if row not in forgotten
-            ]
-            starts = arrays[f"starts.{table}"]
-            cells = np.array(keys, np.uint64) >> np.uint64(65 - len(starts).bit_length())
-            assert np.array_equal(np.searchsorted(cells, np.arange(len(starts))), starts)
-    assert sorted(entries) == sorted(
-        entry for entry in expected.entries if entry[2] in expected.rows
-    )
+            entries += [(table, key, row) for key, row in read_entries(path, table)]
+    found = [entry for entry in entries if entry[2] not in forgotten]
+    assert sorted(found) == sorted(entry for entry in expected.entries if entry[2] in expected.rows)
 
 
 @pytest.mark.parametrize(

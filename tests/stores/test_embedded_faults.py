@@ -60,7 +60,10 @@ def check_rows(store, rows: list[int], seen: dict[int, int]) -> None:
 def kill_while_writing(path: Path, times: int, rng: random.Random) -> None:
     """Kill a writing process at random moments, and check all that it acknowledged."""
     embedded.create(str(path), made_for(LAYOUT)).close()
-    stop, forgotten, seen, staged = 0, set(), {}, 0
+    stop = 0
+    forgotten = set()
+    seen = {}
+    staged = 0
     for number in range(times):
         with process("-m", "reference.writing_process", path, number) as child:
             child.stdout.readline()
@@ -100,7 +103,8 @@ def test_what_was_acknowledged_survives_50_kills(tmp_path):
 
 def filled(path: Path, memory_bytes: int = 1 << 17) -> tuple[list[int], ReferenceStore]:
     """Write an index with every kind of file, and some records in its journal."""
-    rng, expected = random.Random(0), ReferenceStore(LAYOUT)
+    rng = random.Random(0)
+    expected = ReferenceStore(LAYOUT)
     store = embedded.create(
         str(path),
         made_for(LAYOUT, {"method": "any"}, {"idf": bytes(range(256))}),
@@ -163,7 +167,8 @@ def positions_to_damage(size: int, thorough: bool) -> list[int]:
 def test_a_flipped_byte_is_named_or_does_no_harm(tmp_path, kind, pytestconfig):
     _, expected = filled(tmp_path / "index")
     path = next((tmp_path / "index").glob(f"{kind}*"))
-    whole, quiet = path.read_bytes(), 0
+    whole = path.read_bytes()
+    quiet = 0
     positions = positions_to_damage(len(whole), pytestconfig.getoption("--thorough"))
     for position in positions:
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x10]) + whole[position + 1 :])
@@ -172,9 +177,8 @@ def test_a_flipped_byte_is_named_or_does_no_harm(tmp_path, kind, pytestconfig):
         quiet += not problem
     path.write_bytes(whole)
     assert answer(tmp_path / "index", expected) == ""
-    assert quiet <= (
-        len(positions) if kind == "index.db" else 0
-    )  # SQLite has bytes that nothing uses
+    unused = len(positions) if kind == "index.db" else 0  # SQLite has bytes that nothing uses
+    assert quiet <= unused
 
 
 @pytest.mark.slow
@@ -292,7 +296,10 @@ print("done")
 
 @pytest.mark.slow
 def test_readers_in_threads_and_processes_see_consistent_states_while_one_writes(tmp_path):
-    path, rng, failures, stop = str(tmp_path / "index"), random.Random(0), [], 900
+    path = str(tmp_path / "index")
+    rng = random.Random(0)
+    failures = []
+    stop = 900
     store = embedded.create(path, made_for(LAYOUT), memory_bytes=1 << 17)
 
     def read() -> None:
@@ -333,7 +340,8 @@ def test_a_reader_reads_the_list_again_when_a_file_is_replaced_before_it_opens_i
     tmp_path, monkeypatch, kind
 ):
     filled(tmp_path / "index")
-    writer, real = embedded.open(str(tmp_path / "index")), Path.open
+    writer = embedded.open(str(tmp_path / "index"))
+    real = Path.open
 
     def opened(path: Path, *arguments: object) -> object:
         """Compact the index before the first of its files is opened."""
@@ -355,7 +363,9 @@ def test_a_reader_reads_the_list_again_when_a_file_is_replaced_before_it_opens_i
 
 
 def test_a_backup_while_writing_is_a_whole_state(tmp_path):
-    path, rng, sizes = tmp_path / "index", random.Random(0), []
+    path = tmp_path / "index"
+    rng = random.Random(0)
+    sizes = []
     store = embedded.create(str(path), made_for(LAYOUT, {"a": 1}, {"idf": b"x"}), None, 1 << 17)
     finished = threading.Event()
 
@@ -468,7 +478,8 @@ def repeat(call) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("memory_bytes", [1 << 28, 1 << 17])
 def test_documents_are_forgotten_and_compacted_on_a_full_disk(small_disk, memory_bytes):
-    path, rng = str(small_disk / "index"), random.Random(0)
+    path = str(small_disk / "index")
+    rng = random.Random(0)
     store = embedded.create(path, made_for(LAYOUT), memory_bytes=memory_bytes)
     with (
         store.writing() as writer,

@@ -22,7 +22,8 @@ LAYOUTS = [Layout((64, 64, 64), 0), Layout((2, 8), 3), Layout((0,), 1)]
 )
 def test_random_changes_are_found_as_in_lists(layout, sizes):
     rng = random.Random(f"{layout} {sizes}")
-    store, expected = create_store("memory:", made_for(layout)), ReferenceStore(layout)
+    store = create_store("memory:", made_for(layout))
+    expected = ReferenceStore(layout)
     for number in range(60 if max(sizes) < 9 else 12):
         with store.writing() as writer:
             random_step([writer], expected, rng, rng.choice(sizes))
@@ -37,7 +38,8 @@ def test_random_changes_are_found_as_in_lists(layout, sizes):
 
 def test_a_snapshot_does_not_change_with_the_store():
     rng = random.Random(0)
-    store, expected = create_store("memory:", made_for(LAYOUTS[1])), ReferenceStore(LAYOUTS[1])
+    store = create_store("memory:", made_for(LAYOUTS[1]))
+    expected = ReferenceStore(LAYOUTS[1])
     snapshots = []
     for _ in range(8):
         with store.writing() as writer, store.reading() as snapshot:
@@ -54,7 +56,8 @@ def test_a_snapshot_does_not_change_with_the_store():
 
 
 def test_rows_must_count_on_and_columns_stay_the_same():
-    store, rng = create_store("memory:", made_for(LAYOUTS[0])), random.Random(0)
+    store = create_store("memory:", made_for(LAYOUTS[0]))
+    rng = random.Random(0)
     with store.writing() as writer:
         with pytest.raises(ValueError, match="rows must count on from 0: got 1 to 1"):
             writer.write(Changes(table_of([document(1, rng)])))

@@ -48,7 +48,8 @@ def one_document(row, **values):
 )
 def test_random_changes_are_found_as_in_lists_also_by_who_opens_the_index_later(address, layout):
     rng = random.Random(str(layout))
-    store, expected = create_store(address, made_for(layout)), ReferenceStore(layout)
+    store = create_store(address, made_for(layout))
+    expected = ReferenceStore(layout)
     for number, size in enumerate((0, 1, 200, 2, 90)):
         with store.writing() as writer:
             for _ in range(3):
@@ -70,7 +71,8 @@ def test_random_changes_are_found_as_in_lists_also_by_who_opens_the_index_later(
 
 
 def test_a_document_may_have_many_keys_in_one_table_and_none_in_another(address):
-    store, expected = create_store(address, made_for(LAYOUT)), ReferenceStore(LAYOUT)
+    store = create_store(address, made_for(LAYOUT))
+    expected = ReferenceStore(LAYOUT)
     rng = random.Random(3)
     documents = table_of([document(row, rng, member=True) for row in range(3)])
     entries = Entries(
@@ -108,7 +110,8 @@ def test_an_id_is_any_text(address, id):
 
 
 def test_a_snapshot_does_not_change_while_documents_are_added_and_replaced(address):
-    store, other = create_store(address, made_for(LAYOUT)), open_store(address, read_only=True)
+    store = create_store(address, made_for(LAYOUT))
+    other = open_store(address, read_only=True)
     with store.writing() as writer:
         writer.write(one_document(0, id="a"))
         with other.reading() as snapshot:
@@ -131,7 +134,8 @@ def test_a_snapshot_does_not_change_while_documents_are_added_and_replaced(addre
 
 
 def test_a_document_is_replaced_by_one_of_the_same_change(address):
-    store, rng = create_store(address, made_for(LAYOUT)), random.Random(2)
+    store = create_store(address, made_for(LAYOUT))
+    rng = random.Random(2)
     with store.writing() as writer:
         writer.write(one_document(0, id="a"))
         documents = [document(row, rng, id="a", member=True) for row in (1, 2)]
@@ -153,11 +157,9 @@ def test_a_document_is_replaced_by_one_of_the_same_change(address):
 
 @pytest.mark.slow
 def test_rows_of_a_common_key_are_listed_up_to_the_limit_however_many_there_are(address):
-    store, expected, rng = (
-        create_store(address, made_for(LAYOUT)),
-        ReferenceStore(LAYOUT),
-        random.Random(2),
-    )
+    store = create_store(address, made_for(LAYOUT))
+    expected = ReferenceStore(LAYOUT)
+    rng = random.Random(2)
     documents = table_of([document(row, rng, member=True) for row in range(3_000)])
     entries = Entries(
         np.arange(3_000),
@@ -215,11 +217,9 @@ def test_writers_take_turns_and_no_row_is_lost_or_doubled(address):
 
 
 def test_a_change_that_fails_leaves_nothing(address):
-    store, expected, rng = (
-        create_store(address, made_for(LAYOUT)),
-        ReferenceStore(LAYOUT),
-        random.Random(1),
-    )
+    store = create_store(address, made_for(LAYOUT))
+    expected = ReferenceStore(LAYOUT)
+    rng = random.Random(1)
     with store.writing() as writer:
         random_step([writer], expected, rng, 20)
         bad = one_document(writer.num_rows + 1)

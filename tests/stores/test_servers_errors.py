@@ -286,7 +286,8 @@ def test_a_waiting_writer_on_redis_is_woken_when_the_lock_is_free(redis_server, 
         create_store(redis_server.address("woken"), made_for(LAYOUT)),
         open_store(redis_server.address("woken")),
     ]
-    waits, done = threading.Event(), threading.Event()
+    waits = threading.Event()
+    done = threading.Event()
 
     def write():
         waits.set()

@@ -31,7 +31,8 @@ def answers_of(address, name, sizes, count):
     with Index.create(
         address, method=method, storage=storage, idf=idf_for(method, documents), **options
     ) as index:
-        answers, start = [], 0
+        answers = []
+        start = 0
         for size in itertools.cycle(sizes):
             if start >= len(documents):
                 break

@@ -50,6 +50,11 @@ def store_writer():
     writer.close()
 
 
+def wait_a_moment(rng):
+    """Wait for a random part of the next changes: the moment of a kill is not to be the same."""
+    threading.Event().wait(rng.random() * 0.01)
+
+
 def kill_writers(address, store_writer, times, rng):
     """Let processes write, and kill each at some moment; check the store each time."""
     create_store(address, made_for(LAYOUT)).close()
@@ -59,9 +64,7 @@ def kill_writers(address, store_writer, times, rng):
         child = store_writer.start(address)
         for _ in range(rng.randrange(1, 6)):
             acknowledged = int(store_writer.line())
-        threading.Event().wait(
-            rng.random() * 0.01
-        )  # a moment of the next changes, not the same each time
+        wait_a_moment(rng)
         os.kill(child, signal.SIGKILL)
         while (line := store_writer.line()) != "ended":
             acknowledged = int(line)
@@ -72,18 +75,18 @@ def kill_writers(address, store_writer, times, rng):
 
 
 class Writing(threading.Thread):
-    """Write to a store until this fails. acknowledged : the number of rows. error : why it
-    failed.
+    """Write to a store until this fails.
+
+    acknowledged : the number of rows. enough : set after `wanted` changes. error : of the failure.
     """
 
     def __init__(self, store, wanted):
         super().__init__()
-        self.store, self.wanted, self.acknowledged, self.enough = (
-            store,
-            wanted,
-            0,
-            threading.Event(),
-        )
+        self.store = store
+        self.wanted = wanted
+        self.acknowledged = 0
+        self.enough = threading.Event()
+        self.error = ""
 
     def run(self):
         try:
@@ -102,7 +105,7 @@ def kill_servers(server, times, rng):
         writing = Writing(store, rng.randrange(1, 9))
         writing.start()
         assert writing.enough.wait(60)
-        threading.Event().wait(rng.random() * 0.01)
+        wait_a_moment(rng)
         server.kill()
         writing.join()
         assert re.match(
@@ -147,7 +150,10 @@ class Reading(threading.Thread):
 
     def __init__(self, store, ended):
         super().__init__()
-        self.store, self.ended, self.states, self.error = store, ended, [], None
+        self.store = store
+        self.ended = ended
+        self.states = []
+        self.error = None
 
     def run(self):
         try:
@@ -164,11 +170,9 @@ class Reading(threading.Thread):
 def test_writers_in_two_processes_take_turns_while_threads_read_whole_states(address, store_writer):
     create_store(address, made_for(LAYOUT)).close()
     child = store_writer.start(address)
-    store, reader, ended = (
-        open_store(address),
-        open_store(address, read_only=True),
-        threading.Event(),
-    )
+    store = open_store(address)
+    reader = open_store(address, read_only=True)
+    ended = threading.Event()
     theirs = [int(store_writer.line())]
     readings = [Reading(reader, ended) for _ in range(3)]
     for reading in readings:

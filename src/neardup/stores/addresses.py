@@ -12,14 +12,20 @@ from neardup.stores.base import Store, StoreSettings
 from neardup.stores.memory import MemoryStore
 from neardup.stores.servers import parse_server_address
 
-_SERVERS = dict.fromkeys(("postgresql", "postgres"), "postgres")
-_SERVERS |= dict.fromkeys(("redis", "rediss", "valkey", "unix"), "redis")
-"""The kind of server of each scheme: the extra of neardup that installs its client, and the folder
-of its store.
+_SERVERS = {
+    "postgresql": "postgres",
+    "postgres": "postgres",
+    "redis": "redis",
+    "rediss": "redis",
+    "valkey": "redis",
+    "unix": "redis",
+}
+"""The kind of server of each scheme, which names the extra of neardup and the folder of the store.
 """
 _CLIENTS = {"postgres": "psycopg", "redis": "redis"}
+"""The package of the client of each kind of server."""
 _MEMORY = "memory:"
-_DATABASE = "index.db"  # of a folder
+_DATABASE = "index.db"  # the file that makes a folder an index
 
 
 def create_store(
@@ -29,15 +35,14 @@ def create_store(
 
     Parameters
     ----------
-    address : a folder that is not there yet, `memory:`, `postgresql://...` or `redis://...`.
+    address : a folder that does not exist yet, `memory:`, `postgresql://...` or `redis://...`.
     settings : of the store.
-    fill : writes the first documents. If it does not return, there is no store at the address that
-        can be opened.
+    fill : writes the first documents. If it fails, no store can be opened at the address.
 
     Raises
     ------
     StoreError
-        If there is something at the address, or it cannot be written.
+        If the address exists, or cannot be written.
     MissingExtraError
         If the client of the server is not installed.
     """
@@ -51,7 +56,7 @@ def create_store(
 
 
 def open_store(address: str, read_only: bool = False) -> Store:
-    """Open a store that was created.
+    """Open a store.
 
     Parameters
     ----------
@@ -68,9 +73,8 @@ def open_store(address: str, read_only: bool = False) -> Store:
     """
     if address.startswith(_MEMORY):
         raise StoreError(
-            "An index in memory lives in the process that created it and cannot be opened: "
-            f"got {address}. Create it, "
-            "or open a folder, postgresql://... or redis://..."
+            "An index in memory lives in the process that created it and cannot be opened: got "
+            f"{address}. Create it, or open a folder, postgresql://... or redis://..."
         )
     store: Store = _module_of(address).open(address, read_only)
     return store
@@ -82,9 +86,8 @@ def _module_of(address: str) -> Any:
         return import_module("neardup.stores.embedded")
     if scheme not in _SERVERS:
         raise StoreError(
-            f"No store is known for the address {address}: a folder, memory:, "
-            "postgresql://... and redis://... are "
-            "accepted. Name one of these."
+            f"No store is known for the address {address}: a folder, memory:, postgresql://... "
+            "and redis://... are accepted. Name one of these."
         )
     extra = _SERVERS[scheme]
     client = _CLIENTS[extra]
@@ -100,7 +103,7 @@ def _module_of(address: str) -> Any:
 
 
 def is_index(address: str) -> bool:
-    """Return whether an address is one of an index: of a server, or a folder that has one."""
+    """Return whether an address names a server, `memory:`, or a folder with an index."""
     if address.startswith(_MEMORY) or _is_server(address):
         return True
     return "\0" not in address and os.path.isfile(os.path.join(address, _DATABASE))

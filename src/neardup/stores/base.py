@@ -1,4 +1,4 @@
-"""The protocol of a store: what an index needs of memory, of files, or of a database server.
+"""The protocol of a store: the rows of an index in memory, in files, or on a database server.
 
 A store contains the rows of documents, numbered in the order of arrival, and tables of keys that
 list the rows. It knows nothing of texts and methods: `index/` computes the keys and decides.
@@ -10,7 +10,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,14 +23,16 @@ from neardup.files import JsonObject
 from neardup.stores.documents import SKETCHED, Sketched, array_of, sketched_of
 
 MAX_ROWS = 2**32 - 1
-META, LAYOUT, SCHEMA = "meta", "layout", "schema"
+META = "meta"
+LAYOUT = "layout"
+SCHEMA = "schema"
 
 
 class StoreSettings(NamedTuple):
     """The settings of a store, which never change.
 
-    meta : settings of the index, values for JSON. layout : of the tables of keys. schema : the
-    columns of documents. attachments : files by name.
+    meta : settings of the index, values for JSON. layout : the tables of keys. schema : the columns
+    of documents. attachments : files by name.
     """
 
     meta: Mapping[str, Any]
@@ -49,12 +51,16 @@ class StoreSettings(NamedTuple):
 
 
 def decode_settings(stored: Callable[[str], bytes]) -> StoreSettings:
-    """Return the settings that `encode` encoded, without attachments. stored : returns the bytes of
-    a name.
+    """Return the settings that `encode` encoded, without attachments.
+
+    stored : returns the bytes of a name.
     """
-    meta, tables = json.loads(stored(META)), json.loads(stored(LAYOUT))
-    layout = Layout(tuple(tables["prefix_bits"]), tables["max_distance"])
-    return StoreSettings(meta, layout, pa.ipc.read_schema(pa.py_buffer(stored(SCHEMA))))
+    layout = json.loads(stored(LAYOUT))
+    return StoreSettings(
+        meta=json.loads(stored(META)),
+        layout=Layout(tuple(layout["prefix_bits"]), layout["max_distance"]),
+        schema=pa.ipc.read_schema(pa.py_buffer(stored(SCHEMA))),
+    )
 
 
 def attachment_name(name: str) -> str:
@@ -68,8 +74,9 @@ def dump(values: Mapping[str, Any]) -> bytes:
 
 
 class Counts(NamedTuple):
-    """The number of rows that were not forgotten: documents that were kept, and that were removed
-    as duplicates.
+    """The number of documents that were kept, and that were removed as duplicates.
+
+    Forgotten documents are not counted.
     """
 
     kept: int
@@ -77,9 +84,7 @@ class Counts(NamedTuple):
 
 
 class Import(NamedTuple):
-    """An import whose documents are staged. opened : microseconds since 1970. num_documents :
-    staged so far.
-    """
+    """An open import. opened : microseconds since 1970. num_documents : staged so far."""
 
     name: str
     opened: int
@@ -90,11 +95,15 @@ class Import(NamedTuple):
 class Changes:
     """One atomic change of a store.
 
+    Attributes
+    ----------
     documents : new rows, `schemas.indexed_schema`; `row` counts on from `Snapshot.num_rows` without
-    gaps. entries : the keys of those that are members of buckets; `document` is the position in
-    `documents`. seen : rows (any, also new ones) whose `last_seen` becomes `seen_at`, microseconds
-    since 1970. forgotten : rows, without repeats, that no call finds any more. ended_import : the
-    name of an import whose staged documents are dropped.
+        gaps.
+    entries : the keys of new members of buckets; `document` is the position in `documents`.
+    seen : rows, also new ones, whose `last_seen` becomes `seen_at`.
+    seen_at : microseconds since 1970.
+    forgotten : rows, without repeats, that no later call finds.
+    ended_import : the name of an import whose staged documents are dropped.
     """
 
     documents: pa.Table | None = None
@@ -106,34 +115,56 @@ class Changes:
 
 
 def join_changes(parts: Iterable[Changes]) -> Changes:
-    """Return several changes, each of the state after those before it, as one; the last
-    ended_import.
+    """Return several changes as one.
+
+    parts : each of the state after the parts before it; the last `ended_import` counts.
     """
     parts = list(parts)
     if len(parts) == 1:
         return parts[0]
-    tables: list[pa.Table] = []
+    tables = [part.documents for part in parts if part.documents is not None]
+    no_rows = np.empty(0, np.int64)
+    forgotten = np.concatenate([no_rows, *(part.forgotten for part in parts)])
+    seen = np.concatenate([no_rows, *(part.seen for part in parts)])
+    ended_imports = [part.ended_import for part in parts if part.ended_import is not None]
+    return Changes(
+        documents=pa.concat_tables(tables) if tables else None,
+        entries=_entries_of(parts),
+        seen=np.setdiff1d(seen, forgotten),
+        seen_at=max((part.seen_at for part in parts), default=0),
+        forgotten=forgotten,
+        ended_import=ended_imports[-1] if ended_imports else None,
+    )
+
+
+def _entries_of(parts: Iterable[Changes]) -> Entries | None:
+    """Return the entries of the joined documents."""
     entries: list[Entries] = []
-    rest, first = [Changes()], 0
+    first_documents: list[int] = []
+    num_documents = 0
     for part in parts:
-        rest.append(replace(part, documents=None, entries=None))
         if part.documents is not None:
-            tables.append(part.documents)
             if part.entries is not None:
-                entries.append(part.entries._replace(document=part.entries.document + first))
-            first += len(part.documents)
-    forgotten = np.concatenate([part.forgotten for part in rest])
-    documents = pa.concat_tables(tables) if tables else None
-    joined = (
-        Entries(*(np.concatenate(columns) for columns in zip(*entries, strict=True)))
-        if entries
-        else None
+                entries.append(part.entries)
+                first_documents.append(num_documents)
+            num_documents += len(part.documents)
+    return join_entries(entries, first_documents) if entries else None
+
+
+def join_entries(parts: Sequence[Entries], first_documents: Iterable[int]) -> Entries:
+    """Return the entries of adjacent batches of documents as one.
+
+    first_documents : the position of the first document of each part in the joined batch.
+    """
+    documents = [
+        np.add(part.document, first, dtype=np.int64)
+        for part, first in zip(parts, first_documents, strict=True)
+    ]
+    return Entries(
+        document=np.concatenate([np.empty(0, np.int64), *documents]),
+        table=np.concatenate([np.empty(0, np.uint16), *(part.table for part in parts)]),
+        key=np.concatenate([np.empty(0, np.uint64), *(part.key for part in parts)]),
     )
-    seen = np.setdiff1d(np.concatenate([part.seen for part in rest]), forgotten)
-    ended = next(
-        (part.ended_import for part in reversed(rest) if part.ended_import is not None), None
-    )
-    return Changes(documents, joined, seen, max(part.seen_at for part in rest), forgotten, ended)
 
 
 def check_changes(changes: Changes, num_rows: int, schema: pa.Schema) -> None:
@@ -142,39 +173,41 @@ def check_changes(changes: Changes, num_rows: int, schema: pa.Schema) -> None:
 
     num_rows, schema : of the store.
     """
-    size = 0 if changes.documents is None else len(changes.documents)
-    stop = num_rows + size
+    num_documents = 0 if changes.documents is None else len(changes.documents)
+    stop = num_rows + num_documents
     if stop > MAX_ROWS:
         raise StoreError(
-            f"An index numbers up to {MAX_ROWS:,} documents, also those that were removed: "
-            f"got {stop:,}. Create a "
-            "second index, or rebuild this one without the documents that were forgotten."
+            f"An index numbers up to {MAX_ROWS:,} documents, also those that were removed: got "
+            f"{stop:,}. Create a second index, or rebuild this one without the documents that were "
+            "forgotten."
         )
-    if size and changes.documents is not None:
-        rows = changes.documents.column("row")
-        if rows[0].as_py() != num_rows or rows[-1].as_py() != stop - 1:
-            raise ValueError(f"rows must count on from {num_rows}: got {rows[0]} to {rows[-1]}")
-        if not schema.equals(changes.documents.schema):
-            raise ValueError(
-                f"columns must be those of the store, {schema.names}: got "
-                f"{changes.documents.schema}"
-            )
+    if num_documents and changes.documents is not None:
+        _check_documents(changes.documents, num_rows, schema)
     for rows in (changes.seen, changes.forgotten):
         if len(rows) and not (rows.min() >= 0 and rows.max() < stop):
             raise ValueError(f"rows must be from 0 to {stop - 1}: got {rows.min()} to {rows.max()}")
 
 
-class Snapshot(ABC):
-    """A consistent state, by which an index decides: of a store, or of one with changes that are
-    not written yet.
+def _check_documents(documents: pa.Table, num_rows: int, schema: pa.Schema) -> None:
+    rows = documents.column("row")
+    if rows[0].as_py() != num_rows or rows[-1].as_py() != num_rows + len(documents) - 1:
+        raise ValueError(f"rows must count on from {num_rows}: got {rows[0]} to {rows[-1]}")
+    if not schema.equals(documents.schema):
+        raise ValueError(
+            f"columns must be those of the store, {schema.names}: got {documents.schema}"
+        )
 
-    May be used by one thread at a time; a store gives each its own.
+
+class Snapshot(ABC):
+    """A consistent state of a store, perhaps with changes that are not written yet.
+
+    For one thread at a time; a store gives each thread its own snapshot.
     """
 
     @property
     @abstractmethod
     def num_rows(self) -> int:
-        """The number of rows ever written, those forgotten included: the number of the next row."""
+        """The number of rows ever written, forgotten rows included: the number of the next row."""
 
     @abstractmethod
     def find(self, lookups: Entries, limit: int) -> Found:
@@ -182,9 +215,9 @@ class Snapshot(ABC):
 
         Parameters
         ----------
-        lookups : of each, the rows are wanted whose key in `table` has the same upper `prefix_bits`
-            bits and differs in `max_distance` bits or fewer.
-        limit : of the rows of one key (all 64 bits), the earliest `limit` are listed.
+        lookups : each finds the rows whose key in `table` has the same upper `prefix_bits` bits and
+            differs in `max_distance` bits or fewer.
+        limit : the earliest `limit` rows of each key (all 64 bits) are listed.
         """
 
     @abstractmethod
@@ -193,25 +226,29 @@ class Snapshot(ABC):
 
     @abstractmethod
     def rows_of_contents(self, contents: Words) -> Rows:
-        """Return the earliest kept row that is a member of buckets and has the content, uint64 (n,
-        2); else the earliest removed one; else -1.
+        """Return the earliest kept row that is a member of buckets and has the content; otherwise
+        the earliest removed one; otherwise -1.
+
+        contents : uint64 (n, 2).
         """
 
     @abstractmethod
     def without(self, rows: Rows) -> Snapshot:
-        """Return the state as if some rows had been forgotten: `find` and `rows_of_*` skip them."""
+        """Return the state without some rows: `find` and `rows_of_*` skip them."""
 
     @abstractmethod
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
-        """Return columns of some rows, in this order, repeats allowed. Requires: none of them was
-        forgotten.
+        """Return columns of some rows, in this order; rows may repeat.
+
+        Requires: none of the rows was forgotten.
         """
 
     def take_sketched(
         self, rows: Rows, details: Sequence[str], columns: Sequence[str]
     ) -> tuple[Sketched, list[pa.Array]]:
-        """Return the features of some rows that comparisons read, and columns; requires the same as
-        `take`.
+        """Return the columns of some rows that comparisons read, and other columns.
+
+        Requires the same as `take`.
 
         details : names for `Sketched.details`.
         """
@@ -240,17 +277,18 @@ class StoredSnapshot(Snapshot):
 
 
 class Writer(StoredSnapshot):
-    """The only writer of a store, while it is open. Its reads see what it wrote."""
+    """The only writer of a store, while it is open. Its reads see its changes."""
 
     def write(self, changes: Changes) -> None:
-        """Apply all changes or none. When this returns, a durable store has them on disk. Raises as
-        `write_all`.
+        """Apply all changes or none. Raises as `write_all`.
+
+        When this returns, a durable store has the changes on disk.
         """
         self.write_all([changes])
 
     @abstractmethod
     def write_all(self, parts: Iterable[Changes]) -> None:
-        """Apply several changes, each of the state after those before it, or none.
+        """Apply several changes, each of the state after the changes before it, or none.
 
         Raises
         ------
@@ -260,8 +298,9 @@ class Writer(StoredSnapshot):
 
     @abstractmethod
     def stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
-        """Append documents, of any schema, to an import, which is opened by the first call; durable
-        as `write` is.
+        """Append documents of any schema to an import, as durably as `write`.
+
+        The first call opens the import.
         """
 
 
@@ -270,9 +309,13 @@ class Store(ABC):
 
     Attributes
     ----------
-    address : as the user named it. shown : the address without a password. settings : without
-        attachments. durable :
-    whether documents survive the process. promise : one sentence about what survives which failure.
+    address : as the user named it.
+    shown : the address without a password.
+    read_only : whether `writing` is refused.
+    closed : whether `close` was called.
+    settings : without attachments.
+    durable : whether documents survive the process.
+    promise : one sentence about the failures that documents survive.
     """
 
     settings: StoreSettings
@@ -280,10 +323,13 @@ class Store(ABC):
     promise: str
 
     def __init__(self, address: str, shown: str, read_only: bool) -> None:
-        self.address, self.shown, self.read_only, self.closed = address, shown, read_only, False
+        self.address = address
+        self.shown = shown
+        self.read_only = read_only
+        self.closed = False
 
     def require_open(self, for_writing: bool = False) -> None:
-        """Raise StoreError if the store was closed, or cannot be written as it must."""
+        """Raise StoreError if the store was closed, or is read-only and must be written."""
         if self.closed:
             raise StoreError(f"The index {self.shown} was closed. Open it again.")
         if for_writing and self.read_only:
@@ -298,14 +344,15 @@ class Store(ABC):
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[Writer]:
-        """Wait for other writers of this process, or of other hosts if the store is shared, and
-        open the store.
+        """Wait for other writers, and open the store for writing.
+
+        A store on a server is shared by all hosts, other stores by the threads of this process.
 
         Raises
         ------
         StoreError
-            If the store was opened for reading only, or another process has it open for writing and
-            it is not shared.
+            If the store was opened for reading only, or it is not shared and another process has it
+            open for writing.
         """
 
     @abstractmethod
@@ -318,13 +365,13 @@ class Store(ABC):
 
     @abstractmethod
     def verify(self) -> list[str]:
-        """Return a sentence for each damaged part: checksums, tables without rows, rows without
-        tables.
+        """Return a sentence for each damage: a checksum, a row that tables do not list, or the
+        reverse.
         """
 
     @abstractmethod
     def compact(self) -> None:
-        """Drop forgotten rows and merge what makes lookups slower."""
+        """Drop forgotten rows, and merge parts that slow down lookups."""
 
     @abstractmethod
     def backup(self, path: str) -> None:
@@ -333,7 +380,7 @@ class Store(ABC):
         Raises
         ------
         StoreError
-            If the store's own tools do this; the message names them.
+            If the server has its own tools for this; the message names them.
         """
 
     @abstractmethod

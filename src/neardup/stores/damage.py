@@ -11,6 +11,5 @@ def damaged(file: Path | str, what: str) -> StoreError:
     """Return the error of a damaged file."""
     return StoreError(
         f"The file {file} is damaged: {what}. Restore the index from a backup; `neardup index "
-        "verify` names all "
-        "damaged files."
+        "verify` names all damaged files."
     )

@@ -1,5 +1,5 @@
-"""The documents of a store in chunks of rows, in memory or in mapped files; and the times that
-changed since.
+"""The documents of a store in chunks of rows, in memory or in mapped files, and times that changed
+later.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.arrays import (
+    Array,
     Bytes,
     Mask,
     Rows,
@@ -27,25 +28,22 @@ from neardup.arrays import (
 from neardup.errors import StoreError
 from neardup.stores.damage import damaged
 
-_FAN_IN, _MAX_COMBINED = (
-    16,
-    1 << 12,
-)  # small chunks are combined sixteen at a time, up to so many rows: some ms
-_ROWS_A_SCAN = 1 << 14
-_WORD = 8
+_FAN_IN = 16  # small chunks that are combined at a time
+_MAX_COMBINED = 1 << 12  # rows of a chunk that is combined in memory, which takes milliseconds
+_ROWS_PER_SCAN = 1 << 14
+_WORD = 8  # bytes
 _GROWTH = 2
 _BOOL = pa.bool_()
 _NULLS, _BEGIN, _ENDS = range(3)  # of kernels.gather
-_LEAST_TIME, _GREATEST_TIME = (
-    -62_135_596_800_000_000,
-    253_402_300_799_999_999,
-)  # of Python, microseconds since 1970
+# The range of Python's datetime, in microseconds since 1970.
+_MIN_TIME = -62_135_596_800_000_000
+_MAX_TIME = 253_402_300_799_999_999
 NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
-"""Types of files instead of those of the index, besides bytes of one length."""
+"""The narrower types of files, besides fixed_size_binary."""
 
 
 class Binaries(NamedTuple):
-    """Bytes of any length, row by row; those of a null are none.
+    """Variable-length bytes; a null is empty.
 
     data : uint8, aligned for numbers. offsets : int64 (num_rows + 1,); row i is data[offsets[i] :
     offsets[i + 1]].
@@ -55,13 +53,42 @@ class Binaries(NamedTuple):
     offsets: Rows
 
 
+class ChunkAddress(NamedTuple):
+    """A chunk for `kernels.gather`: the numbers START, ROWS, SIZE and FIELDS.
+
+    rows : the address of the rows, uint32; 0 if they count on from `start`. fields : the address of
+    the `FieldAddress` of each column of the schema of the store, int64; 0 until they are located.
+    """
+
+    start: int
+    rows: int
+    size: int
+    fields: int = 0
+
+
+class FieldAddress(NamedTuple):
+    """A column of a chunk for `kernels.gather`: the numbers KIND to FIRST.
+
+    width : bytes of a value, 1 for bits, 0 for variable-length values. values, offsets, valid :
+    addresses; valid is 0 without nulls. first : the bit of the first value.
+    """
+
+    kind: int
+    width: int = 0
+    values: int = 0
+    num_bytes: int = 0
+    offsets: int = 0
+    valid: int = 0
+    first: int = 0
+
+
 @dataclass(eq=False)
 class Chunk:
-    """The documents of the rows from `first` to `stop`, some of which may be gone.
+    """The documents of the rows from `first` to `stop`; some rows may be missing.
 
-    batch : columns of the documents. One that is missing has nulls only, but for `row`, which
-    counts on from `first`, and `last_seen`, which is `first_seen`. name : of the file that contains
-    the chunk, if any.
+    batch : columns of the documents. A missing column has nulls only, except for `row`, which
+    counts on from `first`, and `last_seen`, which equals `first_seen`. name : of the file that
+    contains the chunk, if any.
     """
 
     first: int
@@ -72,154 +99,162 @@ class Chunk:
 
     @property
     def listed(self) -> Uint32s | None:
-        """The rows that are there, None if all are."""
-        return (
-            None
-            if self.batch.num_rows == self.stop - self.first
-            else self.batch.column("row").to_numpy()
-        )
+        """The rows in the batch, None if they are all rows."""
+        if self.batch.num_rows == self.stop - self.first:
+            return None
+        rows: Uint32s = self.batch.column("row").to_numpy()
+        return rows
 
     def rows(self, begin: int, end: int) -> Rows:
-        """Return the rows at the positions from `begin` to `end`. Raises StoreError if they are
-        damaged.
+        """Return the rows at the positions from `begin` to `end`.
+
+        Raises StoreError if they are damaged.
         """
         if self.listed is None:
             return np.arange(self.first + begin, self.first + end)
         rows = self.listed[begin:end].astype(np.int64)
-        if (np.diff(rows, prepend=self.first - 1, append=self.stop) <= 0).any():
+        steps = np.diff(rows, prepend=self.first - 1, append=self.stop)
+        if (steps <= 0).any():
             raise self.damaged
         return rows
 
     @property
     def damaged(self) -> StoreError:
-        """The error of documents that are not as the index lists them."""
+        """The error of documents that differ from the lists of the index."""
         return damaged(
             self.name or "of documents",
             "a document is not where the index lists it, or its bytes are not",
         )
 
     @property
-    def place(self) -> tuple[int, ...]:
-        """The numbers of the chunk for `gather_rows`, without the address of those of its
-        fields.
-        """
-        return (
-            self.first,
-            0 if self.listed is None else self.listed.ctypes.data,
-            self.batch.num_rows,
-            0,
-        )
+    def address(self) -> ChunkAddress:
+        """The address of the chunk, without its fields."""
+        rows = 0 if self.listed is None else self.listed.ctypes.data
+        return ChunkAddress(start=self.first, rows=rows, size=self.batch.num_rows)
 
     def locate(self, schema: pa.Schema) -> int:
-        """Return the address of the numbers of the columns of the schema of the store, which stay
-        with the chunk.
+        """Return the address of the fields for the columns of the schema of the store.
 
         Raises StoreError if columns are of other types.
         """
         if self._fields:
             return self._fields[0].ctypes.data
         columns = dict(zip(self.batch.schema.names, self.batch.columns, strict=True))
-        if not all(
-            name in schema.names and _fits(columns[name].type, schema.field(name).type)
-            for name in columns
-        ):
-            raise self.damaged
+        for name, column in columns.items():
+            if name not in schema.names or not _fits(column.type, schema.field(name).type):
+                raise self.damaged
         if self.listed is None:
             columns["row"] = None
         columns.setdefault("last_seen", columns.get("first_seen"))
-        fields = np.array([_numbers_of(name, columns.get(name)) for name in schema.names], np.int64)
-        self._fields.append(fields)  # of two threads at once, both may
+        fields = [_address_of(name, columns.get(name)) for name in schema.names]
+        # Two threads may both append; all use the first array, which lives as long as the chunk.
+        self._fields.append(np.array(fields, np.int64))
         return self._fields[0].ctypes.data
 
 
-def _numbers_of(name: str, column: pa.Array | None) -> tuple[int, ...]:
-    """Return the numbers of a column for `gather_rows`."""
-    codes = kernels.gather
-    if column is None or column.null_count == len(column):
-        return (codes.NUMBERED if name == "row" else codes.MISSING, 0, 0, 0, 0, 0, 0)
-    buffers, first = column.buffers(), column.offset
-    valid = buffers[0].address if column.null_count else 0
-    data = buffers[-1]
-    address, size = (0, 0) if data is None else (data.address, data.size)
-    code, width = _code_of(column.type)
-    if code == codes.BITS:
-        return code, width, address, size, 0, valid, first
-    if code == codes.FIXED:
-        return code, width, address + width * first, size - width * first, 0, valid, first
-    return code, 0, address, size, buffers[1].address + width * first, valid, first
-
-
 def _fits(stored: pa.DataType, kind: pa.DataType) -> bool:
-    """Return whether a column may have a type in a file, given that of the index."""
+    """Return whether a file may store a column of the index in a type."""
     is_fixed = kind == pa.large_binary() and pa.types.is_fixed_size_binary(stored)
     return stored in (kind, NARROW.get(kind)) or is_fixed
 
 
+def _address_of(name: str, column: pa.Array | None) -> FieldAddress:
+    """Return the address of a column, None if it is missing."""
+    codes = kernels.gather
+    if column is None or column.null_count == len(column):
+        return FieldAddress(codes.NUMBERED if name == "row" else codes.MISSING)
+    valid, *offsets, data = column.buffers()
+    first = column.offset
+    kind, width = _code_of(column.type)
+    address = FieldAddress(
+        kind=kind,
+        values=0 if data is None else data.address,
+        num_bytes=0 if data is None else data.size,
+        valid=valid.address if column.null_count else 0,
+        first=first,
+    )
+    if kind == codes.BITS:
+        return address._replace(width=width)
+    skipped = width * first
+    if kind == codes.FIXED:
+        return address._replace(
+            width=width, values=address.values + skipped, num_bytes=address.num_bytes - skipped
+        )
+    return address._replace(offsets=offsets[0].address + skipped)
+
+
 @cache
 def _code_of(kind: pa.DataType) -> tuple[int, int]:
-    """Return the kind of a column for `gather_rows`, and the bytes of a value, or else of an
-    offset.
-    """
+    """Return the kind of a column in `kernels.gather`, and the bytes of a value or of an offset."""
     codes = kernels.gather
     if kind == _BOOL:
         return codes.BITS, 1
-    is_short, is_long = kind in NARROW.values(), kind in NARROW
-    return (
-        (codes.SHORT, 4)
-        if is_short
-        else (codes.LONG, 8)
-        if is_long
-        else (codes.FIXED, kind.bit_width // 8)
-    )
+    if kind in NARROW.values():
+        return codes.SHORT, 4
+    if kind in NARROW:
+        return codes.LONG, 8
+    return codes.FIXED, kind.bit_width // 8
 
 
 class Selection(NamedTuple):
-    """Some columns as `gather_rows` takes them.
+    """Some columns of the schema of the store.
 
-    schema : of these columns. wanted : their numbers in the schema of the store. widths : as
-    returned. kinds : the types. last_seen : its number among them, or -1.
+    schema, fields : of these columns. wanted : int64, their positions in the schema of the store.
+    widths : int64, bytes of a value as it is returned, 0 for variable-length values. last_seen :
+    the position of this column in the selection, or -1.
     """
 
     schema: pa.Schema
+    fields: tuple[pa.Field, ...]
     wanted: Rows
     widths: Rows
-    kinds: tuple[pa.DataType, ...]
     last_seen: int
 
 
 def selection_of(schema: pa.Schema, names: Sequence[str]) -> Selection:
     """Return the selection of columns by name."""
-    chosen = pa.schema([schema.field(name) for name in names])
-    wanted = np.array([schema.get_field_index(name) for name in names], np.int64)
-    kinds = tuple(chosen.types)
-    widths = [
-        1 if kind == _BOOL else 0 if kind in NARROW else kind.bit_width // 8 for kind in kinds
-    ]
-    last_seen = names.index("last_seen") if "last_seen" in names else -1
-    return Selection(chosen, wanted, np.array(widths, np.int64), kinds, last_seen)
+    selected = pa.schema([schema.field(name) for name in names])
+    return Selection(
+        schema=selected,
+        fields=tuple(selected),
+        wanted=np.array([schema.get_field_index(name) for name in names], np.int64),
+        widths=np.array([_width_of(kind) for kind in selected.types], np.int64),
+        last_seen=names.index("last_seen") if "last_seen" in names else -1,
+    )
+
+
+def _width_of(kind: pa.DataType) -> int:
+    if kind == _BOOL:
+        return 1
+    return 0 if kind in NARROW else int(kind.bit_width) // 8
 
 
 class Gathered(NamedTuple):
-    """Columns of rows: the arrays that `gather_rows` returns."""
+    """Columns of rows, as `kernels.gather.gather_rows` returns them.
+
+    data : the bytes of all columns. numbers : int64 (num_columns, 3 + num_rows): the number of
+    nulls, the first byte in `data`, offsets of values. valid : bool (num_columns, num_rows).
+    """
 
     selection: Selection
     data: Bytes
     numbers: Rows
-    there: Mask
+    valid: Mask
 
     def bytes_of(self, column: int) -> Bytes:
         """Return the bytes of a column."""
-        begin, width = self.numbers.item(column, _BEGIN), self.selection.widths.item(column)
-        size = self.there.shape[1] * width if width else self.numbers.item(column, -1)
-        return self.data[begin : begin + size]
+        begin = self.numbers.item(column, _BEGIN)
+        width = self.selection.widths.item(column)
+        num_bytes = self.valid.shape[1] * width if width else self.numbers.item(column, -1)
+        return self.data[begin : begin + num_bytes]
 
     def binaries(self, column: int) -> Binaries:
-        """Return a column of bytes of any length."""
+        """Return a column of variable-length bytes."""
         return Binaries(self.bytes_of(column), self.numbers[column, _ENDS:])
 
     def has_values(self, column: int) -> bool:
         """Return whether a column has more than nulls."""
-        return bool(self.numbers.item(column, _NULLS) < self.there.shape[1])
+        return bool(self.numbers.item(column, _NULLS) < self.valid.shape[1])
 
     def arrays(self, first: int = 0) -> list[pa.Array]:
         """Return the columns from number `first` on.
@@ -227,45 +262,46 @@ class Gathered(NamedTuple):
         Raises
         ------
         StoreError
-            If a text is not UTF-8, or a time is none that Python has.
+            If a text is not UTF-8, a time is outside of Python's range, or a value is missing.
         """
-        selection, size, arrays = self.selection, self.there.shape[1], []
-        for column in range(first, len(selection.kinds)):
-            kind, nulls = selection.kinds[column], self.numbers.item(column, _NULLS)
-            if nulls and not selection.schema.field(column).nullable:
-                raise damaged(
-                    "of documents",
-                    f"the {selection.schema.field(column).name} of a document is missing",
-                )
-            if nulls == size:
-                arrays.append(pa.nulls(size, kind))
-                continue
-            values = self.bytes_of(column)
-            buffers = [
-                pa.py_buffer(np.packbits(values, bitorder="little") if kind == _BOOL else values)
-            ]
-            if not selection.widths.item(column):
-                buffers.insert(0, pa.py_buffer(self.numbers[column, _ENDS:]))
-            valid = (
-                pa.py_buffer(np.packbits(self.there[column], bitorder="little")) if nulls else None
-            )
-            arrays.append(pa.Array.from_buffers(kind, size, [valid, *buffers], nulls))
-            if not _is_whole(arrays[-1], values):
-                raise damaged("of documents", "a text is not UTF-8, or a time is out of range")
-        return arrays
+        return [self._array(column) for column in range(first, len(self.selection.fields))]
+
+    def _array(self, column: int) -> pa.Array:
+        field = self.selection.fields[column]
+        num_rows = self.valid.shape[1]
+        num_nulls = self.numbers.item(column, _NULLS)
+        if num_nulls and not field.nullable:
+            raise damaged("of documents", f"the {field.name} of a document is missing")
+        if num_nulls == num_rows:
+            return pa.nulls(num_rows, field.type)
+        values = self.bytes_of(column)
+        buffers = [bitmap_of(values) if field.type == _BOOL else pa.py_buffer(values)]
+        if not self.selection.widths.item(column):
+            buffers.insert(0, pa.py_buffer(self.numbers[column, _ENDS:]))
+        valid = bitmap_of(self.valid[column]) if num_nulls else None
+        array = pa.Array.from_buffers(field.type, num_rows, [valid, *buffers], num_nulls)
+        if not _is_readable(array, values):
+            raise damaged("of documents", "a text is not UTF-8, or a time is out of range")
+        return array
 
     def table(self) -> pa.Table:
         """Return all columns."""
         return pa.Table.from_arrays(self.arrays(), schema=self.selection.schema)
 
 
-def _is_whole(array: pa.Array, values: Bytes) -> bool:
-    """Return whether Python can read a column: a fifth of a microsecond for a text. values : its
-    bytes.
+def bitmap_of(bools: Array) -> pa.Buffer:
+    """Return booleans, or bytes of 0 and 1, as the bits of Arrow."""
+    return pa.py_buffer(np.packbits(bools, bitorder="little"))
+
+
+def _is_readable(array: pa.Array, values: Bytes) -> bool:
+    """Return whether Python can read a column: a fifth of a microsecond for a text.
+
+    values : the bytes of the column.
     """
     if pa.types.is_timestamp(array.type):
         times = values.view(np.int64)
-        return bool(times.min() >= _LEAST_TIME and times.max() <= _GREATEST_TIME)
+        return bool(times.min() >= _MIN_TIME and times.max() <= _MAX_TIME)
     try:
         array.validate(full=pa.types.is_large_string(array.type))
     except pa.ArrowException:
@@ -273,27 +309,28 @@ def _is_whole(array: pa.Array, values: Bytes) -> bool:
     return True
 
 
-def gather(rows: Rows, chunks: Sequence[Chunk], places: Rows, selection: Selection) -> Gathered:
+def gather(rows: Rows, chunks: Sequence[Chunk], addresses: Rows, selection: Selection) -> Gathered:
     """Return columns of rows, in this order.
 
-    chunks : by rows. places : of the chunks, located.
+    chunks : by rows. addresses : int64 (num_chunks, 4), `ChunkAddress` with fields.
 
     Raises
     ------
     StoreError
         If a row is in no chunk, or its bytes in no file.
     """
-    *gathered, damaged = kernels.gather.gather_rows(
-        rows, places, selection.wanted, selection.widths
+    *gathered, damaged_chunk = kernels.gather.gather_rows(
+        rows, addresses, selection.wanted, selection.widths
     )
-    if damaged >= 0:
-        raise chunks[damaged].damaged
+    if damaged_chunk >= 0:
+        raise chunks[damaged_chunk].damaged
     return Gathered(selection, *gathered)
 
 
 def without(chunk: Chunk, forgotten: Words, schema: pa.Schema) -> Chunk:
-    """Return a chunk in memory, with all columns, without the documents of forgotten rows; itself
-    if none are.
+    """Return a chunk without the documents of forgotten rows.
+
+    The result is in memory and has all columns; if no row is forgotten, it is the chunk itself.
     """
     rows = chunk.rows(0, chunk.batch.num_rows)
     alive = rows[~bits_at(forgotten, rows)]
@@ -311,9 +348,9 @@ def all_of(chunk: Chunk, schema: pa.Schema) -> pa.Table:
 
 def take_of(chunk: Chunk, rows: Rows, schema: pa.Schema) -> pa.Table:
     """Return rows of a chunk with all columns of a schema."""
-    places = np.array([chunk.place])
-    places[0, kernels.gather.FIELDS] = chunk.locate(schema)
-    return gather(rows, [chunk], places, selection_of(schema, schema.names)).table()
+    address = chunk.address._replace(fields=chunk.locate(schema))
+    selection = selection_of(schema, schema.names)
+    return gather(rows, [chunk], np.array([address]), selection).table()
 
 
 def as_batch(table: pa.Table) -> pa.RecordBatch:
@@ -344,10 +381,10 @@ def contents_of(column: pa.ChunkedArray) -> Words:
 
 
 class Sketched(NamedTuple):
-    """What documents are compared by, row by row.
+    """The columns by which documents are compared, row by row.
 
     content : uint64 (num_rows, 2). featured : bool (num_rows,). sketch : uint8 (num_rows, width).
-    details : more columns, by name, without those of nulls.
+    details : more columns by name, without columns that have nulls only.
     """
 
     content: Words
@@ -361,17 +398,20 @@ SKETCHED = ("content", "featured", "sketch")
 
 
 def sketched_of(table: pa.Table, details: Sequence[str] = ()) -> Sketched:
-    """Return SKETCHED of a table, and other columns of bytes, as numbers."""
-    featured, sketch = (array_of(table.column(name)) for name in SKETCHED[1:])
-    is_featured = np.asarray(featured.to_numpy(zero_copy_only=False), np.bool_)
-    sketches = _rows_of(_binaries(sketch).data, len(sketch))
+    """Return the columns of a table by which documents are compared."""
+    featured = array_of(table.column("featured")).to_numpy(zero_copy_only=False)
+    sketch = array_of(table.column("sketch"))
     columns = {name: table.column(name) for name in details}
-    more = {
-        name: _binaries(array_of(column))
-        for name, column in columns.items()
-        if column.null_count < len(table)
-    }
-    return Sketched(contents_of(table.column("content")), is_featured, sketches, more)
+    return Sketched(
+        content=contents_of(table.column("content")),
+        featured=np.asarray(featured, np.bool_),
+        sketch=_rows_of(_binaries(sketch).data, len(sketch)),
+        details={
+            name: _binaries(array_of(column))
+            for name, column in columns.items()
+            if column.null_count < len(table)
+        },
+    )
 
 
 def _binaries(array: pa.Array) -> Binaries:
@@ -385,10 +425,10 @@ def _rows_of(data: Bytes, size: int) -> Bytes:
 
 
 class Seen(NamedTuple):
-    """Times that replace `last_seen`, by row. rows : uint32, rising; times : int64, microseconds
-    since 1970.
+    """Times that replace `last_seen`, by row.
 
-    name : of the file that contains them, if any.
+    rows : uint32, rising. times : int64, microseconds since 1970. name : of the file that contains
+    them, if any.
     """
 
     rows: Uint32s
@@ -397,131 +437,133 @@ class Seen(NamedTuple):
 
 
 def add_seen(runs: tuple[Seen, ...], added: Seen) -> tuple[Seen, ...]:
-    """Return the runs with a later one, merged so that each in memory is at least twice as long as
-    the next.
+    """Return the runs with a later one.
+
+    Runs in memory are merged until each is at least `_GROWTH` times as long as the next.
     """
-    runs = (*runs, added)
-    while (
-        len(runs) > 1
-        and runs[-2].name is None
-        and len(runs[-2].rows) < _GROWTH * len(runs[-1].rows)
-    ):
-        runs = (*runs[:-2], merge_seen(runs[-2:]))
-    return runs
+    earlier = list(runs)
+    last = added
+    while earlier and earlier[-1].name is None:
+        if len(earlier[-1].rows) >= _GROWTH * len(last.rows):
+            break
+        last = merge_seen([earlier.pop(), last])
+    return (*earlier, last)
 
 
 def seen_at(rows: Rows, times: Rows) -> Seen:
-    """Return times of rows, in any order; of repeats, the last counts."""
+    """Return times of rows, in any order; the last time of a row counts."""
     return merge_seen([Seen(rows.astype(np.uint32), times)])
 
 
 def merge_seen(runs: Sequence[Seen]) -> Seen:
-    """Return runs as one: of each row the latest time."""
+    """Return runs as one, with the latest time of each row."""
     rows = np.concatenate([run.rows for run in runs])
     times = np.concatenate([run.times for run in runs])
     order = np.argsort(rows, kind="stable")
-    rows, times = rows[order], times[order]
-    last = np.append(rows[1:] != rows[:-1], True)[: len(rows)]
-    return Seen(rows[last], times[last])
+    rows = rows[order]
+    times = times[order]
+    is_last = np.append(rows[1:] != rows[:-1], True)[: len(rows)]
+    return Seen(rows[is_last], times[is_last])
 
 
 class DocumentsView(NamedTuple):
     """The documents at one moment.
 
-    places : of the chunks, for `gather_rows`; the fields of the last ones may not be located yet.
-    selected : columns that were taken before, by their names.
+    addresses : int64 (num_chunks, 4), `ChunkAddress`; the last ones may be without fields.
+    selections : of columns that were taken before, by their names.
     """
 
     schema: pa.Schema
     chunks: tuple[Chunk, ...]
-    places: Rows
+    addresses: Rows
     seen: tuple[Seen, ...]
-    selected: dict[tuple[str, ...], Selection]
+    selections: dict[tuple[str, ...], Selection]
 
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
-        """Return columns of rows, in this order. Requires: they are there."""
+        """Return columns of rows, in this order. Requires: none of them was forgotten."""
         return self._gather(rows, tuple(columns)).table()
 
     def take_sketched(
         self, rows: Rows, details: Sequence[str], columns: Sequence[str]
     ) -> tuple[Sketched, list[pa.Array]]:
-        """Return the features that comparisons read, and columns. Requires: the documents are
-        there.
+        """Return the columns that comparisons read, and other columns.
+
+        Requires: none of the rows was forgotten.
         """
         gathered = self._gather(rows, (*SKETCHED, *details, *columns))
-        content, featured, sketch = gathered.bytes_of(0), gathered.bytes_of(1), gathered.bytes_of(2)
-        first = len(SKETCHED) + len(details)
-        more = {
-            name: gathered.binaries(i)
-            for i, name in enumerate(details, len(SKETCHED))
-            if gathered.has_values(i)
-        }
-        contents, sketches = content.view(np.uint64).reshape(-1, 2), _rows_of(sketch, len(rows))
-        return Sketched(contents, featured.view(np.bool_), sketches, more), gathered.arrays(first)
+        first_detail = len(SKETCHED)
+        sketched = Sketched(
+            content=gathered.bytes_of(0).view(np.uint64).reshape(-1, 2),
+            featured=gathered.bytes_of(1).view(np.bool_),
+            sketch=_rows_of(gathered.bytes_of(2), len(rows)),
+            details={
+                name: gathered.binaries(column)
+                for column, name in enumerate(details, first_detail)
+                if gathered.has_values(column)
+            },
+        )
+        return sketched, gathered.arrays(first_detail + len(details))
 
     def scan(self, columns: Sequence[str], forgotten: Words) -> Iterator[pa.Table]:
         """Yield columns of all rows that were not forgotten, some thousand at a time."""
         for chunk in self.chunks:
-            for begin in range(0, chunk.batch.num_rows, _ROWS_A_SCAN):
-                rows = chunk.rows(begin, min(begin + _ROWS_A_SCAN, chunk.batch.num_rows))
+            for begin in range(0, chunk.batch.num_rows, _ROWS_PER_SCAN):
+                rows = chunk.rows(begin, min(begin + _ROWS_PER_SCAN, chunk.batch.num_rows))
                 alive = rows[~bits_at(forgotten, rows)]
                 if len(alive):
                     yield self.take(alive, columns)
 
     def _gather(self, rows: Rows, names: tuple[str, ...]) -> Gathered:
-        selection = self.selected.get(names)
+        selection = self.selections.get(names)
         if selection is None:
-            selection = self.selected[names] = selection_of(self.schema, names)
+            selection = selection_of(self.schema, names)
+            self.selections[names] = selection
         self._locate()
-        gathered = gather(rows, self.chunks, self.places, selection)
+        gathered = gather(rows, self.chunks, self.addresses, selection)
         if self.seen and selection.last_seen >= 0:
-            self._correct_times(
-                gathered.bytes_of(selection.last_seen).view(np.int64), rows.astype(np.uint32)
-            )
+            times = gathered.bytes_of(selection.last_seen).view(np.int64)
+            self._correct_times(times, rows.astype(np.uint32))
         return gathered
 
     def _locate(self) -> None:
-        """Locate the fields of the last chunks, if they are not: in order, so that all are where
-        the last ones are.
-        """
+        """Locate the fields of the last chunks; chunks before a located one are located."""
+        fields = kernels.gather.FIELDS
         number = len(self.chunks)
-        while number and not self.places.item(number - 1, kernels.gather.FIELDS):
+        while number and not self.addresses.item(number - 1, fields):
             number -= 1
         for chunk in self.chunks[number:]:
-            self.places[number, kernels.gather.FIELDS] = chunk.locate(self.schema)
+            self.addresses[number, fields] = chunk.locate(self.schema)
             number += 1
 
     def _correct_times(self, times: Rows, rows: Uint32s) -> None:
         """Replace the times of rows that changed."""
         for run in self.seen:
-            at, changed = find_in(run.rows, rows)
-            times[changed] = run.times[at[changed]]
+            positions, is_changed = find_in(run.rows, rows)
+            times[is_changed] = run.times[positions[is_changed]]
 
 
 class Documents:
-    """Growing chunks of documents. Not for use by several threads at once, except for the views."""
+    """Growing chunks of documents. Only views may be used by several threads at once."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
         self.chunks: list[Chunk] = []
         self.seen: tuple[Seen, ...] = ()
-        self._selected: dict[tuple[str, ...], Selection] = {}
-        self._places = np.zeros((0, 4), np.int64)  # of the first chunks, views have parts of it
-        self._num_placed = 0
+        self._selections: dict[tuple[str, ...], Selection] = {}
+        # Of the first chunks; views have parts of the array.
+        self._addresses = np.zeros((0, len(ChunkAddress._fields)), np.int64)
+        self._num_addresses = 0
 
-    def append(self, documents: pa.Table, first: int, least_row: int) -> None:
+    def append(self, documents: pa.Table, first: int, min_row: int) -> None:
         """Append documents of the rows from `first` on; combine small chunks that begin at
-        `least_row` or later.
+        `min_row` or later.
         """
         self.chunks.append(Chunk(first, first + len(documents), as_batch(documents)))
-        while (begin := self._first_to_combine(least_row)) is not None:
-            combined = self.chunks[begin:]
-            table = pa.Table.from_batches([chunk.batch for chunk in combined])
-            self._put(
-                begin,
-                len(self.chunks),
-                [Chunk(combined[0].first, combined[-1].stop, as_batch(table))],
-            )
+        while (begin := self._first_to_combine(min_row)) is not None:
+            chunks = self.chunks[begin:]
+            table = pa.Table.from_batches([chunk.batch for chunk in chunks])
+            combined = Chunk(chunks[0].first, chunks[-1].stop, as_batch(table))
+            self._put(begin, len(self.chunks), [combined])
 
     def restore(self, chunks: Sequence[Chunk], seen: Sequence[Seen]) -> None:
         """Begin with these chunks of all rows, and times."""
@@ -530,47 +572,46 @@ class Documents:
 
     def drop(self, forgotten: Words) -> None:
         """Drop the documents of forgotten rows."""
-        self._put(
-            0, len(self.chunks), [without(chunk, forgotten, self.schema) for chunk in self.chunks]
-        )
+        chunks = [without(chunk, forgotten, self.schema) for chunk in self.chunks]
+        self._put(0, len(self.chunks), chunks)
 
     def replace(self, chunk: Chunk) -> None:
-        """Put a chunk instead of those whose rows it covers."""
-        inside = [
+        """Replace the chunks whose rows a chunk covers by this chunk."""
+        covered = [
             i
             for i, old in enumerate(self.chunks)
             if chunk.first <= old.first and old.stop <= chunk.stop
         ]
-        self._put(inside[0], inside[-1] + 1, [chunk])
+        self._put(covered[0], covered[-1] + 1, [chunk])
 
     def view(self) -> DocumentsView:
-        """Return the documents of this moment."""
-        size = len(self.chunks)
-        self._places = grow(self._places, size)
-        for number in range(self._num_placed, size):
-            self._places[number] = self.chunks[number].place
-        self._num_placed = size
+        """Return the current documents; later changes do not affect the view."""
+        num_chunks = len(self.chunks)
+        self._addresses = grow(self._addresses, num_chunks)
+        for number in range(self._num_addresses, num_chunks):
+            self._addresses[number] = self.chunks[number].address
+        self._num_addresses = num_chunks
         return DocumentsView(
-            self.schema, tuple(self.chunks), self._places[:size], self.seen, self._selected
+            schema=self.schema,
+            chunks=tuple(self.chunks),
+            addresses=self._addresses[:num_chunks],
+            seen=self.seen,
+            selections=self._selections,
         )
 
     def _put(self, begin: int, end: int, chunks: Sequence[Chunk]) -> None:
         """Replace the chunks from `begin` to `end`."""
         self.chunks[begin:end] = chunks
-        if begin < self._num_placed:
-            self._places = self._places.copy()  # views have the old one
-            self._num_placed = begin
+        if begin < self._num_addresses:
+            self._addresses = self._addresses.copy()  # because views have the old array
+            self._num_addresses = begin
 
-    def _first_to_combine(self, least_row: int) -> int | None:
-        """Return the first of the last sixteen chunks if all of them are about as small as the
-        last.
-        """
+    def _first_to_combine(self, min_row: int) -> int | None:
+        """Return the first of the last chunks if all of them are about as small as the last."""
         last = self.chunks[-_FAN_IN:]
-        if len(last) < _FAN_IN or last[0].first < least_row:
+        if len(last) < _FAN_IN or last[0].first < min_row:
             return None
-        most = min(_MAX_COMBINED // _FAN_IN, _FAN_IN * last[-1].batch.num_rows)
-        return (
-            len(self.chunks) - _FAN_IN
-            if all(chunk.batch.num_rows < most for chunk in last)
-            else None
-        )
+        limit = min(_MAX_COMBINED // _FAN_IN, _FAN_IN * last[-1].batch.num_rows)
+        if any(chunk.batch.num_rows >= limit for chunk in last):
+            return None
+        return len(self.chunks) - _FAN_IN

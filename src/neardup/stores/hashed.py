@@ -1,5 +1,5 @@
-"""Snapshots whose last two tables of keys find rows by their ids and contents, and whether these
-agree.
+"""Snapshots that find rows by ids and contents in their last two tables of keys; and checks of
+these tables.
 """
 
 from __future__ import annotations
@@ -21,23 +21,19 @@ from neardup.stores.key_tables import ALL, KeyEntries
 
 NUM_HASHED = 2
 _IDS, _CONTENTS = range(NUM_HASHED)
-_MOST_COPIES = 64
-"""Members of one content that are looked at: only `add` makes more than one, and all of these are
-kept.
-"""
+_MAX_COPIES = 64
+"""Members of one content that are compared: only `add` makes more than one, and keeps them all."""
 
 
 class HashedSnapshot(StoredSnapshot):
-    """A snapshot that finds rows by the hash of the id, and members by the first half of their
-    content.
-    """
+    """A snapshot with two more tables of keys: hashes of ids, and the first halves of contents."""
 
     @abstractmethod
     def _find_equal(self, table: int, keys: Words, limit: int) -> tuple[Rows, Rows]:
-        """Return the numbers of keys and the rows that have them, `limit` of a key or more if there
-        are as many.
+        """Return the positions of keys and the rows that have them.
 
-        table : of the last two.
+        table : _IDS or _CONTENTS. limit : at least this number of rows per key is returned, if
+        there are as many.
         """
 
     @abstractmethod
@@ -46,59 +42,58 @@ class HashedSnapshot(StoredSnapshot):
 
     def rows_of_ids(self, ids: pa.Array) -> Rows:
         """Return the row of each id; -1 if there is none."""
-        number, row = self._find_equal(_IDS, hash_ids(ids), ALL)
+        position, row = self._find_equal(_IDS, hash_ids(ids), ALL)
         result = np.full(len(ids), -1, np.int64)
         if len(row):
             stored = array_of(self.take(row, ["id"]).column("id"))
-            same = pc.equal(stored, ids.take(arrow_of(number))).to_numpy(zero_copy_only=False)
-            result[number[same]] = row[same]
+            is_same = pc.equal(stored, ids.take(arrow_of(position)))
+            is_same = is_same.to_numpy(zero_copy_only=False)
+            result[position[is_same]] = row[is_same]
         return result
 
     def rows_of_contents(self, contents: Words) -> Rows:
-        """Return the earliest kept row that is a member and has the content; else the earliest
-        removed one; else -1.
+        """Return the earliest kept row that is a member and has the content; otherwise the earliest
+        removed one; otherwise -1.
         """
-        number, row = self._find_equal(
-            _CONTENTS, np.ascontiguousarray(contents[:, 0]), _MOST_COPIES
-        )
+        keys = np.ascontiguousarray(contents[:, 0])
+        position, row = self._find_equal(_CONTENTS, keys, _MAX_COPIES)
         result = np.full(len(contents), -1, np.int64)
         if len(row):
-            same = (
-                contents_of(self.take(row, ["content"]).column("content")) == contents[number]
-            ).all(axis=1)
-            number, row = number[same], row[same]
-            last = np.lexsort(
-                (-row, self.are_kept(row), number)
-            )  # of equal numbers, the last is assigned
-            result[number[last]] = row[last]
+            stored = contents_of(self.take(row, ["content"]).column("content"))
+            is_same = (stored == contents[position]).all(axis=1)
+            position = position[is_same]
+            row = row[is_same]
+            # An assignment of several values to one position stores the last of them.
+            order = np.lexsort((-row, self.are_kept(row), position))
+            result[position[order]] = row[order]
         return result
 
 
 def entries_of(
     documents: pa.Table, entries: Entries | None, first: int, num_tables: int
 ) -> KeyEntries:
-    """Return the entries of new documents in all tables, rows rising in each of them.
+    """Return the entries of new documents in all tables, ordered by row in each table.
 
-    first : the row of the first document. num_tables : those of `entries`.
+    first : the row of the first document. num_tables : of `entries`.
     """
-    size = len(documents)
+    num_documents = len(documents)
     members = documents.column("member").to_numpy().nonzero()[0]
-    stop = size + len(members)
-    total = stop + (0 if entries is None else len(entries.key))
-    found = KeyEntries(
-        np.empty(total, np.uint16), np.empty(total, np.uint64), np.empty(total, np.int64)
-    )
-    found.table[:size], found.table[size:stop] = num_tables + _IDS, num_tables + _CONTENTS
-    found.key[:size] = hash_ids(array_of(documents.column("id")))
-    found.key[size:stop] = contents_of(documents.column("content"))[members, 0]
-    found.row[:size], found.row[size:stop] = np.arange(size), members
+    contents = contents_of(documents.column("content"))
+    table = [
+        np.full(num_documents, num_tables + _IDS, np.uint16),
+        np.full(len(members), num_tables + _CONTENTS, np.uint16),
+    ]
+    key = [hash_ids(array_of(documents.column("id"))), contents[members, 0]]
+    document = [np.arange(num_documents), members]
     if entries is not None:
-        found.table[stop:], found.key[stop:], found.row[stop:] = (
-            entries.table,
-            entries.key,
-            entries.document,
-        )
-    return found._replace(row=(found.row + first).astype(np.uint32))
+        table.append(entries.table)
+        key.append(entries.key)
+        document.append(entries.document)
+    return KeyEntries(
+        table=np.concatenate(table),
+        key=np.concatenate(key),
+        row=(np.concatenate(document) + first).astype(np.uint32),
+    )
 
 
 def hash_ids(ids: pa.Array) -> Words:
@@ -107,33 +102,40 @@ def hash_ids(ids: pa.Array) -> Words:
 
 
 def check_rows(snapshot: HashedSnapshot) -> list[str]:
-    """Return the disagreements, a sentence each."""
-    found, num_kept, num_rows = [], 0, 0
+    """Return a sentence for each disagreement of documents, entries and counts."""
+    problems = []
+    num_kept = 0
+    num_rows = 0
     try:
-        for table in snapshot.scan(["row", "id", "state", "member", "content"]):
-            rows = table.column("row").to_numpy().astype(np.int64)
-            kept, members = (
-                table.column("state").to_numpy() == KEPT,
-                table.column("member").to_numpy(),
-            )
-            wrong = (snapshot.rows_of_ids(array_of(table.column("id"))) != rows) | (
-                snapshot.are_kept(rows) != kept
-            )
-            wrong[members] |= (
-                snapshot.rows_of_contents(contents_of(table.column("content"))[members]) < 0
-            )
-            if wrong.any():
-                found.append(
-                    f"{int(wrong.sum())} documents from row {rows[wrong][0]} on differ from "
+        for documents in snapshot.scan(["row", "id", "state", "member", "content"]):
+            rows = documents.column("row").to_numpy().astype(np.int64)
+            is_kept = documents.column("state").to_numpy() == KEPT
+            is_wrong = _differ_from_entries(snapshot, documents, rows, is_kept)
+            if is_wrong.any():
+                problems.append(
+                    f"{int(is_wrong.sum())} documents from row {rows[is_wrong][0]} on differ from "
                     "their entries."
                 )
-            num_kept, num_rows = num_kept + int(kept.sum()), num_rows + len(rows)
+            num_kept += int(is_kept.sum())
+            num_rows += len(rows)
     except StoreError as error:
-        return [*found, str(error)]
+        return [*problems, str(error)]
     stored = Counts(num_kept, num_rows - num_kept)
     if stored != snapshot.count():
-        found.append(
+        problems.append(
             f"The numbers of kept and removed documents are {tuple(stored)}, not "
             f"{tuple(snapshot.count())}."
         )
-    return found
+    return problems
+
+
+def _differ_from_entries(
+    snapshot: HashedSnapshot, documents: pa.Table, rows: Rows, is_kept: Mask
+) -> Mask:
+    """Return which documents are not found by their id and content, or in another state."""
+    differ: Mask = snapshot.rows_of_ids(array_of(documents.column("id"))) != rows
+    differ |= snapshot.are_kept(rows) != is_kept
+    members = documents.column("member").to_numpy()
+    contents = contents_of(documents.column("content"))[members]
+    differ[members] |= snapshot.rows_of_contents(contents) < 0
+    return differ

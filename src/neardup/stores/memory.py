@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -10,6 +11,13 @@ from neardup.errors import StoreError
 from neardup.files import JsonObject
 from neardup.stores.base import Changes, Import, StoreSettings, join_changes
 from neardup.stores.state import State, StateStore, View
+
+
+class _Staged(NamedTuple):
+    """The documents of an open import."""
+
+    opened: int
+    tables: list[pa.Table]
 
 
 class MemoryStore(StateStore):
@@ -30,7 +38,7 @@ class MemoryStore(StateStore):
         self._clear()
 
     def _clear(self) -> None:
-        self._imports: dict[str, tuple[int, list[pa.Table]]] = {}
+        self._imports: dict[str, _Staged] = {}
         self._state = State(self.settings.layout, self.settings.schema)
         self._publish()
 
@@ -50,7 +58,7 @@ class MemoryStore(StateStore):
         return {"bytes": documents + tables, "documents_bytes": documents, "tables_bytes": tables}
 
     def verify(self) -> list[str]:
-        """Return the damage: none, since memory has no checksums."""
+        """Return no damage: memory has no checksums."""
         self.require_open()
         return []
 
@@ -63,9 +71,8 @@ class MemoryStore(StateStore):
     def backup(self, path: str) -> None:
         """Raise StoreError: a memory store has no files."""
         raise StoreError(
-            f"An index in memory cannot be backed up to files: got {path}. Create an index in "
-            "a folder, and add the "
-            "documents with its `merge`."
+            f"An index in memory cannot be backed up to files: got {path}. Create an index in a "
+            "folder, and add the documents with its `merge`."
         )
 
     def close(self) -> None:
@@ -83,16 +90,17 @@ class MemoryStore(StateStore):
         self._publish()
 
     def _stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
-        _, tables = self._imports.setdefault(import_name, (opened, []))
+        staged = self._imports.setdefault(import_name, _Staged(opened, []))
         if documents is not None:
-            tables.append(documents)
+            staged.tables.append(documents)
 
     def _list_imports(self) -> list[Import]:
-        found = [
-            Import(name, opened, sum(map(len, tables)))
-            for name, (opened, tables) in list(self._imports.items())
+        imports = [
+            Import(name, staged.opened, sum(map(len, staged.tables)))
+            for name, staged in list(self._imports.items())
         ]
-        return sorted(found, key=lambda each: each.opened)
+        return sorted(imports, key=lambda found: found.opened)
 
     def _read_staged(self, import_name: str) -> Iterator[pa.Table]:
-        return iter(self._imports.get(import_name, (0, []))[1])
+        staged = self._imports.get(import_name)
+        return iter(staged.tables if staged else [])

@@ -1,8 +1,7 @@
-"""Arrow tables as packed rows, and back: documents on their way to a server and from it.
+"""Convert Arrow tables to packed rows and back, for documents on their way to and from a server.
 
-compact : the rows of `kernels.packed_rows` with varints, and little-endian numbers of the least
-width, for Redis; otherwise the binary formats of PostgreSQL, whose integers are wider and
-big-endian.
+compact : whether rows have the format of Redis: varint lengths, and little-endian numbers of the
+smallest width. Otherwise they have PostgreSQL's binary format: wider integers, big-endian.
 """
 
 from __future__ import annotations
@@ -23,43 +22,53 @@ from neardup.arrays import (
     offsets_from_lengths,
     read_only,
 )
+from neardup.stores.documents import array_of, bitmap_of
 
 EPOCH_2000 = 946_684_800_000_000
 """The microseconds from 1970 to 2000, from which PostgreSQL counts time."""
-_WIDER = {
-    "uint8": "int16",
-    "uint16": "int32",
-    "uint32": "int64",
-}  # PostgreSQL has no unsigned types
+_WIDER = {"uint8": "int16", "uint16": "int32", "uint32": "int64"}
+"""PostgreSQL's types for unsigned ones, which it lacks."""
 
 
 class Packed(NamedTuple):
-    """Rows one after the other. data : uint8. offsets : int64 (num_rows + 1,), where each
-    begins.
+    """Rows one after the other.
+
+    data : uint8. offsets : int64 (num_rows + 1,); row i is data[offsets[i] : offsets[i + 1]].
     """
 
     data: Bytes
     offsets: Rows
 
 
+class _Fields(NamedTuple):
+    """The values of a column: data, uint8; starts and lengths of values, int64, length -1 for a
+    null.
+    """
+
+    data: Bytes
+    starts: Rows
+    lengths: Rows
+
+
 def pack_table(table: pa.Table, compact: bool) -> Packed:
     """Return the rows of a table, with all its columns in order."""
-    table = table.combine_chunks()
-    shape = (table.num_columns, table.num_rows)
-    starts, lengths, parts, total = np.empty(shape, np.int64), np.empty(shape, np.int64), [], 0
+    starts = np.empty((table.num_columns, table.num_rows), np.int64)
+    lengths = np.empty_like(starts)
+    parts = [np.empty(0, np.uint8)]
+    num_bytes = 0
     for i, column in enumerate(table.columns):
-        array = column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
-        data, starts[i], lengths[i] = _fields_of(array, compact)
-        starts[i] += total
-        total += len(data)
-        parts.append(data)
+        fields = _fields_of(array_of(column), compact)
+        starts[i] = num_bytes + fields.starts
+        lengths[i] = fields.lengths
+        parts.append(fields.data)
+        num_bytes += len(fields.data)
+    data = np.concatenate(parts)
+
     offsets = np.zeros(table.num_rows + 1, np.int64)
     kernels.packed_rows.size_rows(lengths, compact, offsets[1:])
     np.cumsum(offsets, out=offsets)
     packed = np.empty(offsets[-1], np.uint8)
-    kernels.packed_rows.pack_rows(
-        np.concatenate([*parts, np.empty(0, np.uint8)]), starts, lengths, compact, packed
-    )
+    kernels.packed_rows.pack_rows(data, starts, lengths, compact, packed)
     return Packed(packed, offsets)
 
 
@@ -70,32 +79,32 @@ def unpack_table(
     compact: bool,
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
-    """Return the table of packed rows, which have these fields; only some columns, if these are
-    named.
+    """Return the table of packed rows.
+
+    fields : of the rows. columns : names of the fields to return, None for all.
 
     Raises
     ------
     ValueError
-        If the bytes are not so many rows of these fields.
+        If the bytes are not `num_rows` rows of these fields.
     """
-    starts, lengths = (
-        np.empty((len(fields), num_rows), np.int64),
-        np.empty((len(fields), num_rows), np.int64),
-    )
+    starts = np.empty((len(fields), num_rows), np.int64)
+    lengths = np.empty_like(starts)
     packed = read_only(packed)
-    damaged = kernels.packed_rows.find_fields(packed, compact, starts, lengths)
-    if damaged >= 0:
-        raise ValueError(f"row {damaged} of {num_rows} packed rows is damaged")
-    position = {field.name: i for i, field in enumerate(fields)}
-    wanted = range(len(fields)) if columns is None else [position[name] for name in columns]
-    arrays = [_column_of(packed, starts[i], lengths[i], fields[i].type, compact) for i in wanted]
+    damaged_row = kernels.packed_rows.find_fields(packed, compact, starts, lengths)
+    if damaged_row >= 0:
+        raise ValueError(f"row {damaged_row} of {num_rows} packed rows is damaged")
+    positions = {field.name: i for i, field in enumerate(fields)}
+    wanted = range(len(fields)) if columns is None else [positions[name] for name in columns]
+    arrays = []
+    for i in wanted:
+        values = _Fields(packed, starts[i], lengths[i])
+        arrays.append(_column_of(values, fields[i].type, compact))
     return pa.Table.from_arrays(arrays, schema=pa.schema([fields[i] for i in wanted]))
 
 
 def _number_type(dtype: pa.DataType, compact: bool) -> np.dtype[Any] | None:
-    """Return the type of the numbers of a column as they are packed; None for strings and bytes of
-    any length.
-    """
+    """Return the packed type of the values of a column, None for variable-length values."""
     if pa.types.is_fixed_size_binary(dtype):
         return np.dtype(f"V{dtype.byte_width}")
     if pa.types.is_boolean(dtype):
@@ -109,69 +118,82 @@ def _number_type(dtype: pa.DataType, compact: bool) -> np.dtype[Any] | None:
     return None
 
 
-def _fields_of(array: pa.Array, compact: bool) -> tuple[Bytes, Rows, Rows]:
-    """Return the bytes of a column, where the value of each row begins, and its length; -1 for a
-    null.
-    """
-    if array.null_count == len(array):
-        return (
-            np.empty(0, np.uint8),
-            np.zeros(len(array), np.int64),
-            np.full(len(array), -1, np.int64),
+def _fields_of(array: pa.Array, compact: bool) -> _Fields:
+    num_rows = len(array)
+    if array.null_count == num_rows:
+        return _Fields(
+            data=np.empty(0, np.uint8),
+            starts=np.zeros(num_rows, np.int64),
+            lengths=np.full(num_rows, -1, np.int64),
         )
     number = _number_type(array.type, compact)
     if number is None:
         data, offsets = flatten_strings(array)
-        starts, lengths = offsets[:-1], np.diff(offsets)
+        starts = offsets[:-1]
+        lengths = np.diff(offsets)
     else:
         data = _numbers_of(array, number).view(np.uint8)
-        lengths = np.full(len(array), number.itemsize, np.int64)
-        starts = np.arange(len(array), dtype=np.int64) * number.itemsize
+        lengths = np.full(num_rows, number.itemsize, np.int64)
+        starts = np.arange(num_rows, dtype=np.int64) * number.itemsize
     if array.null_count:
         lengths[array.is_null().to_numpy(zero_copy_only=False)] = -1
-    return data, starts, lengths
+    return _Fields(data, starts, lengths)
 
 
 def _numbers_of(array: pa.Array, number: np.dtype[Any]) -> Array:
-    """Return the values of a column, any value for a null, as they are packed."""
+    """Return the values of a column in their packed type; a null has any value."""
     if pa.types.is_boolean(array.type):
         return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), np.uint8)
     if number.kind == "V":
         return np.frombuffer(array.buffers()[1] or b"", number)[array.offset :][: len(array)]
-    numbers = array.view(pa.int64()) if pa.types.is_timestamp(array.type) else array
+    is_time = pa.types.is_timestamp(array.type)
+    numbers = array.view(pa.int64()) if is_time else array
     values = numbers.fill_null(0).to_numpy()
-    if pa.types.is_timestamp(array.type) and number.byteorder == ">":
+    if is_time and number.byteorder == ">":
         values = values - EPOCH_2000
     return np.ascontiguousarray(values.astype(number))
 
 
-def _column_of(
-    packed: Bytes, starts: Rows, lengths: Rows, dtype: pa.DataType, compact: bool
-) -> pa.Array:
+def _column_of(fields: _Fields, dtype: pa.DataType, compact: bool) -> pa.Array:
+    """Return the column whose values lie in packed rows. Raises ValueError for a wrong length."""
+    is_valid = fields.lengths >= 0
+    num_rows = len(is_valid)
+    num_nulls = num_rows - int(is_valid.sum())
+    mask = bitmap_of(is_valid) if num_nulls else None
+    data, offsets = _gather(fields)
     number = _number_type(dtype, compact)
-    valid = lengths >= 0
-    nulls = int(len(valid) - valid.sum())
-    mask = pa.py_buffer(np.packbits(valid, bitorder="little")) if nulls else None
-    offsets = offsets_from_lengths(np.maximum(lengths, 0))
-    data = np.empty(offsets[-1], np.uint8)
-    kernels.packed_rows.gather(packed, starts, lengths, data)
     if number is None:
-        return pa.Array.from_buffers(
-            dtype, len(lengths), [mask, pa.py_buffer(offsets), pa.py_buffer(data)], nulls
-        )
-    if np.any(lengths[valid] != number.itemsize):
+        buffers = [mask, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.Array.from_buffers(dtype, num_rows, buffers, num_nulls)
+    lengths = fields.lengths[is_valid]
+    if np.any(lengths != number.itemsize):
         raise ValueError(
-            f"a value of {int(lengths[valid].max())} bytes where {dtype} has {number.itemsize}"
+            f"a value of {int(lengths.max())} bytes where {dtype} has {number.itemsize}"
         )
-    values = np.zeros(len(lengths), number)
-    values[valid] = data.view(number)
+    numbers = np.zeros(num_rows, number)
+    numbers[is_valid] = data.view(number)
+    values = pa.py_buffer(_values_of(numbers, dtype))
+    return pa.Array.from_buffers(dtype, num_rows, [mask, values], num_nulls)
+
+
+def _gather(fields: _Fields) -> tuple[Bytes, Rows]:
+    """Return values one after the other, and their offsets."""
+    offsets = offsets_from_lengths(np.maximum(fields.lengths, 0))
+    data = np.empty(offsets[-1], np.uint8)
+    kernels.packed_rows.gather(*fields, data)
+    return data, offsets
+
+
+def _values_of(numbers: Array, dtype: pa.DataType) -> Array:
+    """Return packed numbers as the values of an Arrow column: the reverse of `_numbers_of`."""
     if pa.types.is_boolean(dtype):
-        values = np.packbits(values.view(np.uint8) != 0, bitorder="little")
-    elif number.kind != "V":
-        values = values.astype("<i8" if pa.types.is_timestamp(dtype) else numpy_type(dtype))
-        if pa.types.is_timestamp(dtype) and number.byteorder == ">":
-            values += EPOCH_2000
-    return pa.Array.from_buffers(dtype, len(lengths), [mask, pa.py_buffer(values)], nulls)
+        return np.packbits(numbers.view(np.uint8) != 0, bitorder="little")
+    if numbers.dtype.kind == "V":
+        return numbers
+    if not pa.types.is_timestamp(dtype):
+        return numbers.astype(numpy_type(dtype))
+    times = numbers.astype("<i8")
+    return times + EPOCH_2000 if numbers.dtype.byteorder == ">" else times
 
 
 def encode_table(table: pa.Table) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
@@ -25,17 +25,20 @@ if TYPE_CHECKING:
 DEFAULT_INDEX = "index"
 REPEATED = (
     "repeat the call; a change that was not acknowledged is either complete or absent, and "
-    "documents that are there "
-    "already are not added twice."
+    "documents that are there already are not added twice."
 )
-_FORMAT, _INCOMPLETE = "format", "incomplete"
+# Settings of a store, besides the settings of an index.
+_FORMAT = "format"
+_INCOMPLETE = "incomplete"
 _VERSION = b"1"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,48}")
 
 
 class ServerAddress(NamedTuple):
-    """server : the URL of the server, for its client. name : of the index. shown : for messages,
-    without passwords.
+    """The address of an index.
+
+    server : the URL of the server, for its client. name : of the index. shown : the whole address
+    without passwords, for messages.
     """
 
     server: str
@@ -53,50 +56,55 @@ def parse_server_address(address: str) -> ServerAddress:
     """
     parts = urlsplit(address)
     options = parse_qsl(parts.query, keep_blank_values=True)
-    index = next((value for option, value in reversed(options) if option == "index"), DEFAULT_INDEX)
-    user, _, place = parts.netloc.rpartition("@")
-    public = f"{user.partition(':')[0]}@{place}" if user else place
-    shown = _url(
-        parts,
-        public,
-        [(option, "..." if "password" in option else value) for option, value in options],
-    )
-    if not _NAME.fullmatch(index):
+    names = [value for option, value in options if option == "index"]
+    name = names[-1] if names else DEFAULT_INDEX
+    user, _, host = parts.netloc.rpartition("@")
+    public_host = f"{user.partition(':')[0]}@{host}" if user else host
+    public = [(option, "..." if "password" in option else value) for option, value in options]
+    shown = _url(parts, public_host, public)
+    if not _NAME.fullmatch(name):
         raise StoreError(
-            f"The name of the index is not valid: got index={index!r} in {shown}. A name has "
-            "1 to 48 letters, "
-            "digits, underscores and hyphens. Choose such a name, as in ?index=news."
+            f"The name of the index is not valid: got index={name!r} in {shown}. A name has 1 to "
+            "48 letters, digits, underscores and hyphens. Choose such a name, as in ?index=news."
         )
-    return ServerAddress(
-        _url(parts, parts.netloc, [each for each in options if each[0] != "index"]), index, shown
-    )
+    of_server = [(option, value) for option, value in options if option != "index"]
+    return ServerAddress(_url(parts, parts.netloc, of_server), name, shown)
 
 
 def _url(parts: SplitResult, netloc: str, options: list[tuple[str, str]]) -> str:
-    """Return the URL; without a host too it has two slashes, which `urlunsplit` leaves out."""
+    """Return a URL with these options. `urlunsplit` would omit the slashes of an empty host."""
     query = urlencode(options, quote_via=quote, safe="/")
-    return f"{parts.scheme}://{netloc}{parts.path}" + (f"?{query}" if query else "")
+    url = f"{parts.scheme}://{netloc}{parts.path}"
+    return f"{url}?{query}" if query else url
 
 
-Sentences = Mapping[tuple[type[Exception] | str, ...], str]
+class Explanation(NamedTuple):
+    """An explanation of errors of a client.
+
+    causes : types of errors, and words of their reasons. sentence : the message, which names the
+    {reason}, {where} the server is, and the {name} of the index.
+    """
+
+    causes: tuple[type[Exception] | str, ...]
+    sentence: str
+
+    def explains(self, error: Exception, reason: str) -> bool:
+        """Return whether an error has one of the causes."""
+        for cause in self.causes:
+            if cause in reason if isinstance(cause, str) else isinstance(error, cause):
+                return True
+        return False
 
 
 def explain_error(
-    sentences: Sentences, error: Exception, reason: str, address: ServerAddress
+    explanations: Iterable[Explanation], error: Exception, reason: str, address: ServerAddress
 ) -> StoreError:
-    """Return the error to raise for one of a client: the first sentence that is about its type or a
-    word of its reason.
-
-    sentences : by types and words; they name the {reason}, {where} the server is, and the {name} of
-    the index.
-    """
-    for causes, sentence in sentences.items():
-        if any(
-            cause in reason if isinstance(cause, str) else isinstance(error, cause)
-            for cause in causes
-        ):
+    """Return the error to raise for an error of a client, by the first explanation of it."""
+    for explanation in explanations:
+        if explanation.explains(error, reason):
+            where = f"at {address.shown}"
             return StoreError(
-                sentence.format(reason=reason, where=f"at {address.shown}", name=address.name)
+                explanation.sentence.format(reason=reason, where=where, name=address.name)
             )
     raise error
 
@@ -106,17 +114,17 @@ class ServerStore(Store):
 
     Parameters
     ----------
-    address : of the server and the index, as in `parse_server_address`. The default of the name is
-        "index".
+    address : the server and the index, as in `parse_server_address`; the index is "index" by
+        default.
     read_only : whether `writing` is refused.
     new : the settings of an index to create; None opens one.
-    fill : writes the first documents of a new index, which cannot be opened before it has returned.
+    fill : writes the first documents of a new index, which cannot be opened before `fill` returns.
 
     Raises
     ------
     StoreError
-        If the index exists, or there is none, it is incomplete or of another format, or the server
-        cannot be reached.
+        If a new index exists; if there is no index to open, or it is incomplete or of another
+        format; or if the server cannot be reached.
     """
 
     def __init__(
@@ -126,17 +134,19 @@ class ServerStore(Store):
         new: StoreSettings | None = None,
         fill: Callable[[Store], None] | None = None,
     ) -> None:
-        self.place = parse_server_address(address)
-        super().__init__(address, self.place.shown, read_only)
+        self.server_address = parse_server_address(address)
+        super().__init__(address, self.server_address.shown, read_only)
         self._connect()
         try:
             if new is not None:
-                incomplete = {} if fill is None else {_INCOMPLETE: b""}
-                if not self._create(new, new.encode() | {_FORMAT: _VERSION} | incomplete):
+                encoded = new.encode() | {_FORMAT: _VERSION}
+                if fill is not None:
+                    encoded[_INCOMPLETE] = b""
+                if not self._create(new, encoded):
                     raise StoreError(
-                        f"The index exists already: {self.shown}. A new index needs a name "
-                        "that is free. Open it, "
-                        f"choose another name with ?index=NAME, or {self._deletion}"
+                        f"The index exists already: {self.shown}. A new index needs a name that "
+                        "is free. Open it, choose another name with ?index=NAME, or "
+                        f"{self._deletion}"
                     )
             stored = self._stored((_FORMAT, META, LAYOUT, SCHEMA, _INCOMPLETE))
             self._check(stored, is_filled=fill is not None)
@@ -157,42 +167,38 @@ class ServerStore(Store):
         return cls(address, False, settings, fill)
 
     def _check(self, stored: dict[str, bytes], is_filled: bool) -> None:
-        """Raise StoreError if there is no index, or none that can be used. is_filled : whether it
-        is filled here.
-        """
+        """Raise StoreError if there is no usable index. is_filled : whether `fill` is called."""
         if not stored:
             names = ", ".join(sorted(map(repr, self._names()))) or "none"
             raise StoreError(
-                f"There is no index {self.place.name!r} at {self.shown}. Indexes there: "
-                f"{names}. Name one of them with "
-                "?index=NAME, or create it with `neardup index create`."
+                f"There is no index {self.server_address.name!r} at {self.shown}. Indexes there: "
+                f"{names}. Name one of them with ?index=NAME, or create it with `neardup index "
+                "create`."
             )
         if stored[_FORMAT] != _VERSION:
             raise StoreError(
                 f"The index is of another format: version {stored[_FORMAT].decode()} at "
-                f"{self.shown}. This neardup "
-                f"reads version {_VERSION.decode()}. Use the version of neardup that made it, "
-                "or create the index "
-                "again."
+                f"{self.shown}. This neardup reads version {_VERSION.decode()}. Use the version "
+                "of neardup that made it, or create the index again."
             )
         if _INCOMPLETE in stored and not is_filled:
             raise StoreError(
-                f"The index {self.shown} is incomplete: the process that filled it is not "
-                "done, or was interrupted. "
-                f"Wait for it; or {self._deletion.rstrip('.')}, and run the command again."
+                f"The index {self.shown} is incomplete: the process that filled it is not done, "
+                f"or was interrupted. Wait for it; or {self._deletion.rstrip('.')}, and run the "
+                "command again."
             )
 
     def attachment(self, name: str) -> bytes | None:
         """Return a file that was stored when the index was created, or None."""
         self.require_open()
-        return self._stored((attachment_name(name),)).get(attachment_name(name))
+        setting = attachment_name(name)
+        return self._stored((setting,)).get(setting)
 
     def backup(self, path: str) -> None:
         """Raise StoreError: the server's own tools copy it."""
         raise StoreError(
-            f"neardup does not back up a server: got {path!r} for {self.shown}. The server's "
-            "own tools do, while the "
-            f"index is in use. Run: {self._backup_command(path)}"
+            f"neardup does not back up a server: got {path!r} for {self.shown}. The server's own "
+            f"tools do, while the index is in use. Run: {self._backup_command(path)}"
         )
 
     @property
@@ -210,13 +216,14 @@ class ServerStore(Store):
 
     @abstractmethod
     def _create(self, new: StoreSettings, encoded: dict[str, bytes]) -> bool:
-        """Create an index without documents at once; return whether there was none. encoded : all
-        of its settings.
+        """Create an index without documents, all or nothing; return False if it exists.
+
+        encoded : all settings.
         """
 
     @abstractmethod
     def _stored(self, names: Collection[str]) -> dict[str, bytes]:
-        """Return those of some settings that are there."""
+        """Return the settings of these names that exist."""
 
     @abstractmethod
     def _drop_setting(self, name: str) -> None:

@@ -1,6 +1,4 @@
-"""Stores whose rows a process has in memory or mapped: tables of keys, documents, bits of rows; and
-views of them.
-"""
+"""Stores whose rows are in memory or mapped files of a process, and their snapshots."""
 
 from __future__ import annotations
 
@@ -32,61 +30,75 @@ from neardup.stores.hashed import NUM_HASHED, HashedSnapshot, entries_of
 from neardup.stores.key_tables import KeyEntries, KeyRun, KeyTables, KeyView, merge_runs
 
 
+class RowChanges(NamedTuple):
+    """Several changes of rows as one: new documents, their entries, times, rows to forget."""
+
+    documents: pa.Table | None
+    entries: Entries | None
+    seen: Seen | None
+    forgotten: Rows
+
+
 class State:
-    """The rows of a store, changed by one thread at a time."""
+    """The rows of a store, changed by one thread at a time.
+
+    Attributes
+    ----------
+    kept, forgotten : uint64, a bit for each row.
+    num_kept, num_removed : without forgotten rows.
+    first_in_memory : the first of the rows that no file has.
+    """
 
     def __init__(self, layout: Layout, schema: pa.Schema) -> None:
         self.layout = layout
         self.num_rows = 0
         self.keys = KeyTables((*layout.prefix_bits, *[64] * NUM_HASHED), layout.max_distance)
         self.documents = Documents(schema)
-        self.kept, self.forgotten = np.zeros(16, np.uint64), np.zeros(16, np.uint64)
-        self.num_kept = self.num_removed = 0  # without those forgotten
-        self.least_row = 0  # rows from here on are in memory only
-        self._viewed = False  # whether views have `forgotten`
+        self.kept = np.zeros(16, np.uint64)
+        self.forgotten = np.zeros(16, np.uint64)
+        self.num_kept = 0
+        self.num_removed = 0
+        self.first_in_memory = 0
+        self._is_viewed = False  # whether views have the array `forgotten`
 
     def apply(self, changes: Changes) -> None:
         """Apply the changes of rows. Requires: they were checked by `check`."""
         seen = None
         if len(changes.seen):
             seen = seen_at(changes.seen, np.full(len(changes.seen), changes.seen_at, np.int64))
-        self.apply_all(changes.documents, changes.entries, seen, changes.forgotten)
+        self.apply_all(RowChanges(changes.documents, changes.entries, seen, changes.forgotten))
 
-    def apply_all(
-        self,
-        documents: pa.Table | None,
-        entries: Entries | None,
-        seen: Seen | None,
-        forgotten: Rows,
-    ) -> None:
-        """Apply several changes as one: documents and their entries, times, rows to forget."""
+    def apply_all(self, changes: RowChanges) -> None:
+        """Apply several changes as one."""
+        documents = changes.documents
         if documents is not None and len(documents):
-            stop = self.num_rows + len(documents)
-            self.keys.append(self.entries_of(documents, entries, self.num_rows), stop)
-            self.documents.append(documents, self.num_rows, self.least_row)
+            entries = self.entries_of(documents, changes.entries, self.num_rows)
+            self.keys.append(entries, self.num_rows + len(documents))
+            self.documents.append(documents, self.num_rows, self.first_in_memory)
             self.count_rows(documents.column("state").to_numpy() == KEPT)
-            self.keys.merge_latest(self.forgotten, self.least_row)
-        if seen is not None and len(seen.rows):
-            self.documents.seen = add_seen(self.documents.seen, seen)
-        if len(forgotten):
-            self.forget(forgotten)
+            self.keys.merge_latest(self.forgotten, self.first_in_memory)
+        if changes.seen is not None and len(changes.seen.rows):
+            self.documents.seen = add_seen(self.documents.seen, changes.seen)
+        if len(changes.forgotten):
+            self.forget(changes.forgotten)
 
     def append_files(self, kept: Mask, run: KeyRun, chunk: Chunk) -> None:
-        """Append documents that are in files. Requires: all earlier ones are."""
+        """Append documents that are in files. Requires: all earlier documents are in files."""
         self.keys.append_run(run)
         self.documents.chunks.append(chunk)
         self.count_rows(kept)
-        self.least_row = self.num_rows
+        self.first_in_memory = self.num_rows
 
     def restore(
         self,
         runs: Sequence[KeyRun],
         chunks: Sequence[Chunk],
         seen: Sequence[Seen],
+        *,
         kept: Words,
         forgotten: Words,
     ) -> None:
-        """Begin with what files contain.
+        """Begin with the contents of files.
 
         Parameters
         ----------
@@ -95,17 +107,15 @@ class State:
         seen : times, the latest last.
         kept, forgotten : bits of all rows.
         """
-        self.num_rows = self.least_row = runs[-1].stop if runs else 0
+        self.num_rows = runs[-1].stop if runs else 0
+        self.first_in_memory = self.num_rows
         self.keys.restore(runs, self.num_rows)
         self.documents.restore(chunks, seen)
-        self.kept, self.forgotten = (
-            lengthen(kept, self.num_rows),
-            lengthen(forgotten, self.num_rows),
-        )
+        self.kept = lengthen(kept, self.num_rows)
+        self.forgotten = lengthen(forgotten, self.num_rows)
+        num_forgotten = int(kernels.key_tables.count_bits(self.forgotten))
         self.num_kept = int(kernels.key_tables.count_bits(self.kept & ~self.forgotten))
-        self.num_removed = (
-            self.num_rows - int(kernels.key_tables.count_bits(self.forgotten)) - self.num_kept
-        )
+        self.num_removed = self.num_rows - num_forgotten - self.num_kept
 
     def check(self, changes: Changes) -> None:
         """Raise StoreError if there are too many rows, ValueError if the changes break the rules of
@@ -118,21 +128,24 @@ class State:
         return entries_of(documents, entries, first, len(self.layout.prefix_bits))
 
     def count_rows(self, kept: Mask) -> None:
-        """Take account of new documents: their number, and which were kept."""
-        first, self.num_rows = self.num_rows, self.num_rows + len(kept)
+        """Count new documents. kept : bool (num_documents,)."""
+        first = self.num_rows
+        self.num_rows += len(kept)
         self.kept = lengthen(self.kept, self.num_rows)
-        longer = lengthen(self.forgotten, self.num_rows)
-        self._viewed &= longer is self.forgotten
-        self.forgotten = longer
         kernels.key_tables.set_bits(self.kept, first + np.flatnonzero(kept))
+        forgotten = lengthen(self.forgotten, self.num_rows)
+        if forgotten is not self.forgotten:
+            self.forgotten = forgotten
+            self._is_viewed = False
         num_kept = int(kept.sum())
         self.num_kept += num_kept
         self.num_removed += len(kept) - num_kept
 
     def forget(self, rows: Rows) -> None:
         """Forget rows; views do not change."""
-        if self._viewed:
-            self.forgotten, self._viewed = self.forgotten.copy(), False
+        if self._is_viewed:
+            self.forgotten = self.forgotten.copy()
+            self._is_viewed = False
         rows = rows[~bits_at(self.forgotten, rows)]
         kernels.key_tables.set_bits(self.forgotten, rows)
         num_kept = int(bits_at(self.kept, rows).sum())
@@ -147,11 +160,15 @@ class State:
         self.documents.drop(self.forgotten)
 
     def moment(self) -> Moment:
-        """Return the rows of this moment, which stay as they are."""
-        self._viewed = True
-        states = kernels.key_tables.States(self.forgotten, self.kept)
-        counts = Counts(self.num_kept, self.num_removed)
-        return Moment(self.num_rows, self.keys.view(), self.documents.view(), states, counts)
+        """Return the current rows; later changes do not affect the result."""
+        self._is_viewed = True
+        return Moment(
+            num_rows=self.num_rows,
+            keys=self.keys.view(),
+            documents=self.documents.view(),
+            states=kernels.key_tables.States(self.forgotten, self.kept),
+            counts=Counts(self.num_kept, self.num_removed),
+        )
 
 
 class Moment(NamedTuple):
@@ -204,7 +221,8 @@ class View(HashedSnapshot):
     """The rows of a store at one moment. May be used by several threads at once."""
 
     def __init__(self, store: StateStore, moment: Moment) -> None:
-        self._store, self.moment = store, moment
+        self._store = store
+        self.moment = moment
 
     @property
     def num_rows(self) -> int:
@@ -218,13 +236,11 @@ class View(HashedSnapshot):
         )
 
     def without(self, rows: Rows) -> View:
-        """Return the state as if some rows had been forgotten."""
+        """Return the state without some rows."""
         forgotten = self.moment.states.forgotten.copy()
         kernels.key_tables.set_bits(forgotten, rows)
-        return View(
-            self._store,
-            self.moment._replace(states=self.moment.states._replace(forgotten=forgotten)),
-        )
+        states = self.moment.states._replace(forgotten=forgotten)
+        return View(self._store, self.moment._replace(states=states))
 
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         """Return columns of some rows, in this order."""
@@ -233,7 +249,7 @@ class View(HashedSnapshot):
     def take_sketched(
         self, rows: Rows, details: Sequence[str], columns: Sequence[str]
     ) -> tuple[Sketched, list[pa.Array]]:
-        """Return the features of some rows that comparisons read, and columns."""
+        """Return the columns of some rows that comparisons read, and other columns."""
         return self.moment.documents.take_sketched(
             writable(np.asarray(rows), np.int64), details, columns
         )
@@ -256,9 +272,8 @@ class View(HashedSnapshot):
 
     def _find_equal(self, table: int, keys: Words, limit: int) -> tuple[Rows, Rows]:
         number = len(self.moment.keys.prefix_bits) - NUM_HASHED + table
-        found = self.moment.keys.find(
-            np.full(len(keys), number, np.uint16), keys, limit, self.moment.states
-        )
+        tables = np.full(len(keys), number, np.uint16)
+        found = self.moment.keys.find(tables, keys, limit, self.moment.states)
         return found.entry, found.row
 
     def are_kept(self, rows: Rows) -> Mask:
@@ -283,5 +298,5 @@ class StateWriter(View, Writer):
 
 
 def lengthen(bits: Words, num_rows: int) -> Words:
-    """Return bits of so many rows or more, the same array if it is long enough."""
+    """Return bits of `num_rows` rows or more, the same array if it is long enough."""
     return grow(bits, (num_rows >> 6) + 1)

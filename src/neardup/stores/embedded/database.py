@@ -1,5 +1,6 @@
-"""The database of an index in a folder: settings, the list of files, the journal, staged
-documents.
+"""The database of an index in a folder: settings, the list of files, the journal, staged documents.
+
+A row of each table has a checksum of its other values.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ from neardup.stores.base import Import
 from neardup.stores.damage import damaged
 from neardup.stores.embedded.row_files import FileInfo
 
-NAME, APPLICATION_ID, FORMAT = "index.db", 0x6E644978, 1
+NAME = "index.db"
+APPLICATION_ID = 0x6E644978
+FORMAT = 1
 _PAGE_BYTES = 8192
-# Of the write-ahead log. A commit that finds more moves them into the database: 20 ms for 8 MB. A
-# checkpoint on a second connection would not make writers wait, but may lose commits before SQLite
-# 3.51.3 (sqlite.org/wal.html).
+# A commit that finds more pages in the write-ahead log moves them into the database: 20 ms for
+# 8 MB. A checkpoint on a second connection would not delay writers, but may lose commits before
+# SQLite 3.51.3 (sqlite.org/wal.html).
 _LOG_PAGES = (8 << 20) // _PAGE_BYTES
-_VACUUM_PAGES, _VACUUM_PARTS = (2 << 20) // _PAGE_BYTES, 64
+_MIN_VACUUM_PAGES = (2 << 20) // _PAGE_BYTES
+_VACUUM_PARTS = 64  # a step frees one part of the free pages
 _TABLES = """
 CREATE TABLE settings (name TEXT PRIMARY KEY, data BLOB NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (name TEXT PRIMARY KEY, kind TEXT NOT NULL, first INTEGER NOT NULL, stop INTEGER NOT NULL,
@@ -34,7 +38,7 @@ CREATE TABLE staged (number INTEGER PRIMARY KEY, import_name TEXT NOT NULL, docu
     data BLOB NOT NULL, checksum INTEGER NOT NULL);
 CREATE INDEX staged_by_import ON staged (import_name);
 """  # noqa: E501
-_COLUMNS = {  # those of a row that its checksum covers
+_COLUMNS = {  # the columns that the checksum of a row covers
     "settings": ("name", "data"),
     "files": ("name", "kind", "first", "stop", "bytes", "file_checksum"),
     "journal": ("number", "data"),
@@ -64,7 +68,7 @@ class Database:
             self._check()
             if not read_only:
                 self._run("PRAGMA synchronous = FULL")
-                self._run("PRAGMA secure_delete = OFF")  # where it is on, deleting writes zeros
+                self._run("PRAGMA secure_delete = OFF")  # some builds overwrite deleted rows
                 self._run(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         except BaseException:
             self._connection.close()
@@ -82,8 +86,7 @@ class Database:
         if version > FORMAT:
             raise StoreError(
                 f"The file {self.path} has format {version}; this version of neardup reads "
-                f"formats up to {FORMAT}. "
-                "Install a later version of neardup."
+                f"formats up to {FORMAT}. Install a later version of neardup."
             )
 
     def close(self) -> None:
@@ -91,7 +94,7 @@ class Database:
         self._connection.close()
 
     def shorten_log(self) -> None:
-        """Move all of the write-ahead log into the database, if nobody reads it."""
+        """Move the write-ahead log into the database, if there are no readers."""
         self._run("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def num_bytes(self) -> int:
@@ -103,20 +106,18 @@ class Database:
         return total
 
     def vacuum(self) -> None:
-        """Give the pages that are free back to the file system, a part at a time: each is in the
-        log before.
-        """
+        """Return free pages to the file system, step by step: each step goes through the log."""
         self.shorten_log()
-        free = self._free_pages()
-        while free:
-            # `execute` would take the first step only.
-            self._connection.executescript(
-                f"PRAGMA incremental_vacuum({max(_VACUUM_PAGES, free // _VACUUM_PARTS)})"
-            )
+        num_free = self._free_pages()
+        while num_free:
+            step = max(_MIN_VACUUM_PAGES, num_free // _VACUUM_PARTS)
+            # `execute` would free a single page.
+            self._connection.executescript(f"PRAGMA incremental_vacuum({step})")
             self.shorten_log()
-            before, free = free, self._free_pages()
-            if free >= before:
+            num_left = self._free_pages()
+            if num_left >= num_free:
                 return
+            num_free = num_left
 
     def _free_pages(self) -> int:
         return int(self._run("PRAGMA freelist_count").fetchone()[0])
@@ -166,11 +167,11 @@ class Database:
     # The journal.
 
     def records(self, after: int) -> dict[int, bytes]:
-        """Return the records of the journal behind a number, by number."""
+        """Return the records of the journal after a number, by number."""
         return dict(self._rows("journal", "WHERE number > ? ORDER BY number", (after,)))
 
     def count_records(self, after: int) -> int:
-        """Return the number of records of the journal behind a number."""
+        """Return the number of records of the journal after a number."""
         return int(
             self._run("SELECT count(*) FROM journal WHERE number > ?", (after,)).fetchone()[0]
         )
@@ -210,19 +211,17 @@ class Database:
         self.insert("staged", number, import_name, num_documents, data)
 
     def staged(self, import_name: str, after: int) -> tuple[int, bytes] | None:
-        """Return the number and the first staged documents of an import behind a number, or
-        None.
-        """
+        """Return the number and the data of the next part of an import after a number, or None."""
         clause = "WHERE import_name = ? AND number > ? ORDER BY number LIMIT 1"
-        return next(
-            ((row[0], row[-1]) for row in self._rows("staged", clause, (import_name, after))), None
-        )
+        rows = self._rows("staged", clause, (import_name, after))
+        return next(((number, data) for number, _, _, data in rows), None)
 
     def problems(self) -> Iterator[str]:
-        """Yield what is damaged, a sentence each."""
-        page, size = self._run("PRAGMA page_size").fetchone()[0], self.path.stat().st_size
-        if size % page:
-            yield f"{NAME}: it has {size:,} bytes, no multiple of its pages of {page:,}"
+        """Yield a sentence for each damage."""
+        page_bytes = self._run("PRAGMA page_size").fetchone()[0]
+        num_bytes = self.path.stat().st_size
+        if num_bytes % page_bytes:
+            yield f"{NAME}: it has {num_bytes:,} bytes, no multiple of its pages of {page_bytes:,}"
         for (text,) in self._run("PRAGMA integrity_check"):
             if text != "ok":
                 yield f"{NAME}: {text}"
@@ -236,16 +235,11 @@ class Database:
         with closing(sqlite3.connect(path)) as target:
             self._connection.backup(target)
 
-    def _run(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
-        return self._connection.execute(statement, values)
-
     def insert(self, table: str, *row: Any) -> None:
-        """Write a row with its checksum, instead of one of the same key."""
+        """Write a row with its checksum; replace the row of the same key."""
+        names = ", ".join(_COLUMNS[table])
         marks = ", ".join("?" * (len(row) + 1))
-        statement = (
-            f"INSERT OR REPLACE INTO {table} ({', '.join(_COLUMNS[table])}, checksum) VALUES "
-            f"({marks})"
-        )
+        statement = f"INSERT OR REPLACE INTO {table} ({names}, checksum) VALUES ({marks})"
         self._run(statement, (*row, _checksum(row)))
 
     def _rows(self, table: str, clause: str, values: Sequence[Any] = ()) -> Iterator[list[Any]]:
@@ -256,24 +250,22 @@ class Database:
                 raise damaged(self.path, f"the checksum of {row[0]!r} in table {table} differs")
             yield row
 
+    def _run(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        return self._connection.execute(statement, values)
+
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
     """Return a connection without implicit transactions; mode : ro, rw or rwc."""
     if mode != "rwc" and not path.is_file():
         raise StoreError(
-            f"There is no index at {path.parent}: it has no file {path.name}. Name the folder "
-            "of an index, or create "
-            "one with `neardup index create`."
+            f"There is no index at {path.parent}: it has no file {path.name}. Name the folder of "
+            "an index, or create one with `neardup index create`."
         )
     address = f"{path.absolute().as_uri()}?mode={mode}"
-    if (
-        mode == "ro"
-        and not os.access(path.parent, os.W_OK)
-        and not path.with_name(f"{path.name}-wal").exists()
-    ):
-        address += (
-            "&immutable=1"  # SQLite cannot make the files of its log, and there is nothing in it
-        )
+    has_log = path.with_name(f"{path.name}-wal").exists()
+    if mode == "ro" and not has_log and not os.access(path.parent, os.W_OK):
+        # SQLite cannot create its log here, and there is no log to read.
+        address += "&immutable=1"
     return sqlite3.connect(
         address, uri=True, isolation_level=None, check_same_thread=False, timeout=60
     )
@@ -299,9 +291,7 @@ def create_database(path: Path, settings: dict[str, bytes]) -> None:
 
 
 def _checksum(row: Sequence[Any]) -> int:
-    """Return the CRC-32 of the values of a row: bytes as they are, others as text, each with a zero
-    behind it.
-    """
+    """Return the CRC-32 of the values of a row, bytes or text in UTF-8, each followed by a zero."""
     checksum = 0
     for value in row:
         data = value if isinstance(value, bytes) else str(value).encode()

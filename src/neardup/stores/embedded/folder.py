@@ -1,5 +1,5 @@
-"""The folder of an index: how it appears, who may write it, its errors, its copies, its reserve of
-disk.
+"""The folder of an index: creating, locking and copying it, its errors, and its reserve of disk
+space.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from neardup.stores.embedded.database import NAME, Database
 
 LOCK = "writer.lock"
 RESERVE = "reserve"
-_BYTES, _ROWS_A_BYTE = (
-    1 << 20,
-    2,
-)  # of SQLite's index of its log; of bits of rows in the log, the database and a file
-_MAX_COPIED_BYTES = (
-    64 << 20
-)  # the log moves to the database, this to files, a file to a smaller one: of 32 MiB each
+_STEP = 1 << 20  # bytes, as many as SQLite's index of its log
+_ROWS_PER_BYTE = 2  # bits of rows in the log, in the database and in a file
+# Rows move from the log to the database, from there to files, and from a file to a smaller one:
+# 32 MiB each.
+_MAX_COPIED_BYTES = 64 << 20
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_ATTEMPTS = 100  # to copy the files of an index that is in use
 T = TypeVar("T")
-_ATTEMPTS = 100  # to copy files that are replaced meanwhile
 
 
 def check_new(path: Path) -> None:
-    """Raise StoreError if there is something at a path, except for an empty folder."""
+    """Raise StoreError if a path exists, except as an empty folder."""
     with store_errors(path):
-        is_taken = path.is_symlink() or (
-            path.exists() and not (path.is_dir() and not any(path.iterdir()))
-        )
+        is_taken = path.is_symlink() or (path.exists() and not _is_empty_folder(path))
     if is_taken:
         raise StoreError(
             f"There is something at {path} already. Name a folder that is not there yet, or "
             "remove this one first."
         )
+
+
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())
 
 
 def publish_folder(partial: Path, path: Path) -> None:
@@ -54,7 +54,7 @@ def publish_folder(partial: Path, path: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or the names of files in a folder, are on disk. Raises OSError."""
+    """Sync a file, or the list of files of a folder, to disk. Raises OSError."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)
@@ -63,36 +63,32 @@ def sync(path: Path) -> None:
 
 
 def remove_files(folder: Path, names: Iterable[str]) -> None:
-    """Remove files; those that cannot be removed stay until the index is next opened for
-    writing.
-    """
+    """Remove files. A file that cannot be removed stays until the next opening for writing."""
     for name in names:
         with suppress(OSError):
             (folder / name).unlink(missing_ok=True)
 
 
 def lock_for_writing(folder: Path) -> int:
-    """Lock a folder and return a file; the lock ends when this is closed, or with the process.
+    """Lock a folder; return the file to close to release the lock, which ends with the process.
 
     Raises
     ------
     StoreError
-        If another store has it; the message names the process.
+        If another store has the lock; the message names the process.
     """
     try:
         return lock_file(folder / LOCK)
     except ImportError as error:
         raise StoreError(
-            f"The index {folder} cannot be locked: this system has no flock. Use Linux or "
-            "macOS, or a server: "
-            "postgresql://... or redis://..."
+            f"The index {folder} cannot be locked: this system has no flock. Use Linux or macOS, "
+            "or a server: postgresql://... or redis://..."
         ) from error
     except BlockingIOError as error:
         raise StoreError(
             f"The index {folder} is open for writing already, in process {error.strerror}. An "
-            "index in a folder "
-            "has one writer: close it there, send documents to that process, or open this one "
-            "for reading only."
+            "index in a folder has one writer: close it there, send documents to that process, or "
+            "open this one for reading only."
         ) from error
 
 
@@ -104,29 +100,27 @@ def store_errors(path: Path) -> Iterator[None]:
     except StoreError:
         raise
     except (OSError, sqlite3.Error) as error:
-        # What SQLite raises for a damaged file, or sqlite3 for a damaged text.
-        if type(error) is sqlite3.DatabaseError or str(error).startswith(
-            "Could not decode to UTF-8"
-        ):
+        # A damaged file raises the base class, and damaged text an error with this message.
+        is_damaged_text = str(error).startswith("Could not decode to UTF-8")
+        if type(error) is sqlite3.DatabaseError or is_damaged_text:
             raise damaged(path / NAME, str(error)) from error
         raise StoreError(
             f"The index {path} cannot be read or written: "
-            f"{getattr(error, 'strerror', None) or error}. What was "
-            "acknowledged is stored, and nothing else. Check the permissions, the limits and "
-            "the space on the disk; "
-            "if it is full, `neardup index expire` and `compact` free space. Then repeat the call."
+            f"{getattr(error, 'strerror', None) or error}. What was acknowledged is stored, and "
+            "nothing else. Check the permissions, the limits and the space on the disk; if it is "
+            "full, `neardup index expire` and `compact` free space. Then repeat the call."
         ) from error
 
 
 def copy_index(folder: Path, target: Path) -> None:
     """Write a copy of an index to a new folder, which appears when it is complete.
 
-    Files that never change are linked where the file system allows it, else copied.
+    Files that never change are linked if the file system allows it, otherwise copied.
 
     Raises
     ------
     StoreError
-        If there is something at the target, or files are missing.
+        If the target exists, or files are missing.
     OSError
         If it cannot be written.
     """
@@ -139,7 +133,7 @@ def copy_index(folder: Path, target: Path) -> None:
             try:
                 _copy(folder, partial)
                 break
-            except FileNotFoundError as error:  # the writer has replaced a file since
+            except FileNotFoundError as error:  # the writer has replaced a file
                 missing = error
         else:
             raise damaged(Path(str(missing.filename)), "it is missing") from missing
@@ -170,17 +164,8 @@ def _link(source: Path, target: Path) -> None:
         sync(target)
 
 
-def _may_be_full(error: Exception) -> bool:
-    """Return whether an error may come from a full disk: SQLite also reports one as a file that it
-    cannot write.
-    """
-    if isinstance(error, OSError):
-        return error.errno in _FULL
-    return any(words in str(error) for words in ("is full", "disk I/O error", "unable to open"))
-
-
 class Reserve:
-    """The space that an index needs to become smaller.
+    """Disk space that an index reserves to become smaller when the disk is full.
 
     Parameters
     ----------
@@ -188,52 +173,55 @@ class Reserve:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._path, self._size = folder / RESERVE, 0
+        self._path = folder / RESERVE
+        self._size = 0
 
     def keep(self, num_rows: int, num_bytes: int) -> None:
-        """Make the file large enough. Raises OSError if the disk is full.
+        """Make the reserve large enough. Raises OSError if the disk is full.
 
         Parameters
         ----------
         num_rows, num_bytes : of the index.
         """
-        needed = num_rows // _ROWS_A_BYTE + min(num_bytes, _MAX_COPIED_BYTES)
-        wanted = (needed // _BYTES + 2) * _BYTES
-        if wanted <= self._size:
+        needed = num_rows // _ROWS_PER_BYTE + min(num_bytes, _MAX_COPIED_BYTES)
+        size = (needed // _STEP + 2) * _STEP  # rounded up, and a step for SQLite's index of its log
+        if size <= self._size:
             return
         try:
-            file = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o644)
-            try:
-                # A step at a time: where there is not space for all of it, there is for some.
-                for offset in range(os.fstat(file).st_size, wanted, _BYTES):
-                    _allocate(file, offset, min(_BYTES, wanted - offset))
-            finally:
-                os.close(file)
-        except OSError as error:
+            self._grow(size)
+        except OSError as error:  # an index works without a reserve until the disk is full
             if error.errno in _FULL:
                 raise
-        self._size = wanted
+        self._size = size
 
     def use(self, work: Callable[[], T]) -> T:
-        """Return the result of `work`; while the disk is full, of another attempt, with more of the
-        space each time.
+        """Return the result of `work`, repeated with more free space while the disk is full.
 
-        What is not needed stays reserved: other programs may fill the disk before `keep` is called
-        again.
+        Space that is not needed stays reserved, because other programs may fill the disk before
+        `keep` is called again.
         """
-        released = _BYTES
+        num_bytes = _STEP
         while True:
             try:
                 return work()
             except (OSError, sqlite3.OperationalError) as error:
-                if not _may_be_full(error) or not self._release(released):
+                if not _may_be_full(error) or not self._release(num_bytes):
                     raise
-            released *= 4
-            # an error may keep files mapped that were removed, and with them their space
+            num_bytes *= 4
+            # The error may keep removed files mapped, and with them their space.
             gc.collect()
 
+    def _grow(self, size: int) -> None:
+        """Allocate step by step: on a full disk, the steps that fit stay allocated."""
+        file = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o644)
+        try:
+            for offset in range(os.fstat(file).st_size, size, _STEP):
+                _allocate(file, offset, min(_STEP, size - offset))
+        finally:
+            os.close(file)
+
     def _release(self, num_bytes: int) -> bool:
-        """Make the file so much smaller; return whether there was any of it."""
+        """Make the reserve smaller; return False if it was empty."""
         try:
             size = self._path.stat().st_size
         except FileNotFoundError:
@@ -241,6 +229,17 @@ class Reserve:
         os.truncate(self._path, max(0, size - num_bytes))
         self._size = 0
         return size > 0
+
+
+def _may_be_full(error: Exception) -> bool:
+    """Return whether a full disk may have caused an error.
+
+    SQLite reports a full disk as itself, or as a file that it cannot write or open. Locks and
+    damage have other messages, so they do not use up the reserve.
+    """
+    if isinstance(error, OSError):
+        return error.errno in _FULL
+    return any(words in str(error) for words in ("is full", "disk I/O error", "unable to open"))
 
 
 def _allocate(file: int, offset: int, num_bytes: int) -> None:

@@ -1,5 +1,15 @@
-"""The journal of an index, a record for each change of rows; open it with the files, follow what
-the writer commits.
+"""The journal of an index, a record for each change of rows; and the loader, which opens the files
+and follows the commits of the writer.
+
+A record, in little-endian numbers::
+
+    head       6 int64  see `_Head`
+    batch      bytes    the documents, a record batch message of Arrow IPC without the schema
+    document   uint32   of each entry, its position in the batch
+    table      uint16   of each entry
+    key        uint64   of each entry
+    seen       uint32   rows
+    forgotten  uint32   rows; or uint8, a bit for each row, the lowest first, if that is shorter
 """
 
 from __future__ import annotations
@@ -9,58 +19,74 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import Array, Rows
 from neardup.candidates.lookups import Entries
-from neardup.stores.base import Changes, StoreSettings, dump
+from neardup.stores.base import Changes, StoreSettings, dump, join_entries
 from neardup.stores.damage import damaged
-from neardup.stores.documents import Seen, as_batch, seen_at
+from neardup.stores.documents import Chunk, Seen, as_batch, seen_at
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.database import Database
-from neardup.stores.embedded.row_files import FileInfo
-from neardup.stores.state import State
+from neardup.stores.embedded.row_files import FileInfo, ForgottenBits, KeyFile, Opened
+from neardup.stores.key_tables import KeyRun
+from neardup.stores.state import RowChanges, State
 
 COUNTERS = "counters"
 """The setting that contains `Counters`, as JSON."""
 _ATTEMPTS = 100
-# Documents, bytes of their batch, entries, seen, its time, forgotten; or minus the bytes of bits.
 _HEAD = struct.Struct("<qqqqqq")
-_ROW, _TABLE, _KEY, _BITS = np.dtype("<u4"), np.dtype("<u2"), np.dtype("<u8"), np.dtype("|u1")
-_ENTRY: tuple[np.dtype[Any], ...] = (_ROW, _TABLE, _KEY)
+_ROW = np.dtype("<u4")
+_TABLE = np.dtype("<u2")
+_KEY = np.dtype("<u8")
+_BITS = np.dtype("|u1")
+_ENTRY_BYTES = _ROW.itemsize + _TABLE.itemsize + _KEY.itemsize
+
+
+class _Head(NamedTuple):
+    """The head of a record. num_forgotten : minus the number of bytes if the rows are bits."""
+
+    num_documents: int
+    batch_bytes: int
+    num_entries: int
+    num_seen: int
+    seen_at: int
+    num_forgotten: int
 
 
 def encode(changes: Changes) -> bytes:
-    """Return the record of a change: the documents as a message of Arrow IPC without the schema,
-    then arrays.
+    """Return the record of a change.
 
-    changes : documents, entries, times and forgotten rows; the rest is not in the journal.
+    changes : documents, entries, times and forgotten rows; the journal has no ended imports.
     """
-    documents, entries = changes.documents, changes.entries
+    documents = changes.documents
     num_documents = 0 if documents is None else len(documents)
     batch = as_batch(documents).serialize() if documents is not None and num_documents else b""
-    num_entries = 0 if entries is None else len(entries.key)
-    columns: tuple[Array, ...] = entries or ()
-    keys = [column.astype(kind) for column, kind in zip(columns, _ENTRY, strict=False)]
+    arrays: list[Array] = []
+    entries = changes.entries
+    if entries is not None:
+        arrays.append(entries.document.astype(_ROW))
+        arrays.append(entries.table.astype(_TABLE))
+        arrays.append(entries.key.astype(_KEY))
+    arrays.append(changes.seen.astype(_ROW))
     forgotten = _encode_rows(changes.forgotten)
-    num_forgotten = len(forgotten) if forgotten.dtype == _ROW else -len(forgotten)
-    head = (
-        num_documents,
-        len(batch),
-        num_entries,
-        len(changes.seen),
-        changes.seen_at,
-        num_forgotten,
+    arrays.append(forgotten)
+    head = _Head(
+        num_documents=num_documents,
+        batch_bytes=len(batch),
+        num_entries=0 if entries is None else len(entries.key),
+        num_seen=len(changes.seen),
+        seen_at=changes.seen_at,
+        num_forgotten=len(forgotten) if forgotten.dtype == _ROW else -len(forgotten),
     )
-    arrays = (*keys, changes.seen.astype(_ROW), forgotten)
     return b"".join([_HEAD.pack(*head), batch, *(array.data for array in arrays)])
 
 
 def _encode_rows(rows: Rows) -> Array:
-    """Return rows; or a bit for each row, the lowest first, if these are fewer bytes."""
+    """Return rows, or a bit for each row if that is shorter."""
     if not len(rows) or rows.max() // 8 + 1 >= _ROW.itemsize * len(rows):
         return rows.astype(_ROW)
     bits = np.zeros(rows.max() + 1, np.bool_)
@@ -68,64 +94,102 @@ def _encode_rows(rows: Rows) -> Array:
     return np.packbits(bits, bitorder="little")
 
 
-def replay(
-    records: Iterable[bytes], schema: pa.Schema
-) -> tuple[pa.Table | None, Entries, Seen, Rows]:
-    """Return the changes of records as one, in the arguments of `State.apply_all`.
+class _Record(NamedTuple):
+    """A decoded record; None in place of empty parts. seen, times : of the same length."""
+
+    num_documents: int
+    batch: pa.RecordBatch | None
+    entries: Entries | None
+    seen: Array | None
+    times: Rows | None
+    forgotten: Array | None
+
+
+def replay(records: Iterable[bytes], schema: pa.Schema) -> RowChanges:
+    """Return the changes of records as one.
 
     Parameters
     ----------
     records : as `encode` returned them, in their order.
     schema : of the documents.
     """
-    batches: list[pa.RecordBatch] = []
-    columns: tuple[list[Array], ...] = ([], [], [], [], [], [])
+    decoded = [_decode(record, schema) for record in records]
+    batches = [record.batch for record in decoded if record.batch is not None]
+    seen = [record.seen for record in decoded if record.seen is not None]
+    times = [record.times for record in decoded if record.times is not None]
+    forgotten = [record.forgotten for record in decoded if record.forgotten is not None]
+    no_rows = np.empty(0, np.int64)
+    return RowChanges(
+        documents=pa.Table.from_batches(batches) if batches else None,
+        entries=_entries_of(decoded),
+        seen=seen_at(np.concatenate([no_rows, *seen]), np.concatenate([no_rows, *times])),
+        forgotten=np.concatenate([no_rows, *forgotten]),
+    )
+
+
+def _entries_of(decoded: Sequence[_Record]) -> Entries:
+    """Return the entries of the documents of all records."""
+    entries = []
+    first_documents = []
     num_documents = 0
-    for record in records:
-        size, batch_bytes, num_entries, num_seen, time, num_forgotten = _HEAD.unpack_from(record)
-        offset = _HEAD.size
-        if batch_bytes:
-            message = pa.py_buffer(record).slice(offset, batch_bytes)
-            batches.append(pa.ipc.read_record_batch(message, schema))
-            offset += batch_bytes
-        counts = (num_entries, num_entries, num_entries, num_seen, abs(num_forgotten))
-        kinds = (*_ENTRY, _ROW, _ROW if num_forgotten > 0 else _BITS)
-        for column, number, kind in zip(columns, counts, kinds, strict=False):
-            if number:
-                column.append(np.frombuffer(record, kind, number, offset))
-            offset += number * kind.itemsize
-        if num_entries:
-            columns[0][-1] = columns[0][-1].astype(np.int64) + num_documents
-        if num_forgotten < 0:
-            columns[4][-1] = np.flatnonzero(np.unpackbits(columns[4][-1], bitorder="little"))
-        if num_seen:
-            columns[5].append(np.full(num_seen, time, np.int64))
-        num_documents += size
-    document, table, key, seen, forgotten, times = (
-        np.concatenate(column) if column else np.empty(0, kind)
-        for column, kind in zip(
-            columns, (np.int64, np.uint16, np.uint64, np.int64, np.int64, np.int64), strict=True
-        )
-    )
-    documents = pa.Table.from_batches(batches) if batches else None
-    return (
-        documents,
-        Entries(document, table, key),
-        seen_at(seen, times),
-        forgotten.astype(np.int64),
-    )
+    for record in decoded:
+        if record.entries is not None:
+            entries.append(record.entries)
+            first_documents.append(num_documents)
+        num_documents += record.num_documents
+    return join_entries(entries, first_documents)
+
+
+def _decode(record: bytes, schema: pa.Schema) -> _Record:
+    head = _Head._make(_HEAD.unpack_from(record))
+    offset = _HEAD.size
+    batch = None
+    if head.batch_bytes:
+        message = pa.py_buffer(record).slice(offset, head.batch_bytes)
+        batch = pa.ipc.read_record_batch(message, schema)
+        offset += head.batch_bytes
+    entries = None
+    if head.num_entries:
+        entries = _decode_entries(record, head.num_entries, offset)
+        offset += _ENTRY_BYTES * head.num_entries
+    seen = None
+    times = None
+    if head.num_seen:
+        seen = np.frombuffer(record, _ROW, head.num_seen, offset)
+        offset += seen.nbytes
+        times = np.full(head.num_seen, head.seen_at, np.int64)
+    forgotten = _decode_rows(record, head.num_forgotten, offset) if head.num_forgotten else None
+    return _Record(head.num_documents, batch, entries, seen, times, forgotten)
+
+
+def _decode_entries(record: bytes, size: int, offset: int) -> Entries:
+    document: Array = np.frombuffer(record, _ROW, size, offset)
+    offset += document.nbytes
+    table = np.frombuffer(record, _TABLE, size, offset)
+    offset += table.nbytes
+    key = np.frombuffer(record, _KEY, size, offset)
+    return Entries(document, table, key)
+
+
+def _decode_rows(record: bytes, size: int, offset: int) -> Array:
+    """Return the rows that `_encode_rows` encoded. size : of rows, or minus the bytes of bits."""
+    if size > 0:
+        return np.frombuffer(record, _ROW, size, offset)
+    bits = np.frombuffer(record, _BITS, -size, offset)
+    return np.flatnonzero(np.unpackbits(bits, bitorder="little"))
 
 
 class Counters(NamedTuple):
-    """Numbers that never repeat. record : the last of the journal that is in files. file : the last
-    file.
+    """Numbers that are never used again.
+
+    record : the last record of the journal that is in files. file : the number of the last file.
     """
 
     record: int = 0
     file: int = 0
 
     def encode(self) -> bytes:
-        """Return the counters as the setting COUNTERS has them."""
+        """Return the value of the setting COUNTERS."""
         return dump(self._asdict())
 
 
@@ -140,20 +204,26 @@ class Loader:
 
     Attributes
     ----------
-    state : of the rows. files : by name. number : of the last record of the journal that is in
-        `state`. file_numbers :
-    of new files. flushed : the last record that is in files. forgotten_on_disk : bits in files.
+    state : the rows.
+    files : by name.
+    last_record : the last record of the journal that is in `state`.
+    flushed : the last record of the journal that is in files.
+    file_numbers : of new files.
+    forgotten_on_disk : bits of the rows that files list as forgotten.
     """
 
     def __init__(self, folder: Path, database: Database, settings: StoreSettings) -> None:
-        self.folder, self.database, self._settings = folder, database, settings
+        self.folder = folder
+        self.database = database
+        self._settings = settings
         self.state = State(settings.layout, settings.schema)
         self.files: dict[str, FileInfo] = {}
-        self.number = self.flushed = 0
+        self.last_record = 0
+        self.flushed = 0
         self.file_numbers: Iterator[int] = count()
         self.forgotten_on_disk = self.state.forgotten
         self._loaded = False
-        self._opened: dict[FileInfo, Any] = {}
+        self._opened: dict[FileInfo, Opened] = {}
 
     def load(self) -> None:
         """Bring the state up to date with the database.
@@ -166,23 +236,23 @@ class Loader:
         missing: FileNotFoundError | None = None
         for _ in range(_ATTEMPTS):
             with self.database.transaction(writing=False):
-                files = self.database.files()
-                known = self._loaded and {info.name: info for info in files} == self.files
+                files = {info.name: info for info in self.database.files()}
+                has_files = self._loaded and files == self.files
                 counters = self.counters()
-                records = self.database.records(self.number if known else counters.record)
-            if missing is not None and str(missing.filename) in {
-                str(self.folder / info.name) for info in files
-            }:
+                records = self.database.records(
+                    after=self.last_record if has_files else counters.record
+                )
+            if missing is not None and _is_listed(missing, self.folder, files):
                 raise damaged(Path(missing.filename), "it is missing") from missing
             try:
-                if not known:
+                if not has_files:
                     self._take_files(files, counters)
-                if records:
-                    self.state.apply_all(*replay(records.values(), self._settings.schema))
-                    self.number = max(records)
-            except FileNotFoundError as error:  # the writer has replaced it since
+            except FileNotFoundError as error:  # the writer has replaced the file since
                 missing = error
                 continue
+            if records:
+                self.state.apply_all(replay(records.values(), self._settings.schema))
+                self.last_record = max(records)
             return
         raise damaged(self.folder, "its files change faster than they can be opened")
 
@@ -190,59 +260,69 @@ class Loader:
         """Return the counters in the database."""
         return Counters(**json.loads(self.database.needed_setting(COUNTERS)))
 
-    def keep(self, info: FileInfo, opened: Any) -> None:
-        """Take note of a file that this process wrote."""
-        self.files[info.name], self._opened[info] = info, opened
+    def add_file(self, info: FileInfo, opened: Opened) -> None:
+        """List a file that this process wrote."""
+        self.files[info.name] = info
+        self._opened[info] = opened
 
-    def forget(self, names: Sequence[str]) -> None:
+    def drop_files(self, names: Sequence[str]) -> None:
         """Drop files that are no longer listed."""
         for name in names:
             self._opened.pop(self.files.pop(name), None)
 
-    def _take_files(self, files: Sequence[FileInfo], counters: Counters) -> None:
-        self.state = self._restore(files)
-        self.files = {info.name: info for info in files}
-        self._opened = {
-            info: opened for info, opened in self._opened.items() if info.name in self.files
-        }
-        self.number = self.flushed = counters.record
-        self.file_numbers, self.forgotten_on_disk = (
-            count(counters.file + 1),
-            self.state.forgotten.copy(),
-        )
+    def _take_files(self, files: dict[str, FileInfo], counters: Counters) -> None:
+        """Replace the state by the contents of files."""
+        self.state = self._restore(files.values())
+        self.files = files
+        self._opened = {info: opened for info, opened in self._opened.items() if info.name in files}
+        self.last_record = counters.record
+        self.flushed = counters.record
+        self.file_numbers = count(counters.file + 1)
+        self.forgotten_on_disk = self.state.forgotten.copy()
         self._loaded = True
 
-    def _restore(self, files: Sequence[FileInfo]) -> State:
+    def _restore(self, files: Iterable[FileInfo]) -> State:
         """Return the state that files contain."""
         state = State(self._settings.layout, self._settings.schema)
-        num_tables = len(state.keys.prefix_bits)
-        opened: dict[str, list[Any]] = {kind: [] for kind in row_files.KINDS}
-        for info in files:
-            if info not in self._opened:
-                self._opened[info] = row_files.open_file(self.folder, info, num_tables)
-            opened[info.kind].append(self._opened[info])
-        keys, chunks = opened[row_files.KEYS], opened[row_files.DOCUMENTS]
-        num_rows = self._check_rows([run for run, _ in keys])
-        if self._check_rows(chunks) != num_rows:
+        contents = [self._open(info, len(state.keys.prefix_bits)) for info in files]
+        keys = [opened for opened in contents if isinstance(opened, KeyFile)]
+        runs = [file.run for file in keys]
+        chunks = [opened for opened in contents if isinstance(opened, Chunk)]
+        num_rows = self._check_rows(runs, chunks)
+        kept = np.zeros((num_rows >> 6) + 2, np.uint64)
+        for file in keys:
+            row_files.place_bits(file.kept, file.run.first, file.run.stop, kept)
+        forgotten = np.zeros_like(kept)
+        for opened in contents:
+            if isinstance(opened, ForgottenBits):
+                row_files.place_bits(opened.bits, 0, 8 * len(opened.bits), forgotten)
+        seen = [opened for opened in contents if isinstance(opened, Seen)]
+        state.restore(runs, chunks, seen, kept=kept, forgotten=forgotten)
+        return state
+
+    def _open(self, info: FileInfo, num_tables: int) -> Opened:
+        """Return the contents of a file, which is opened once."""
+        if info not in self._opened:
+            self._opened[info] = row_files.open_file(self.folder, info, num_tables)
+        return self._opened[info]
+
+    def _check_rows(self, runs: Sequence[KeyRun], chunks: Sequence[Chunk]) -> int:
+        """Return the number of rows. Raises StoreError if they differ, have gaps or overlap."""
+        num_rows = []
+        for parts in (runs, chunks):
+            stop = 0
+            for part in parts:
+                if part.first != stop:
+                    raise damaged(self.database.path, f"row {stop} is in no file, or in two")
+                stop = part.stop
+            num_rows.append(stop)
+        if num_rows[0] != num_rows[1]:
             raise damaged(
                 self.database.path, "the rows of the files of documents and of keys differ"
             )
-        kept, forgotten = (
-            np.zeros((num_rows >> 6) + 2, np.uint64),
-            np.zeros((num_rows >> 6) + 2, np.uint64),
-        )
-        for run, bits in keys:
-            row_files.place_bits(bits, run.first, run.stop, kept)
-        for bits in opened[row_files.FORGOTTEN]:
-            row_files.place_bits(bits, 0, 8 * len(bits), forgotten)
-        state.restore([run for run, _ in keys], chunks, opened[row_files.SEEN], kept, forgotten)
-        return state
+        return num_rows[0]
 
-    def _check_rows(self, ranges: Sequence[Any]) -> int:
-        """Return the end of ranges of rows. Raises StoreError if they leave gaps or overlap."""
-        stop = 0
-        for part in ranges:
-            if part.first != stop:
-                raise damaged(self.database.path, f"row {stop} is in no file, or in two")
-            stop = part.stop
-        return stop
+
+def _is_listed(missing: FileNotFoundError, folder: Path, files: Iterable[str]) -> bool:
+    """Return whether a file that could not be found is still in the list."""
+    return str(missing.filename) in {str(folder / name) for name in files}

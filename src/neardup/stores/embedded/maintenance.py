@@ -1,4 +1,8 @@
-"""Move the journal to files, merge files, drop forgotten rows, beside writes and reads."""
+"""Move the journal to files, merge files, drop forgotten rows, beside writes and reads.
+
+A job writes new files in any thread. The writer then installs them: it lists them in the database,
+in one transaction with the removal of the files that they replace, and uses them from then on.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,46 +27,107 @@ from neardup.stores.embedded import row_files
 from neardup.stores.embedded.database import Database
 from neardup.stores.embedded.folder import remove_files, sync
 from neardup.stores.embedded.loading import COUNTERS, Counters, Loader
-from neardup.stores.embedded.row_files import FileInfo
+from neardup.stores.embedded.row_files import FileInfo, KeyFile, Opened
 from neardup.stores.key_tables import KeyRun, first_to_merge, sort_entries
-from neardup.stores.state import lengthen
+from neardup.stores.state import State, lengthen
 
 FROZEN = ""
 """The name of times in memory that are being written to a file."""
-_MAX_DOCUMENTS_BYTES = 32 << 20  # of files that are merged, in memory
+_MAX_DOCUMENTS_BYTES = 32 << 20  # of merged files, because a merge has its documents in memory
 _NICENESS = 10
-_RECORDS_AT_ONCE = 4  # deleted with each write, which appends one: faster than the journal grows
+_RECORDS_AT_ONCE = 4  # deleted with each write, which appends one, so the journal gets shorter
 
 
 @dataclass
 class Job:
-    """Files to write, in any thread, and to install by the writer.
+    """Files to write, and to install by the writer.
 
-    write : writes them. replaced : the files that they replace. record : all changes up to that
-    number are in files then. forgotten : those on disk then, if they change. written : what was
-    written, as it is opened.
+    Attributes
+    ----------
+    write : writes the files, in any thread.
+    replaced : the files that they replace.
+    record : the last record of the journal that is in files afterwards; None if unchanged.
+    forgotten : bits of the rows that files list as forgotten afterwards; None if unchanged.
+    use : called after the commit, with the lock held, to use the files; None replaces the rows of
+        the state by the same rows in files.
+    ended_import : an import that is dropped in the same transaction.
+    files : the files that were written.
+    opened : their contents.
     """
 
     write: Callable[[Job], None]
     replaced: list[FileInfo]
     record: int | None = None
     forgotten: Words | None = None
-    written: dict[FileInfo, Any] = field(default_factory=dict)
+    use: Callable[[Job], None] | None = None
+    ended_import: str | None = None
+    files: list[FileInfo] = field(default_factory=list)
+    opened: dict[FileInfo, Opened] = field(default_factory=dict)
+
+
+class _Frozen(NamedTuple):
+    """The rows in memory that a flush writes to files.
+
+    first_record, last_record : the range of records in the journal that changed them.
+    """
+
+    first_record: int
+    last_record: int
+    num_rows: int
+    runs: list[KeyRun]
+    chunks: list[Chunk]
+    seen: list[Seen]
+    kept: Words
+    forgotten: Words
+
+
+class _LargeChanges:
+    """Changes on their way to files, beside a state that they change afterwards.
+
+    Attributes
+    ----------
+    num_rows, kept, forgotten : as in the state after the changes so far.
+    new_kept : bool (num_documents,) for each part with documents, whether each was kept.
+    parts : without documents and entries.
+    rest : the parts as one, once all are added.
+    """
+
+    def __init__(self, state: State) -> None:
+        self.num_rows = state.num_rows
+        self.kept = state.kept.copy()
+        self.forgotten = state.forgotten.copy()
+        self.new_kept: list[Mask] = []
+        self.parts: list[Changes] = []
+        self.rest = Changes()
+
+    def add(self, part: Changes) -> None:
+        """Take account of the next changes, except for the entries."""
+        first = self.num_rows
+        if part.documents is not None:
+            self.num_rows += len(part.documents)
+        self.kept = lengthen(self.kept, self.num_rows)
+        self.forgotten = lengthen(self.forgotten, self.num_rows)
+        kernels.key_tables.set_bits(self.forgotten, part.forgotten)
+        if part.documents is not None and len(part.documents):
+            is_kept = part.documents.column("state").to_numpy() == KEPT
+            kernels.key_tables.set_bits(self.kept, first + np.flatnonzero(is_kept))
+            self.new_kept.append(is_kept)
+        self.parts.append(replace(part, documents=None, entries=None))
 
 
 class Maintenance:
     """The files of an index, for its only writer.
 
-    Only `run` may be called by another thread: it takes no lock, so that a thread of low priority
-    that holds one makes nobody wait. Of flushes one at a time is under way, and one of merges.
+    Only `run` may be called by another thread: it takes no lock, because a thread of low priority
+    that holds a lock makes others wait. At most one flush and one merge run at a time.
 
     Parameters
     ----------
     folder : of the index.
     database : the connection of the writer.
     loader : has the state.
-    lock : is held while the state or the database is used.
-    publish : is called, with the lock held, after the state has changed.
+    lock : held while the state or the database is used.
+    publish : called, with the lock held, after the state has changed.
     """
 
     def __init__(
@@ -69,17 +135,20 @@ class Maintenance:
         folder: Path,
         database: Database,
         loader: Loader,
-        lock: Any,
+        lock: AbstractContextManager[Any],
         publish: Callable[[], None],
     ) -> None:
-        self._folder, self._database, self._loader = folder, database, loader
-        self._state, self._lock, self._publish = loader.state, lock, publish
-        self._unmerged = True  # whether there may be files to merge
-        self._trimmed = (
-            database.first_record() or loader.flushed + 1
-        ) - 1  # as far as its records were deleted
-        # Files whose commit failed: it may still be in the log, so they are removed after the next
-        # commit.
+        self._folder = folder
+        self._database = database
+        self._loader = loader
+        self._state = loader.state
+        self._lock = lock
+        self._publish = publish
+        self._may_merge = True  # whether there may be files to merge
+        first_record = database.first_record() or loader.flushed + 1
+        self._trimmed = first_record - 1  # the last record that was deleted from the journal
+        # Files whose commit failed. The commit may still be in SQLite's log, so they are removed
+        # after the next commit.
         self._leftovers: list[str] = []
 
     @property
@@ -98,122 +167,167 @@ class Maintenance:
         while (job := self.begin_merge()) is not None:
             self._finish(job)
 
+    # Flushes.
+
     def begin_flush(self) -> Job | None:
-        """Return the job that moves the journal to files, None if all of it is."""
-        with self._lock:
-            state, record, flushed = self._state, self._loader.number, self._loader.flushed
-            schema = state.documents.schema
-            state.keys.seal_tail()
-            runs = [run for run in state.keys.runs if run.name is None]
-            chunks = [chunk for chunk in state.documents.chunks if chunk.name is None]
-            on_disk = tuple(run for run in state.documents.seen if run.name)
-            seen = tuple(run._replace(name=FROZEN) for run in state.documents.seen if not run.name)
-            state.documents.seen = (*on_disk, *seen)
-            forgotten, kept, num_rows = state.forgotten.copy(), state.kept, state.num_rows
-            state.least_row = num_rows
-            self._publish()
-        changed = not _same_bits(forgotten, self._loader.forgotten_on_disk)
-        if not (runs or seen or changed):
+        """Return the job that moves the journal to files, None if all of it is in files."""
+        frozen = self._freeze()
+        bits_change = not _same_bits(frozen.forgotten, self._loader.forgotten_on_disk)
+        if not (frozen.runs or frozen.seen or bits_change):
             return None
+        return Job(
+            write=lambda job: self._write_frozen(job, frozen),
+            replaced=self._infos(row_files.FORGOTTEN) if bits_change else [],
+            record=frozen.last_record,
+            forgotten=frozen.forgotten if bits_change else None,
+        )
 
-        def write(job: Job) -> None:
-            if runs:
-                self._write(
-                    job, row_files.write_keys, runs, state.keys.prefix_bits, kept, forgotten
-                )
-                alive = [without(chunk, forgotten, schema) for chunk in chunks]
-                self._write(job, row_files.write_documents, alive, schema)
-            if seen:
-                self._write(job, row_files.write_seen, flushed, record, merge_seen(seen))
-            if changed:
-                self._write(job, row_files.write_forgotten, num_rows, forgotten)
+    def _freeze(self) -> _Frozen:
+        """Return the rows in memory; the state goes on in new runs and chunks."""
+        with self._lock:
+            state = self._state
+            state.keys.seal_tail()
+            state.first_in_memory = state.num_rows
+            in_files = [run for run in state.documents.seen if run.name]
+            seen = [run._replace(name=FROZEN) for run in state.documents.seen if not run.name]
+            state.documents.seen = (*in_files, *seen)
+            frozen = _Frozen(
+                first_record=self._loader.flushed,
+                last_record=self._loader.last_record,
+                num_rows=state.num_rows,
+                runs=[run for run in state.keys.runs if run.name is None],
+                chunks=[chunk for chunk in state.documents.chunks if chunk.name is None],
+                seen=seen,
+                kept=state.kept,
+                forgotten=state.forgotten.copy(),
+            )
+            self._publish()
+        return frozen
 
-        replaced = self._infos(row_files.FORGOTTEN) if changed else []
-        return Job(write, replaced, record, forgotten if changed else None)
+    def _write_frozen(self, job: Job, frozen: _Frozen) -> None:
+        if frozen.runs:
+            self._write_keys(job, frozen.runs, kept=frozen.kept, forgotten=frozen.forgotten)
+            schema = self._state.documents.schema
+            alive = [without(chunk, frozen.forgotten, schema) for chunk in frozen.chunks]
+            self._write_documents(job, alive)
+        if frozen.seen:
+            self._write_seen(job, frozen.first_record, frozen.last_record, merge_seen(frozen.seen))
+        if job.forgotten is not None:
+            self._write_forgotten(job, frozen.num_rows, job.forgotten)
+
+    # Large changes.
+
+    def write_through(self, parts: Iterable[Changes]) -> None:
+        """Write large changes to files, not to the journal, which saves two thirds of the time.
+
+        Requires: the journal is in files, and no task runs. Raises OSError,
+        sqlite3.Error; nothing has changed then.
+
+        Parameters
+        ----------
+        parts : each of the state after the parts before it; only one is in memory at a time.
+        """
+        changes = _LargeChanges(self._state)
+        job = Job(
+            write=lambda job: self._write_large(job, parts, changes),
+            replaced=[],
+            record=self._loader.last_record + 1,
+            use=lambda job: self._use_large(job, changes),
+        )
+        self._finish(job)
+
+    def _write_large(self, job: Job, parts: Iterable[Changes], changes: _LargeChanges) -> None:
+        for part in parts:
+            first = changes.num_rows
+            check_changes(part, first, self._state.documents.schema)
+            changes.add(part)
+            if part.documents is not None and changes.num_rows > first:
+                self._write_part(job, part.documents, part, changes)
+        rest = join_changes(changes.parts)
+        changes.rest = rest
+        job.ended_import = rest.ended_import
+        if len(rest.seen):
+            seen = seen_at(rest.seen, np.full(len(rest.seen), rest.seen_at, np.int64))
+            record = self._loader.last_record + 1
+            self._write_seen(job, self._loader.flushed, record, seen)
+        if not _same_bits(changes.forgotten, self._loader.forgotten_on_disk):
+            job.replaced += self._infos(row_files.FORGOTTEN)
+            job.forgotten = changes.forgotten
+            self._write_forgotten(job, changes.num_rows, changes.forgotten)
+
+    def _write_part(
+        self, job: Job, documents: pa.Table, part: Changes, changes: _LargeChanges
+    ) -> None:
+        """Write the new documents of a part, which are the last rows of `changes`."""
+        stop = changes.num_rows
+        first = stop - len(documents)
+        run = sort_entries(
+            self._state.entries_of(documents, part.entries, first),
+            self._state.keys.prefix_bits,
+            first,
+            stop,
+        )
+        self._write_keys(job, [run], kept=changes.kept, forgotten=changes.forgotten)
+        del run  # as large as its file
+        self._write_documents(job, [Chunk(first, stop, as_batch(documents))])
+
+    def _use_large(self, job: Job, changes: _LargeChanges) -> None:
+        state = self._state
+        contents = job.opened.values()
+        runs = [opened.run for opened in contents if isinstance(opened, KeyFile)]
+        chunks = [opened for opened in contents if isinstance(opened, Chunk)]
+        seen = [opened for opened in contents if isinstance(opened, Seen)]
+        for is_kept, run, chunk in zip(changes.new_kept, runs, chunks, strict=True):
+            state.append_files(is_kept, run, chunk)
+        state.documents.seen = (*state.documents.seen, *seen)
+        state.forget(changes.rest.forgotten)
+        self._loader.last_record += 1
+
+    # Merges.
 
     def begin_merge(self) -> Job | None:
         """Return the next job that merges files, None if their sizes differ enough."""
-        if not self._unmerged:
+        if not self._may_merge:
             return None
-        self._unmerged = (
-            False  # until files are installed: those of this job, or if it fails, of a flush
-        )
+        self._may_merge = False  # until this job, or a flush if it fails, installs files
         return (
             self._begin_merge_of_keys()
             or self._begin_merge_of_documents()
             or self._begin_merge_of_seen()
         )
 
-    def write_through(self, parts: Iterable[Changes]) -> None:
-        """Write large changes to files at once, not to the journal: it takes a third of the time.
+    def _begin_merge_of_keys(self) -> Job | None:
+        runs = [run for run in self._state.keys.runs if run.name]
+        sizes = [run.num_entries for run in runs]
+        to_merge = runs[first_to_merge(sizes) :] if runs else []
+        return self._job_of_keys(to_merge) if len(to_merge) > 1 else None
 
-        Requires: the journal is in files, and nothing else is written. Raises OSError,
-        sqlite3.Error; nothing has changed then.
+    def _begin_merge_of_documents(self) -> Job | None:
+        chunks = [chunk for chunk in self._state.documents.chunks if chunk.name]
+        sizes = [info.num_bytes for info in self._infos_of(chunks)]
+        to_merge = chunks[first_to_merge(sizes, _MAX_DOCUMENTS_BYTES) :] if chunks else []
+        if len(to_merge) < 2:
+            return None
+        return self._job_of_documents(to_merge, replaced=to_merge)
 
-        Parameters
-        ----------
-        parts : each of the state after those before it; only one is in memory at a time.
-        """
-        state, record = self._state, self._loader.number + 1
-        bits, schema = state.keys.prefix_bits, state.documents.schema
-        rest = Changes()
-        added: list[tuple[Mask, KeyRun, Chunk]] = []
-
-        def write(job: Job) -> None:
-            nonlocal rest
-            others: list[Changes] = []
-            stop = state.num_rows
-            kept, forgotten = state.kept.copy(), state.forgotten.copy()
-            for part in parts:
-                check_changes(part, stop, schema)
-                others.append(replace(part, documents=None, entries=None))
-                first, stop = stop, stop + (0 if part.documents is None else len(part.documents))
-                kept, forgotten = lengthen(kept, stop), lengthen(forgotten, stop)
-                kernels.key_tables.set_bits(forgotten, part.forgotten)
-                if part.documents is None or first == stop:
-                    continue
-                is_kept = part.documents.column("state").to_numpy() == KEPT
-                kernels.key_tables.set_bits(kept, first + np.flatnonzero(is_kept))
-                run = sort_entries(
-                    state.entries_of(part.documents, part.entries, first), bits, first, stop
-                )
-                run, _ = self._write(job, row_files.write_keys, [run], bits, kept, forgotten)
-                chunk = Chunk(first, stop, as_batch(part.documents))
-                added.append(
-                    (is_kept, run, self._write(job, row_files.write_documents, [chunk], schema))
-                )
-            rest = join_changes(others)
-            if len(rest.seen):
-                times = np.full(len(rest.seen), rest.seen_at, np.int64)
-                self._write(
-                    job,
-                    row_files.write_seen,
-                    self._loader.flushed,
-                    record,
-                    seen_at(rest.seen, times),
-                )
-            if not _same_bits(forgotten, self._loader.forgotten_on_disk):
-                job.replaced += self._infos(row_files.FORGOTTEN)
-                job.forgotten = forgotten
-                self._write(job, row_files.write_forgotten, stop, forgotten)
-
-        def use(job: Job) -> None:
-            for is_kept, run, chunk in added:
-                state.append_files(is_kept, run, chunk)
-            seen = [opened for info, opened in job.written.items() if info.kind == row_files.SEEN]
-            state.documents.seen = (*state.documents.seen, *seen)
-            state.forget(rest.forgotten)
-            self._loader.number = record
-
-        job = Job(write, [], record)
-        self.run(job)
-        clean(self._folder, self.install(job, use, rest.ended_import))
+    def _begin_merge_of_seen(self, everything: bool = False) -> Job | None:
+        runs = [run for run in self._state.documents.seen if run.name]
+        if runs and not everything:
+            runs = runs[first_to_merge([len(run.rows) for run in runs]) :]
+        if len(runs) < 2:
+            return None
+        infos = self._infos_of(runs)
+        first_record = infos[0].first
+        last_record = infos[-1].stop
+        return Job(
+            write=lambda job: self._write_seen(job, first_record, last_record, merge_seen(runs)),
+            replaced=infos,
+        )
 
     def compact(self) -> None:
-        """Drop forgotten rows, and merge runs of keys to one and times to one. Raises OSError,
-        sqlite3.Error.
+        """Drop forgotten rows; merge all runs of keys to one, and all times to one.
 
-        First, what frees space: the files of documents of which most were forgotten.
+        Raises OSError, sqlite3.Error.
         """
         state = self._state
         forgotten = state.forgotten.copy()
@@ -221,72 +335,62 @@ class Maintenance:
         def count_alive(chunk: Chunk) -> int:
             return int((~bits_at(forgotten, chunk.rows(0, chunk.batch.num_rows))).sum())
 
-        # Names, since a file that is mapped takes space.
-        for name in [
-            chunk.name for chunk in sorted(state.documents.chunks, key=count_alive) if chunk.name
-        ]:
+        # First the files with the fewest rows left: replacing them frees the most space. Only their
+        # names are listed here, because a chunk keeps its file mapped, and with it the space.
+        chunks = sorted(state.documents.chunks, key=count_alive)
+        names = [chunk.name for chunk in chunks if chunk.name]
+        del chunks
+        for name in names:
             self._drop_forgotten(name, forgotten)
         self.flush()
         while (job := self._begin_merge_of_documents()) is not None:
             self._finish(job)
         runs = list(state.keys.runs)
-        listed = sum(len(run.tables[-2].keys) for run in runs)  # in the table of ids
-        if len(runs) > 1 or listed > state.num_kept + state.num_removed:
+        num_ids = sum(len(run.tables[-2].keys) for run in runs)  # entries of the table of ids
+        if len(runs) > 1 or num_ids > state.num_kept + state.num_removed:
             self._finish(self._job_of_keys(runs))
         self._finish(self._begin_merge_of_seen(everything=True))
 
     def _drop_forgotten(self, name: str, forgotten: Words) -> None:
-        """Write a file of documents again if some of its rows were forgotten."""
+        """Replace a file of documents if some of its rows were forgotten."""
         chunk = next(chunk for chunk in self._state.documents.chunks if chunk.name == name)
         smaller = without(chunk, forgotten, self._state.documents.schema)
         if smaller is not chunk:
-            self._finish(self._job_of_documents([smaller], [chunk]))
+            self._finish(self._job_of_documents([smaller], replaced=[chunk]))
 
-    def _begin_merge_of_keys(self) -> Job | None:
-        runs = [run for run in self._state.keys.runs if run.name]
-        runs = runs[first_to_merge([run.num_entries for run in runs]) :] if runs else []
-        return self._job_of_keys(runs) if len(runs) > 1 else None
-
-    def _begin_merge_of_documents(self) -> Job | None:
-        chunks = [chunk for chunk in self._state.documents.chunks if chunk.name]
-        sizes = [self._loader.files[chunk.name or ""].num_bytes for chunk in chunks]
-        chunks = chunks[first_to_merge(sizes, _MAX_DOCUMENTS_BYTES) :] if chunks else []
-        return self._job_of_documents(chunks, chunks) if len(chunks) > 1 else None
-
-    def _begin_merge_of_seen(self, everything: bool = False) -> Job | None:
-        runs = [run for run in self._state.documents.seen if run.name]
-        runs = runs[
-            0 if everything or not runs else first_to_merge([len(run.rows) for run in runs]) :
-        ]
-        if len(runs) < 2:
-            return None
-        infos = self._infos_of(runs)
-        first, stop = infos[0].first, infos[-1].stop
+    def _job_of_keys(self, runs: Sequence[KeyRun]) -> Job:
+        kept = self._state.kept
+        forgotten = self._state.forgotten.copy()
         return Job(
-            lambda job: self._write(job, row_files.write_seen, first, stop, merge_seen(runs)), infos
+            write=lambda job: self._write_keys(job, runs, kept=kept, forgotten=forgotten),
+            replaced=self._infos_of(runs),
+        )
+
+    def _job_of_documents(self, chunks: Sequence[Chunk], replaced: Sequence[Chunk]) -> Job:
+        return Job(
+            write=lambda job: self._write_documents(job, chunks),
+            replaced=self._infos_of(replaced),
         )
 
     def trim_journal(self, everything: bool = False) -> None:
-        """Delete the records of the journal that are in files: a few, or all of them. Requires: the
+        """Delete records of the journal that are in files: a few, or all of them. Requires: the
         lock.
 
-        To delete 64 MB at once takes 0.3 s, so each write deletes a few records.
+        Deleting 64 MB at once takes 0.3 s, so each write deletes a few records.
         """
         if self._trimmed < self._loader.flushed:
-            last = (
-                self._loader.flushed
-                if everything
-                else min(self._loader.flushed, self._trimmed + _RECORDS_AT_ONCE)
-            )
+            last = self._loader.flushed
+            if not everything:
+                last = min(last, self._trimmed + _RECORDS_AT_ONCE)
             self._database.drop_records(last)
             self._trimmed = last
 
     # Writing files.
 
     def run(self, job: Job) -> Job:
-        """Write the files of a job. Raises OSError, StoreError; there are none then.
+        """Write the files of a job. Raises OSError, StoreError; there are no new files then.
 
-        Files that are replaced are checked before: damage would get a checksum that is right.
+        Files to replace are checked first: damage would get a valid checksum.
         """
         for info in job.replaced:
             row_files.check_file(self._folder, info)
@@ -294,95 +398,100 @@ class Maintenance:
             job.write(job)
             sync(self._folder)
         except BaseException:
-            remove_files(self._folder, [info.name for info in job.written])
+            remove_files(self._folder, [info.name for info in job.files])
             raise
         return job
 
-    def _write(self, job: Job, write: Callable[..., FileInfo], *arguments: Any) -> Any:
-        """Write a file of a job, and return what it contains. write : of `row_files`."""
-        info = write(self._folder, next(self._loader.file_numbers), *arguments)
-        job.written[info] = None
-        job.written[info] = row_files.open_file(
-            self._folder, info, len(self._state.keys.prefix_bits)
+    def _write_keys(
+        self, job: Job, runs: Sequence[KeyRun], *, kept: Words, forgotten: Words
+    ) -> None:
+        number = next(self._loader.file_numbers)
+        prefix_bits = self._state.keys.prefix_bits
+        info = row_files.write_keys(
+            self._folder, number, runs, prefix_bits, kept=kept, forgotten=forgotten
         )
-        return job.written[info]
+        self._open(job, info)
 
-    def _job_of_keys(self, runs: Sequence[KeyRun]) -> Job:
-        bits, kept, forgotten = (
-            self._state.keys.prefix_bits,
-            self._state.kept,
-            self._state.forgotten.copy(),
-        )
-        infos = self._infos_of(runs)
-        return Job(
-            lambda job: self._write(job, row_files.write_keys, runs, bits, kept, forgotten), infos
-        )
-
-    def _job_of_documents(self, chunks: Sequence[Chunk], replaced: Sequence[Chunk]) -> Job:
+    def _write_documents(self, job: Job, chunks: Sequence[Chunk]) -> None:
+        number = next(self._loader.file_numbers)
         schema = self._state.documents.schema
-        return Job(
-            lambda job: self._write(job, row_files.write_documents, chunks, schema),
-            self._infos_of(replaced),
-        )
+        self._open(job, row_files.write_documents(self._folder, number, chunks, schema))
 
-    # Installing them.
+    def _write_seen(self, job: Job, first_record: int, last_record: int, seen: Seen) -> None:
+        number = next(self._loader.file_numbers)
+        info = row_files.write_seen(self._folder, number, first_record, last_record, seen)
+        self._open(job, info)
+
+    def _write_forgotten(self, job: Job, num_rows: int, forgotten: Words) -> None:
+        number = next(self._loader.file_numbers)
+        self._open(job, row_files.write_forgotten(self._folder, number, num_rows, forgotten))
+
+    def _open(self, job: Job, info: FileInfo) -> None:
+        """Add a file that was written to a job."""
+        job.files.append(info)
+        num_tables = len(self._state.keys.prefix_bits)
+        job.opened[info] = row_files.open_file(self._folder, info, num_tables)
+
+    # Installing files.
 
     def _finish(self, job: Job | None) -> None:
-        """Do a job, if there is one."""
+        """Run and install a job, if there is one."""
         if job is not None:
             clean(self._folder, self.install(self.run(job)))
 
-    def install(
-        self, job: Job, use: Callable[[Job], None] | None = None, ended_import: str | None = None
-    ) -> list[str]:
-        """List the files of a job in the database, and use them; return the files that may be
-        removed.
+    def install(self, job: Job) -> list[str]:
+        """List the files of a job in the database, and use them; return the files to remove.
 
-        Parameters
-        ----------
-        job : was run.
-        use : is called with the lock held, after the commit, instead of `_use`.
-        ended_import : is dropped in the same transaction.
+        Requires: the job was run.
         """
         with self._lock:
-            record = self._loader.flushed if job.record is None else job.record
             replaced = [info.name for info in job.replaced]
-            counters = Counters(record, next(self._loader.file_numbers))  # above all that were used
-            self._leftovers += [info.name for info in job.written]
-            with self._database.transaction():
-                if ended_import is not None:
-                    self._database.end_import(ended_import)
-                self._database.drop_files(replaced)
-                for info in job.written:
-                    self._database.insert("files", *info)
-                self._database.insert("settings", COUNTERS, counters.encode())
-            self._loader.flushed, self._unmerged = record, True
+            written = [info.name for info in job.files]
+            self._leftovers += written
+            self._commit(job, replaced)
             if job.forgotten is not None:
                 self._loader.forgotten_on_disk = job.forgotten
-            self._loader.forget(replaced)
-            for info, opened in job.written.items():
-                self._loader.keep(info, opened)
-                self._leftovers.remove(info.name)
-            (use or self._use)(job)
+            self._loader.drop_files(replaced)
+            for info, opened in job.opened.items():
+                self._loader.add_file(info, opened)
+            self._may_merge = True
+            use = job.use or self._use
+            use(job)
             self._publish()
-            gone = [*replaced, *self._leftovers]
+            unlisted = [*replaced, *(name for name in self._leftovers if name not in written)]
             self._leftovers.clear()
-        return gone
+        return unlisted
+
+    def _commit(self, job: Job, replaced: Sequence[str]) -> None:
+        """Change the list of files, and the record up to which they have the journal."""
+        record = self._loader.flushed if job.record is None else job.record
+        counters = Counters(record, file=next(self._loader.file_numbers))  # above all numbers used
+        with self._database.transaction():
+            if job.ended_import is not None:
+                self._database.end_import(job.ended_import)
+            self._database.drop_files(replaced)
+            for info in job.files:
+                self._database.insert("files", *info)
+            self._database.insert("settings", COUNTERS, counters.encode())
+        self._loader.flushed = record
 
     def _use(self, job: Job) -> None:
-        """Put what files contain where it was in memory or in other files."""
-        state = self._state
-        for info, opened in job.written.items():
-            if info.kind == row_files.KEYS:
-                state.keys.replace(opened[0])
-            elif info.kind == row_files.DOCUMENTS:
-                state.documents.replace(opened)
-            elif info.kind == row_files.SEEN:
-                names = [info.name for info in job.replaced] if job.record is None else [FROZEN]
-                runs = list(state.documents.seen)
-                first = next(i for i, run in enumerate(runs) if run.name in names)
-                rest = [run for run in runs if run.name not in names]
-                state.documents.seen = (*rest[:first], opened, *rest[first:])
+        """Replace rows in memory or in other files by the same rows in the files of a job."""
+        for opened in job.opened.values():
+            if isinstance(opened, KeyFile):
+                self._state.keys.replace(opened.run)
+            elif isinstance(opened, Chunk):
+                self._state.documents.replace(opened)
+            elif isinstance(opened, Seen):
+                self._use_seen(job, opened)
+
+    def _use_seen(self, job: Job, seen: Seen) -> None:
+        """Replace frozen times by a flush, or the times of replaced files by a merge."""
+        names = [info.name for info in job.replaced] if job.record is None else [FROZEN]
+        runs = list(self._state.documents.seen)
+        first = next(i for i, run in enumerate(runs) if run.name in names)
+        others = [run for run in runs if run.name not in names]
+        self._state.documents.seen = (*others[:first], seen, *others[first:])
 
     def _infos(self, kind: str) -> list[FileInfo]:
         return [info for info in self._loader.files.values() if info.kind == kind]
@@ -393,26 +502,24 @@ class Maintenance:
 
 
 def clean(folder: Path, names: Sequence[str]) -> None:
-    """Remove files that nobody needs, and give memory back to the system."""
+    """Remove files that nobody needs, and release memory to the system."""
     remove_files(folder, names)
-    for pool in (
-        pa.default_memory_pool(),
-        pa.system_memory_pool(),
-    ):  # the latter has the memory of NumPy too
+    # NumPy's freed memory is returned by the system pool.
+    for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
         pool.release_unused()
 
 
 def lower_priority() -> None:
-    """Let other threads go before this one, so that a flush does not take half of the processor of
-    writers.
+    """Run this thread after others, so that a flush does not slow down writers.
+
+    Only Linux has a priority for each thread of a process.
     """
-    if sys.platform == "linux":  # elsewhere a process has one priority for all its threads
+    if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 
 def _same_bits(left: Words, right: Words) -> bool:
-    """Return whether two arrays of bits differ in zeros at the end at most."""
+    """Return whether two arrays of bits are equal, except for zeros at the end."""
     size = min(len(left), len(right))
-    return bool(
-        (left[:size] == right[:size]).all() and not left[size:].any() and not right[size:].any()
-    )
+    have_same_start = (left[:size] == right[:size]).all()
+    return bool(have_same_start and not left[size:].any() and not right[size:].any())

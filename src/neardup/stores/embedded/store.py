@@ -45,19 +45,21 @@ from neardup.stores.packed_rows import decode_table, encode_table
 from neardup.stores.state import StateStore, View
 
 MEMORY_BYTES = 256 << 20
-_FLUSH, _MERGE = "flush", "merge"  # tasks in the background
-_RECORDS_IN_JOURNAL = 8192  # read when the index is opened: a tenth of a second
-# of the memory: one that grows, one that is written, copies of these, the batch that is added,
-# merges
+# Tasks in the background.
+_FLUSH = "flush"
+_MERGE = "merge"
+_MAX_RECORDS = 8192  # in the journal; reading them takes a tenth of a second
+_MAX_RECORDS_AT_CLOSE = 512
+# Parts of the memory: one that grows, one that is written, copies of these two, the batch that is
+# added, and merges.
 _PARTS = 8
-_THROUGH_DOCUMENTS, _THROUGH_BYTES = (
-    100,
-    8 << 20,
-)  # of a change that is written to files at once; fewer of less memory
-_MAX_KEY_FILES = 32  # a writer that is ahead of the merges waits then
-_BYTES_A_ROW = 64  # of memory, beside as many as in the journal
-_RECORDS_AT_CLOSE = 512  # fewer stay in the journal
-_RECORD_BYTES = 64 << 20  # of a row in the database, which has at most a billion
+# Changes of more documents and bytes are written to files at once. With less memory, fewer bytes
+# are enough.
+_THROUGH_DOCUMENTS = 100
+_THROUGH_BYTES = 8 << 20
+_MAX_KEY_FILES = 32  # with more, a writer waits for merges
+_BYTES_PER_ROW = 64  # of memory, besides the bytes in the journal
+_RECORD_BYTES = 64 << 20  # the maximum of a row in the database; SQLite's own is a billion
 
 
 class EmbeddedStore(StateStore):
@@ -67,7 +69,7 @@ class EmbeddedStore(StateStore):
     ----------
     address : the folder.
     read_only : whether `writing` is refused.
-    memory_bytes : about the most memory of documents and keys that are not in files yet.
+    memory_bytes : approximate maximum memory of documents and keys that are not in files yet.
 
     Raises
     ------
@@ -78,22 +80,20 @@ class EmbeddedStore(StateStore):
     durable = True
     promise = (
         "A call returns when its documents are synced to disk: they survive a crash of the "
-        "process or of the system, "
-        "and a loss of power."
+        "process or of the system, and a loss of power."
     )
 
     def __init__(
         self, address: str, read_only: bool = False, memory_bytes: int = MEMORY_BYTES
     ) -> None:
         super().__init__(address, read_only)
-        self._folder, self._lock = Path(address), RLock()
-        self._part_bytes = memory_bytes // _PARTS  # wait in memory for the next flush
-        self._through_bytes = min(
-            _THROUGH_BYTES, self._part_bytes
-        )  # documents of more are written to files at once
+        self._folder = Path(address)
+        self._lock = RLock()
+        self._part_bytes = memory_bytes // _PARTS  # the maximum in memory between two flushes
+        self._through_bytes = min(_THROUGH_BYTES, self._part_bytes)
         self._reserve = Reserve(self._folder)
         with store_errors(self._folder), ExitStack() as opened:
-            # Before the lock makes a file where there is no index.
+            # Reading first: the lock would create a file in a folder without an index.
             self._database = opened.enter_context(closing(self._connect(read_only=True)))
             if not read_only:
                 opened.callback(os.close, lock_for_writing(self._folder))
@@ -114,16 +114,18 @@ class EmbeddedStore(StateStore):
         self._loader.load()
         self._publish()
         if not self.read_only:
-            files = {
-                path.name for path in self._folder.iterdir() if row_files.is_file_name(path.name)
-            }
-            remove_files(self._folder, files - set(self._loader.files))
+            self._remove_unlisted_files()
             self._maintenance = Maintenance(
                 self._folder, self._database, self._loader, self._lock, self._publish
             )
             self._pool = ThreadPoolExecutor(2, "neardup-store", lower_priority)
             self._tasks: dict[str, Future[Job]] = {}
-            self._pending_bytes = 0
+            self._pending_bytes = 0  # in memory since the last flush
+
+    def _remove_unlisted_files(self) -> None:
+        """Remove the files that an interrupted writer left."""
+        names = {path.name for path in self._folder.iterdir() if row_files.is_file_name(path.name)}
+        remove_files(self._folder, names - set(self._loader.files))
 
     @contextmanager
     def reading(self) -> Iterator[View]:
@@ -147,15 +149,14 @@ class EmbeddedStore(StateStore):
             self.require_open()
             infos = self._database.files()
             records = self._database.count_records(self._loader.counters().record)
-        sizes = {
-            kind: sum(info.num_bytes for info in infos if info.kind == kind)
-            for kind in row_files.KINDS
-        }
-        database = self._database.num_bytes()
+        bytes_by_kind = dict.fromkeys(row_files.KINDS, 0)
+        for info in infos:
+            bytes_by_kind[info.kind] += info.num_bytes
+        database_bytes = self._database.num_bytes()
         return {
-            "bytes": database + sum(sizes.values()),
-            "database_bytes": database,
-            **{f"{kind}_bytes": size for kind, size in sizes.items()},
+            "bytes": database_bytes + sum(bytes_by_kind.values()),
+            "database_bytes": database_bytes,
+            **{f"{kind}_bytes": num_bytes for kind, num_bytes in bytes_by_kind.items()},
             "num_files": len(infos),
             "num_key_runs": sum(info.kind == row_files.KEYS for info in infos),
             "journal_records": records,
@@ -170,7 +171,7 @@ class EmbeddedStore(StateStore):
             return problems or check_rows(snapshot)
 
     def compact(self) -> None:
-        """Drop the documents of forgotten rows, and merge what makes lookups slower."""
+        """Drop the documents of forgotten rows, and merge files."""
         with self.writing(), store_errors(self._folder):
             self._reserve.use(self._compact)
 
@@ -180,7 +181,7 @@ class EmbeddedStore(StateStore):
         except StoreError:
             raise
         except (OSError, sqlite3.Error):
-            pass  # the disk was full; what they were to do is done here
+            pass  # the disk was full; the steps below do the same work
         self._maintenance.compact()
         with self._lock:
             self._shorten_database()
@@ -192,10 +193,9 @@ class EmbeddedStore(StateStore):
             copy_index(self._folder, Path(path))
 
     def close(self) -> None:
-        """Wait for what is being written, and release files and the lock.
+        """Wait for background tasks, and release files and the lock.
 
-        Every change is on disk before. A disk that is full, or a file that is found damaged, is a
-        warning here.
+        All changes are on disk already, so a full disk or a damaged file is only a warning.
         """
         with self._writers:
             if self.closed:
@@ -209,25 +209,27 @@ class EmbeddedStore(StateStore):
                     f"The index was closed, and all its documents are stored. {error}", stacklevel=2
                 )
             finally:
-                if not self.read_only:
-                    self._pool.shutdown()
-                with self._lock:
-                    self.closed = True
-                    self._database.close()
-                    if not self.read_only:
-                        with suppress(OSError):
-                            self._keep_reserve()
-                        del self._maintenance
-                    self._opened.close()
-                    del (
-                        self._latest,
-                        self._loader,
-                    )  # files that were removed take space while they are mapped
+                self._release()
+
+    def _release(self) -> None:
+        if not self.read_only:
+            self._pool.shutdown()
+        with self._lock:
+            self.closed = True
+            self._database.close()
+            if not self.read_only:
+                with suppress(OSError):
+                    self._keep_reserve()
+                del self._maintenance
+            self._opened.close()
+            # Removed files take space as long as they are mapped.
+            del self._latest
+            del self._loader
 
     def _tidy(self) -> None:
         """Move a long journal to files, and make the database small."""
         self._finish_tasks()
-        if self._loader.number - self._loader.flushed > _RECORDS_AT_CLOSE:
+        if self._loader.last_record - self._loader.flushed > _MAX_RECORDS_AT_CLOSE:
             self._maintenance.flush()
             self._maintenance.merge()
         with self._lock:
@@ -240,7 +242,7 @@ class EmbeddedStore(StateStore):
     # Reading.
 
     def _follow(self) -> None:
-        """Take in what the writer has committed. Requires: the lock."""
+        """Load the latest commits of the writer. Requires: the lock."""
         version = self._database.data_version()
         if version != self._version:
             self._loader.load()
@@ -248,7 +250,7 @@ class EmbeddedStore(StateStore):
             self._publish()
 
     def _publish(self) -> None:
-        """Let calls of `reading` return the state of now. Requires: the lock."""
+        """Make the current state the latest for readers. Requires: the lock."""
         self._latest = View(self, self._loader.state.moment())
 
     def _list_files(self) -> list[FileInfo]:
@@ -274,23 +276,15 @@ class EmbeddedStore(StateStore):
     # Writing.
 
     def _write_all(self, parts: Iterable[Changes]) -> None:
-        """Apply several changes or none: as one, or if they are large, by files that are listed at
-        the end.
-        """
-        rest, small, num_bytes = iter(parts), list[Changes](), 0
-        for part in rest:
-            small.append(part)
-            if part.documents is not None and (
-                len(small) > 1 or len(part.documents) >= _THROUGH_DOCUMENTS
-            ):
-                num_bytes += part.documents.nbytes  # to count these takes 70 microseconds
-            if num_bytes > self._through_bytes:
-                break
-        changes = join_changes(small)
+        """Apply several changes or none: small ones as one record, large ones by files."""
+        rest = iter(parts)
+        first_parts, num_bytes = self._take_small(rest)
+        changes = join_changes(first_parts)
         with store_errors(self._folder):
             self.require_open()
             self._loader.state.check(changes)
             if changes.documents is None:
+                # The reserve is for changes that free space.
                 self._reserve.use(lambda: self._write_journal(changes, encode(changes)))
             else:
                 self._limit_memory()
@@ -302,10 +296,27 @@ class EmbeddedStore(StateStore):
                     self._write_journal(changes, record)
             self._start_tasks()
 
+    def _take_small(self, parts: Iterator[Changes]) -> tuple[list[Changes], int]:
+        """Return the first parts, up to the size that is written to files, and the bytes of their
+        documents.
+
+        The bytes of a single part of few documents are not counted, which takes 70 microseconds.
+        """
+        taken: list[Changes] = []
+        num_bytes = 0
+        for part in parts:
+            taken.append(part)
+            documents = part.documents
+            if documents is not None and (len(taken) > 1 or len(documents) >= _THROUGH_DOCUMENTS):
+                num_bytes += documents.nbytes
+            if num_bytes > self._through_bytes:
+                break
+        return taken, num_bytes
+
     def _write_through(self, parts: Iterable[Changes]) -> None:
-        """Write large changes to files, after what is in the journal."""
+        """Move the journal to files, then write large changes to files."""
         self._finish(_FLUSH)
-        if self._loader.number > self._loader.flushed:
+        if self._loader.last_record > self._loader.flushed:
             self._maintenance.flush()
             self._pending_bytes = 0
         self._maintenance.write_through(parts)
@@ -315,18 +326,16 @@ class EmbeddedStore(StateStore):
             with self._database.transaction():
                 if changes.ended_import is not None:
                     self._database.end_import(changes.ended_import)
-                self._database.insert("journal", self._loader.number + 1, record)
+                self._database.insert("journal", self._loader.last_record + 1, record)
                 self._maintenance.trim_journal()
-            self._loader.number += 1
+            self._loader.last_record += 1
             self._loader.state.apply(changes)
             self._publish()
         rows = 0 if changes.documents is None else len(changes.documents)
-        self._pending_bytes += len(record) + _BYTES_A_ROW * rows
+        self._pending_bytes += len(record) + _BYTES_PER_ROW * rows
 
     def _keep_reserve(self) -> None:
-        """Keep the space that documents will be forgotten with. Raises OSError if the disk is
-        full.
-        """
+        """Reserve the space for forgetting documents. Raises OSError if the disk is full."""
         files = sum(info.num_bytes for info in self._loader.files.values())
         self._reserve.keep(self._latest.num_rows, self._database.num_bytes() + files)
 
@@ -337,17 +346,16 @@ class EmbeddedStore(StateStore):
             with self._database.transaction():
                 self._database.open_import(import_name, opened)
                 if documents is not None:
-                    rows = max(1, len(documents) * _RECORD_BYTES // max(1, documents.nbytes))
-                    for begin in range(0, len(documents), rows):
-                        part = documents.slice(begin, rows)
+                    num_rows = max(1, len(documents) * _RECORD_BYTES // max(1, documents.nbytes))
+                    for begin in range(0, len(documents), num_rows):
+                        part = documents.slice(begin, num_rows)
                         self._database.stage(import_name, len(part), encode_table(part))
 
     def _start_tasks(self) -> None:
-        """Move the journal to files in the background if it is long, and merge files."""
-        records = self._loader.number - self._loader.flushed
-        if _FLUSH not in self._tasks and (
-            self._pending_bytes > self._part_bytes or records > _RECORDS_IN_JOURNAL
-        ):
+        """Move a long journal to files, and merge files, in the background."""
+        num_records = self._loader.last_record - self._loader.flushed
+        is_long = self._pending_bytes > self._part_bytes or num_records > _MAX_RECORDS
+        if is_long and _FLUSH not in self._tasks:
             self._pending_bytes = 0
             self._start(_FLUSH, self._maintenance.begin_flush())
         if _MERGE not in self._tasks:
@@ -358,8 +366,9 @@ class EmbeddedStore(StateStore):
             self._tasks[task] = self._pool.submit(self._maintenance.run, job)
 
     def _limit_memory(self) -> None:
-        """Install what is written; wait for it where the next is due. Raises what its thread
-        raised.
+        """Install the files of tasks that are done; wait for a task if the next is due.
+
+        Raises the errors of the tasks.
         """
         flush_is_due = self._pending_bytes > self._part_bytes
         merge_is_due = self._maintenance.num_key_files > _MAX_KEY_FILES
@@ -368,13 +377,12 @@ class EmbeddedStore(StateStore):
                 self._finish(task)
 
     def _finish(self, task: str) -> None:
-        """Wait for a task that runs in the background, if it does, and install its files."""
+        """Wait for a task, if it runs, and install its files."""
         running = self._tasks.pop(task, None)
         if running is not None:
             self._pool.submit(clean, self._folder, self._maintenance.install(running.result()))
 
     def _finish_tasks(self) -> None:
-        """Wait for what runs in the background."""
         try:
             self._finish(_FLUSH)
         finally:
@@ -391,22 +399,21 @@ def create(
 
     Parameters
     ----------
-    address : the folder, which is not there yet or empty.
+    address : a folder that does not exist yet, or is empty.
     settings : of the store.
     fill : writes the first documents. Until it has returned, the index is in the folder
-        NAME.partial, which is replaced if it is there from an interrupted call.
+        NAME.partial, which replaces the folder of an interrupted call.
     memory_bytes : as for `open`.
 
     Raises
     ------
     StoreError
-        If there is something at the address, or it cannot be written, or another process fills it.
+        If the address exists, cannot be written, or is being filled by another process.
     """
     folder = Path(address)
     check_new(folder)
-    partial = folder.with_name(
-        f".{folder.name}.partial-{os.getpid()}" if fill is None else f"{folder.name}.partial"
-    )
+    name = f".{folder.name}.partial-{os.getpid()}" if fill is None else f"{folder.name}.partial"
+    partial = folder.with_name(name)
     with store_errors(folder):
         if fill is not None and partial.exists():
             os.close(lock_for_writing(partial))

@@ -1,6 +1,4 @@
-"""Connections to PostgreSQL: how they are set up, kept for later use, and how their errors become
-ours.
-"""
+"""Connections to PostgreSQL: their settings, the pool of idle ones, and their errors as ours."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,17 +20,18 @@ from psycopg.pq import Format, TransactionStatus
 
 from neardup.arrays import Rows
 from neardup.errors import StoreError
-from neardup.stores.servers import REPEATED, Sentences, ServerAddress, explain_error
+from neardup.stores.servers import REPEATED, Explanation, ServerAddress, explain_error
 
 WRITER_TIMEOUT_S = 60
 CONNECT_TIMEOUT_S = 10
 PATIENCE_S = 30
 OLDEST_VERSION = 140_000
 _MAX_IDLE = 8
-_BIGINT, _BIGINTS = 20, 1016  # the numbers of the types bigint and bigint[]
-# A plan is made once and used however the tables grow: it must not read a table from end to end
-# because the table was small at first. A writer whose host vanished is noticed, and its lock
-# released, within a minute.
+_BIGINT_OID = 20  # the type bigint
+_BIGINTS_OID = 1016  # the type bigint[]
+# A plan is made once and used for tables of any size, so it must not scan a table that was small at
+# first. With these keepalives the server notices a vanished host, and releases the lock of its
+# writer, within a minute.
 SETTINGS = {
     "enable_seqscan": "off",
     "jit": "off",
@@ -58,34 +57,32 @@ def bigints(values: Rows) -> Bigints:
 def slices_of_bigints(values: Rows, bounds: Sequence[int]) -> list[Bigints]:
     """Return numbers cut into several parameters, the first of them values[bounds[0]:bounds[1]]."""
     elements = np.empty(len(values), [("size", ">i4"), ("value", ">i8")])
-    elements["size"], elements["value"] = 8, values
-    data, width = elements.tobytes(), elements.itemsize
-    return [
-        Bigints(
-            struct.pack(">iiIii", 1, 0, _BIGINT, stop - start, 1)
-            + data[start * width : stop * width]
-        )
-        if stop > start
-        else _NO_BIGINTS
-        for start, stop in pairwise(bounds)
-    ]
-
-
-_NO_BIGINTS = Bigints(struct.pack(">iiI", 0, 0, _BIGINT))
+    elements["size"] = 8
+    elements["value"] = values
+    data = elements.tobytes()
+    width = elements.itemsize
+    parameters = []
+    for start, stop in pairwise(bounds):
+        # The header: dimensions, whether there are nulls, the type; and if there are elements,
+        # their number and the first index.
+        if start == stop:
+            parameters.append(Bigints(struct.pack(">iiI", 0, 0, _BIGINT_OID)))
+        else:
+            header = struct.pack(">iiIii", 1, 0, _BIGINT_OID, stop - start, 1)
+            parameters.append(Bigints(header + data[start * width : stop * width]))
+    return parameters
 
 
 class _BigintsDumper(Dumper):
     format = Format.BINARY
-    oid = _BIGINTS
+    oid = _BIGINTS_OID
 
     def dump(self, numbers: Bigints) -> bytes:
         return numbers.data
 
 
 class _Connection(psycopg.Connection[Any]):
-    """A connection that does not wait for a server that has stopped. address : of the server, set
-    after `connect`.
-    """
+    """A connection that notices a frozen server. address : of the server, set after `connect`."""
 
     address = ""
 
@@ -93,13 +90,14 @@ class _Connection(psycopg.Connection[Any]):
         return super().wait(self._watched(generator), *arguments, **options)
 
     def _watched(self, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """Pass on what a generator of psycopg waits for; ask for another connection if nothing has
-        come for long.
+        """Pass on the events that a generator of psycopg waits for.
 
-        A statement may take hours, and TCP cannot tell a busy server from one that is frozen.
+        After PATIENCE_S seconds without one, test whether the server accepts another connection: a
+        statement may take hours, and TCP cannot tell a busy server from a frozen one.
         """
         try:
-            awaited, due = next(generator), time.monotonic() + PATIENCE_S
+            awaited = next(generator)
+            due = time.monotonic() + PATIENCE_S
             while True:
                 ready = yield awaited
                 if ready:
@@ -121,14 +119,13 @@ class _Connection(psycopg.Connection[Any]):
                 "connection"
             ) from error
         except psycopg.Error:
-            return  # it has answered
+            return  # the server has answered
 
 
 def _parameters(server: str) -> dict[str, Any]:
-    """Return the parameters of a connection; those of the address come before the defaults."""
-    return {"application_name": "neardup", "connect_timeout": CONNECT_TIMEOUT_S} | conninfo_to_dict(
-        server
-    )
+    """Return the parameters of a connection: defaults, overridden by the address."""
+    defaults = {"application_name": "neardup", "connect_timeout": CONNECT_TIMEOUT_S}
+    return defaults | conninfo_to_dict(server)
 
 
 class Session:
@@ -145,15 +142,12 @@ class Session:
             if self.connection.info.server_version < OLDEST_VERSION:
                 raise StoreError(
                     "The server is too old: PostgreSQL "
-                    f"{self.connection.info.server_version // 10_000} at "
-                    f"{address.shown}. An index needs PostgreSQL 14 or later. Upgrade the "
-                    "server, or use another one."
+                    f"{self.connection.info.server_version // 10_000} at {address.shown}. An "
+                    "index needs PostgreSQL 14 or later. Upgrade the server, or use another one."
                 )
             settings = SETTINGS | {"search_path": f'"{schema_of(address)}"'}
-            self.row(
-                f"SELECT {', '.join(['set_config(%s, %s, false)'] * len(settings))}",
-                *sum(settings.items(), ()),
-            )
+            calls = ", ".join(["set_config(%s, %s, false)"] * len(settings))
+            self.row(f"SELECT {calls}", *chain.from_iterable(settings.items()))
         except BaseException:
             self.connection.close()
             raise
@@ -164,8 +158,7 @@ class Session:
         if len(found) != 1:
             raise StoreError(
                 f"The index is damaged at {self.address.shown}: {statement!r} returned "
-                f"{len(found)} rows. One row is "
-                "needed. Restore the schema from a backup."
+                f"{len(found)} rows. One row is needed. Restore the schema from a backup."
             )
         return found[0]
 
@@ -201,14 +194,13 @@ class Session:
 
     @property
     def usable(self) -> bool:
-        """Whether the connection works, as far as this end knows, and has no transaction open.
+        """True if the connection works, as far as this end knows, and has no open transaction.
 
-        What an idle connection has to read is the news that the server ended it.
+        An idle connection with bytes to read was ended by the server.
         """
-        if (
-            self.connection.closed
-            or self.connection.info.transaction_status != TransactionStatus.IDLE
-        ):
+        if self.connection.closed:
+            return False
+        if self.connection.info.transaction_status != TransactionStatus.IDLE:
             return False
         waiting = select.poll()
         waiting.register(self.connection.fileno(), select.POLLIN)
@@ -226,12 +218,10 @@ class Pool:
     """Connections that are not in use, for the next thread that needs one."""
 
     def __init__(self, address: ServerAddress) -> None:
-        self._address, self._idle, self._lock, self._closed = (
-            address,
-            list[Session](),
-            threading.Lock(),
-            False,
-        )
+        self._address = address
+        self._idle: list[Session] = []
+        self._lock = threading.Lock()
+        self._closed = False
 
     @contextmanager
     def session(self) -> Iterator[Session]:
@@ -248,9 +238,11 @@ class Pool:
                 session.close()
 
     def close(self) -> None:
-        """Close all connections; those that are lent, when they come back."""
+        """Close all connections; lent connections are closed when they come back."""
         with self._lock:
-            self._closed, idle, self._idle = True, self._idle, []
+            self._closed = True
+            idle = self._idle
+            self._idle = []
         for session in idle:
             session.close()
 
@@ -269,61 +261,71 @@ def schema_of(address: ServerAddress) -> str:
     return f"neardup_{address.name}"
 
 
-_SENTENCES: Sentences = {
-    (
-        errors.InvalidPassword,
-        errors.InvalidAuthorizationSpecification,
-        "password",
-    ): "The server refused the user "
-    "{where}: {reason}. A user and password of that server are needed. Name them as in "
-    "postgresql://user:password@host/database, or set PGPASSWORD or a file ~/.pgpass.",
-    (errors.LockNotAvailable,): "The index is in use {where}: another writer kept it for more than "
-    f"{WRITER_TIMEOUT_S} seconds. One writer at a time is possible. Wait for it, or end it: "
-    "the database lists it in "
-    "pg_stat_activity as 'neardup'.",
-    (
-        errors.UndefinedTable,
-        errors.InvalidSchemaName,
-        errors.UndefinedColumn,
-    ): "The index was dropped or changed while "
-    "it was open {where}: {reason}. The tables of the schema neardup_{name} are needed. "
-    "Restore them from a backup, or "
-    "create the index again.",
-    (
-        errors.InsufficientPrivilege,
-        errors.ReadOnlySqlTransaction,
-    ): "The server refused a change {where}: {reason}. A "
-    "user that may create and change the schema neardup_{name} on the primary server is "
-    "needed. Use such a user, or "
-    "open the index for reading only.",
-    (
-        errors.DiskFull,
-        errors.OutOfMemory,
-        errors.ProgramLimitExceeded,
-    ): "The server has no space left {where}: "
-    "{reason}. The index is as it was before this change. Free space on the server, then "
-    "repeat the change.",
-    (
-        errors.DataCorrupted,
-        errors.IndexCorrupted,
-    ): "The database is damaged {where}: {reason}. Undamaged tables are "
-    "needed. Restore the schema neardup_{name} from a backup, or repair it with the tools of "
-    "PostgreSQL.",
-    (
-        psycopg.OperationalError,
-        psycopg.InterfaceError,
-    ): "The server cannot be reached or ended the connection {where}: "
-    f"{{reason}}. A running PostgreSQL server is needed. Check the address and the server, "
-    f"then {REPEATED}",
-    (
-        psycopg.Error,
-    ): "PostgreSQL reported an error {where}: {reason}. The index is as it was before this call. "
-    "Check "
-    "the log of the server, and run `neardup index verify`.",
-}
+_EXPLANATIONS = (
+    Explanation(
+        causes=(errors.InvalidPassword, errors.InvalidAuthorizationSpecification, "password"),
+        sentence=(
+            "The server refused the user {where}: {reason}. A user and password of that server are "
+            "needed. Name them as in postgresql://user:password@host/database, or set PGPASSWORD "
+            "or a file ~/.pgpass."
+        ),
+    ),
+    Explanation(
+        causes=(errors.LockNotAvailable,),
+        sentence=(
+            "The index is in use {where}: another writer kept it for more than "
+            f"{WRITER_TIMEOUT_S} seconds. One writer at a time is possible. Wait for it, or end "
+            "it: the database lists it in pg_stat_activity as 'neardup'."
+        ),
+    ),
+    Explanation(
+        causes=(errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn),
+        sentence=(
+            "The index was dropped or changed while it was open {where}: {reason}. The tables of "
+            "the schema neardup_{name} are needed. Restore them from a backup, or create the index "
+            "again."
+        ),
+    ),
+    Explanation(
+        causes=(errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction),
+        sentence=(
+            "The server refused a change {where}: {reason}. A user that may create and change the "
+            "schema neardup_{name} on the primary server is needed. Use such a user, or open the "
+            "index for reading only."
+        ),
+    ),
+    Explanation(
+        causes=(errors.DiskFull, errors.OutOfMemory, errors.ProgramLimitExceeded),
+        sentence=(
+            "The server has no space left {where}: {reason}. The index is as it was before this "
+            "change. Free space on the server, then repeat the change."
+        ),
+    ),
+    Explanation(
+        causes=(errors.DataCorrupted, errors.IndexCorrupted),
+        sentence=(
+            "The database is damaged {where}: {reason}. Undamaged tables are needed. Restore the "
+            "schema neardup_{name} from a backup, or repair it with the tools of PostgreSQL."
+        ),
+    ),
+    Explanation(
+        causes=(psycopg.OperationalError, psycopg.InterfaceError),
+        sentence=(
+            "The server cannot be reached or ended the connection {where}: {reason}. A running "
+            f"PostgreSQL server is needed. Check the address and the server, then {REPEATED}"
+        ),
+    ),
+    Explanation(
+        causes=(psycopg.Error,),
+        sentence=(
+            "PostgreSQL reported an error {where}: {reason}. The index is as it was before this "
+            "call. Check the log of the server, and run `neardup index verify`."
+        ),
+    ),
+)
 
 
 def explain(error: psycopg.Error, address: ServerAddress) -> StoreError:
-    """Return the error to raise for one of PostgreSQL's."""
+    """Return the error to raise for an error of psycopg."""
     reason = error.diag.message_primary or " ".join(str(error).split()) or type(error).__name__
-    return explain_error(_SENTENCES, error, reason, address)
+    return explain_error(_EXPLANATIONS, error, reason, address)

@@ -1,6 +1,4 @@
-"""States of an index in PostgreSQL: reads of a transaction that sees one of them, changes of the
-writer.
-"""
+"""Reads of an index in PostgreSQL in a transaction, which sees one state; changes of the writer."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from copy import copy
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import Mask, Rows, Words
+from neardup.arrays import Mask, Rows, Words, rank_in_run
 from neardup.candidates.lookups import Entries, Found
 from neardup.errors import StoreError
 from neardup.schemas import KEPT
@@ -27,15 +25,25 @@ from neardup.stores.packed_rows import decode_table, encode_table, pack_table, u
 from neardup.stores.postgres import statements
 from neardup.stores.postgres.connections import Bigints, Session, bigints, slices_of_bigints
 
-_ROWS_A_CALL, _LARGE_ROWS_A_CALL = 4_000, 200
+_ROWS_PER_CALL = 4_000
+_LARGE_ROWS_PER_CALL = 200
 _SIGN = np.uint64(1 << 63)
+# The bits of a value that `find_statement` returns, below the row.
+_IS_KEPT = 1
+_IS_BEYOND = 2
+_ROW_SHIFT = 2
+# Of PostgreSQL's binary COPY format.
+_COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+_COPY_TRAILER = b"\xff\xff"
 
 
 class PostgresSnapshot(StoredSnapshot):
     """The reads that a transaction, or the writer, makes over one connection."""
 
     def __init__(self, session: Session, settings: StoreSettings) -> None:
-        self.session, self.layout, self.schema = session, settings.layout, settings.schema
+        self.session = session
+        self.layout = settings.layout
+        self.schema = settings.schema
         self._num_rows, kept, removed = session.row(statements.COUNTS)
         self._counts = Counts(kept, removed)
         self._hidden = np.empty(0, np.int64)  # rows that are skipped
@@ -45,36 +53,45 @@ class PostgresSnapshot(StoredSnapshot):
         return int(self._num_rows)
 
     def find(self, lookups: Entries, limit: int) -> Found:
-        equal = np.array(statements.tables_of_equal_keys(self.layout))
         numbers, packed = self.session.row(
             statements.find_statement(self.layout), *self._wanted(lookups, limit)
         )
-        entry, values = np.frombuffer(numbers or b"", ">i8"), np.frombuffer(packed or b"", ">i8")
+        entry = np.frombuffer(numbers or b"", ">i8").astype(np.int64)
+        values = np.frombuffer(packed or b"", ">i8").astype(np.int64)
         order = np.lexsort((values, entry))
-        entry, values = entry[order].astype(np.int64), values[order].astype(np.int64)
-        rank = np.arange(len(entry)) - np.searchsorted(entry, entry)
-        beyond = (values & 2 != 0) | (equal[lookups.table[entry]] & (rank >= limit))
+        entry = entry[order]
+        values = values[order]
+
+        # The statement marks rows beyond the limit, except in tables of equal keys.
+        rank = rank_in_run(entry)
+        needs_equal = np.array(statements.tables_of_equal_keys(self.layout))
+        is_beyond = values & _IS_BEYOND != 0
+        is_beyond |= needs_equal[lookups.table[entry]] & (rank >= limit)
         truncated = np.zeros(len(lookups.key), np.bool_)
-        truncated[entry[beyond]] = True
-        entry, values = entry[~beyond], values[~beyond]
-        return Found(entry, values >> 2, values & 1 != 0, truncated)
+        truncated[entry[is_beyond]] = True
+        listed = values[~is_beyond]
+        return Found(
+            entry=entry[~is_beyond],
+            row=listed >> _ROW_SHIFT,
+            kept=listed & _IS_KEPT != 0,
+            truncated=truncated,
+        )
 
     def _wanted(self, lookups: Entries, limit: int) -> list[Bigints | int]:
         """Return the parameters of the statement that finds rows."""
         order = np.argsort(lookups.table, kind="stable")
-        bounds = np.searchsorted(
-            lookups.table[order], np.arange(len(self.layout.prefix_bits) + 1)
-        ).tolist()
+        table = lookups.table[order]
         key = bigints_of(lookups.key[order])
-        masks = np.array(
-            [statements.prefix_mask(bits) for bits in self.layout.prefix_bits], np.int64
-        )
-        prefix = key & masks[lookups.table[order]]
+        masks = [statements.prefix_mask(bits) for bits in self.layout.prefix_bits]
+        prefix = key & np.array(masks, np.int64)[table]
+        bounds = np.searchsorted(table, np.arange(len(masks) + 1)).tolist()
         columns = [slices_of_bigints(values, bounds) for values in (order, key, prefix)]
+        hidden = bigints(self._hidden)
         parameters: list[Bigints | int] = []
-        for table, equal in enumerate(statements.tables_of_equal_keys(self.layout)):
-            parameters += [column[table] for column in (columns[:2] if equal else columns)]
-            parameters += [bigints(self._hidden), limit + 1]
+        for number, needs_equal in enumerate(statements.tables_of_equal_keys(self.layout)):
+            used = columns[:2] if needs_equal else columns
+            parameters += [column[number] for column in used]
+            parameters += [hidden, limit + 1]
         return parameters
 
     def rows_of_ids(self, ids: pa.Array) -> Rows:
@@ -96,10 +113,9 @@ class PostgresSnapshot(StoredSnapshot):
         return self._table([record for (record,) in found], len(rows), columns)
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        last, size = (
-            -1,
-            _LARGE_ROWS_A_CALL if set(columns) & set(statements.LARGE) else _ROWS_A_CALL,
-        )
+        is_large = set(columns) & set(statements.LARGE)
+        size = _LARGE_ROWS_PER_CALL if is_large else _ROWS_PER_CALL
+        last = -1
         while self.num_rows:
             found = self.session.rows(statements.scan_statement(columns), last, size)
             if not found:
@@ -141,9 +157,8 @@ class PostgresSnapshot(StoredSnapshot):
         except ValueError as error:
             raise StoreError(
                 f"Documents are missing or damaged at {self.session.address.shown}: {error}. "
-                f"{num_rows} documents were "
-                "asked for by row. Run `neardup index verify`, and restore the database from "
-                "a backup."
+                f"{num_rows} documents were asked for by row. Run `neardup index verify`, and "
+                "restore the database from a backup."
             ) from error
 
 
@@ -156,37 +171,43 @@ class PostgresWriter(PostgresSnapshot, Writer):
     """The writer of an index: it has the advisory lock of the index on its connection."""
 
     def write_all(self, parts: Iterable[Changes]) -> None:
-        before = self._num_rows, self._counts
+        num_rows_before = self._num_rows
+        counts_before = self._counts
         try:
             with self.session.transaction():
                 for changes in parts:
                     self._write(changes)
         except BaseException:
-            self._num_rows, self._counts = before
+            self._num_rows = num_rows_before
+            self._counts = counts_before
             raise
 
     def _write(self, changes: Changes) -> None:
-        session, documents = self.session, changes.documents
-        added = 0 if documents is None else documents.num_rows
         check_changes(changes, self.num_rows, self.schema)
         if changes.ended_import is not None:
             for statement in statements.END_IMPORT:
-                session.execute(statement, changes.ended_import.encode())
-        kept, removed = self._forget(changes.forgotten)
-        if documents is not None and added:
-            lasting = ~np.isin(self.num_rows + np.arange(added), changes.forgotten)
-            new_kept, new_removed = self._add(documents, changes.entries, lasting)
-            kept, removed = kept + new_kept, removed + new_removed
+                self.session.execute(statement, changes.ended_import.encode())
+        forgotten = self._forget(changes.forgotten)
+        num_added = 0
+        added = Counts(0, 0)
+        if changes.documents is not None:
+            num_added = changes.documents.num_rows
+            is_lasting = ~np.isin(self.num_rows + np.arange(num_added), changes.forgotten)
+            added = self._add(changes.documents, changes.entries, is_lasting)
         if len(changes.seen):
-            session.execute(statements.SEE, changes.seen_at, bigints(changes.seen))
-        if session.execute(statements.COUNT_ON, added, kept, removed, self.num_rows) != 1:
+            self.session.execute(statements.SEE, changes.seen_at, bigints(changes.seen))
+        self._count(num_added, added.kept - forgotten.kept, added.removed - forgotten.removed)
+
+    def _count(self, num_added: int, kept: int, removed: int) -> None:
+        """Change the counts, unless another writer has changed them."""
+        parameters = (num_added, kept, removed, self.num_rows)
+        if self.session.execute(statements.COUNT_ON, *parameters) != 1:
             raise StoreError(
-                f"Another writer changed the index meanwhile at {session.address.shown}: it "
-                "has no longer "
-                f"{self.num_rows} rows. One writer at a time is possible. Repeat the call; "
-                "nothing was written."
+                f"Another writer changed the index meanwhile at {self.session.address.shown}: it "
+                f"has no longer {self.num_rows} rows. One writer at a time is possible. Repeat "
+                "the call; nothing was written."
             )
-        self._num_rows += added
+        self._num_rows += num_added
         self._counts = Counts(self._counts.kept + kept, self._counts.removed + removed)
 
     def stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
@@ -197,60 +218,56 @@ class PostgresWriter(PostgresSnapshot, Writer):
             if documents is not None:
                 self.session.execute(statements.STAGE, name, encode_table(documents), name)
 
-    def _forget(self, rows: Rows) -> tuple[int, int]:
-        """Delete documents and their keys; return by how much the numbers of kept and of removed
-        documents change.
-        """
+    def _forget(self, rows: Rows) -> Counts:
+        """Delete documents and their keys; return the number of deleted documents."""
         if len(rows) == 0:
-            return 0, 0
+            return Counts(0, 0)
         kept, removed = self.session.row(statements.FORGET, bigints(rows))
         self.session.execute(statements.FORGET_ENTRIES, bigints(rows))
-        return -kept, -removed
+        return Counts(kept, removed)
 
-    def _add(self, documents: pa.Table, entries: Entries | None, lasting: Mask) -> tuple[int, int]:
-        """Insert the lasting documents and their keys; return the number of kept and of removed
-        ones.
+    def _add(self, documents: pa.Table, entries: Entries | None, is_lasting: Mask) -> Counts:
+        """Insert documents and their keys; return their number.
+
+        is_lasting : bool (num_documents,), false for documents that the same change forgets.
         """
-        kept = documents.column("state").to_numpy() == KEPT
+        if not len(documents):
+            return Counts(0, 0)
+        is_kept = documents.column("state").to_numpy() == KEPT
         if entries is not None and len(entries.key):
-            chosen = entries.take(lasting[entries.document])
-            self._copy(
-                entry_rows(chosen, kept, self.num_rows, len(self.layout.prefix_bits)), "entries"
-            )
-        self._copy(documents if lasting.all() else documents.filter(pa.array(lasting)), "documents")
-        return int((kept & lasting).sum()), int((~kept & lasting).sum())
+            lasting = entries.take(is_lasting[entries.document])
+            num_tables = len(self.layout.prefix_bits)
+            self._copy(entry_rows(lasting, is_kept, self.num_rows, num_tables), "entries")
+        if not is_lasting.all():
+            documents = documents.filter(pa.array(is_lasting))
+        self._copy(documents, "documents")
+        return Counts(int((is_kept & is_lasting).sum()), int((~is_kept & is_lasting).sum()))
 
     def _copy(self, table: pa.Table, name: str) -> None:
         statement = statements.copy_statement(table.column_names, name)
-        self.session.copy(
-            statement, [_HEADER, pack_table(table, compact=False).data.tobytes(), _TRAILER]
-        )
-
-
-_HEADER, _TRAILER = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
+        rows = pack_table(table, compact=False).data.tobytes()
+        self.session.copy(statement, [_COPY_HEADER, rows, _COPY_TRAILER])
 
 
 def entry_rows(entries: Entries, kept: Mask, first_row: int, num_tables: int) -> pa.Table:
-    """Return the rows of the table of keys: of a document as many as it has keys in one table, one
-    as a rule.
+    """Return the rows of the table of keys, usually one for each document.
+
+    A document with several keys in one table has several rows.
 
     kept : bool (num_documents,). first_row : the row of the first document.
     """
-    group = entries.document * num_tables + entries.table
-    order = np.argsort(group, kind="stable")
-    group = group[order]
-    begins = np.searchsorted(group, group)  # of the keys of a document in a table
-    rank = np.arange(len(group)) - begins
+    order = np.lexsort((entries.table, entries.document))
     document = entries.document[order]
-    owners, line = np.unique(document << 32 | rank, return_inverse=True)
-    keys = np.zeros((num_tables, len(owners)), np.int64)
-    missing = np.ones((num_tables, len(owners)), np.bool_)
     table = entries.table[order]
-    keys[table, line], missing[table, line] = bigints_of(entries.key[order]), False
-    documents = owners >> 32
-    columns: Sequence[pa.Array] = [
-        pa.array(first_row + documents),
-        *(pa.array(keys[i], mask=missing[i]) for i in range(num_tables)),
-        pa.array(kept[documents]),
-    ]
-    return pa.table(columns, ["row", *(f"key_{i}" for i in range(num_tables)), "kept"])
+    rank = rank_in_run(document, table)  # of a key among the keys of its document in its table
+    lines, line = np.unique(document << 32 | rank, return_inverse=True)
+
+    keys = np.zeros((num_tables, len(lines)), np.int64)
+    is_missing = np.ones((num_tables, len(lines)), np.bool_)
+    keys[table, line] = bigints_of(entries.key[order])
+    is_missing[table, line] = False
+    columns = {"row": pa.array(first_row + (lines >> 32))}
+    for number in range(num_tables):
+        columns[f"key_{number}"] = pa.array(keys[number], mask=is_missing[number])
+    columns["kept"] = pa.array(kept[lines >> 32])
+    return pa.table(columns)

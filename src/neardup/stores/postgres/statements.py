@@ -5,7 +5,7 @@ keys; a document with several keys in one table has several rows, with nulls whe
 more keys. A key has its upper bit flipped, so that bigint has the order of uint64. Strings are
 bytea in UTF-8: PostgreSQL's text cannot contain a zero.
 
-What is found is returned as one bytea of binary numbers: a row of the result for each would take
+Rows that are found are returned as one bytea of binary numbers, because a result of many rows takes
 longer to read. A document is returned as one record: PostgreSQL's binary format of a row, which
 `packed_rows` reads.
 """
@@ -23,7 +23,8 @@ BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 COUNTS = "SELECT num_rows, kept, removed FROM counts"
 EXISTS = "SELECT to_regclass('settings')"
 _LOCK = "(hashtextextended(current_schema(), 0))"  # the same number on all hosts
-LOCK, UNLOCK = f"SELECT pg_advisory_lock{_LOCK}", f"SELECT pg_advisory_unlock{_LOCK}"
+LOCK = f"SELECT pg_advisory_lock{_LOCK}"
+UNLOCK = f"SELECT pg_advisory_unlock{_LOCK}"
 IMPORTS = "SELECT name, opened, num_documents FROM imports ORDER BY opened, name"
 STAGED = "SELECT part, data FROM staged WHERE import_name = %s AND part > %s ORDER BY part LIMIT 1"
 IDS = (
@@ -43,28 +44,27 @@ FORGET = (
 )
 FORGET_ENTRIES = "DELETE FROM entries WHERE row = ANY(%s)"
 SEE = (
-    "UPDATE documents SET last_seen = to_timestamp(0) + %s * interval '1 microsecond' WHERE row = "
-    "ANY(%s)"
+    "UPDATE documents SET last_seen = to_timestamp(0) + %s * interval '1 microsecond' "
+    "WHERE row = ANY(%s)"
 )
 COUNT_ON = (
-    "UPDATE counts SET num_rows = num_rows + %s, kept = kept + %s, removed = removed + %s WHERE "
-    "num_rows = %s"
+    "UPDATE counts SET num_rows = num_rows + %s, kept = kept + %s, removed = removed + %s "
+    "WHERE num_rows = %s"
 )
 OPEN_IMPORT = (
-    "INSERT INTO imports VALUES (%s, %s, %s) "
-    "ON CONFLICT (name) DO UPDATE SET num_documents = imports.num_documents + "
-    "excluded.num_documents"
+    "INSERT INTO imports VALUES (%s, %s, %s) ON CONFLICT (name) "
+    "DO UPDATE SET num_documents = imports.num_documents + excluded.num_documents"
 )
 STAGE = (
-    "INSERT INTO staged SELECT %s, coalesce(max(part), 0) + 1, %s FROM staged WHERE import_name = "
-    "%s"
+    "INSERT INTO staged SELECT %s, coalesce(max(part), 0) + 1, %s "
+    "FROM staged WHERE import_name = %s"
 )
 END_IMPORT = ("DELETE FROM staged WHERE import_name = %s", "DELETE FROM imports WHERE name = %s")
 # Not current_schema()::regnamespace, which reads a name as SQL does: without capital letters.
 _OURS = "relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
 SIZES = (
-    f"SELECT relname::text, pg_total_relation_size(oid) FROM pg_class WHERE {_OURS} AND relkind = "
-    "'r' ORDER BY relname"
+    "SELECT relname::text, pg_total_relation_size(oid) "
+    f"FROM pg_class WHERE {_OURS} AND relkind = 'r' ORDER BY relname"
 )
 CHECKS = {
     "{} documents have a row that was never given out.": """
@@ -86,7 +86,7 @@ CHECKS = {
     "{} indexes of the database are not valid: REINDEX makes them anew.": f"""
         SELECT count(*) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid WHERE NOT indisvalid AND {_OURS}""",  # noqa: E501
 }
-"""What is wrong, and the query that counts it."""
+"""Sentences about damage, and the queries that count it."""
 _TYPES = {
     pa.bool_(): "boolean",
     pa.uint8(): "smallint",
@@ -95,7 +95,8 @@ _TYPES = {
     pa.float32(): "real",
     pa.float64(): "double precision",
 }
-LARGE = ("features", "tags", "text")  # no table of PostgreSQL compresses them further
+# Columns that PostgreSQL should not compress: they do not get smaller.
+LARGE = ("features", "tags", "text")
 
 
 def create_statements(schema: pa.Schema, layout: Layout) -> list[str]:
@@ -105,62 +106,68 @@ def create_statements(schema: pa.Schema, layout: Layout) -> list[str]:
     return [
         "CREATE TABLE settings (name text PRIMARY KEY, data bytea NOT NULL)",
         (
-            "CREATE TABLE counts (num_rows bigint NOT NULL, kept bigint NOT NULL, removed bigint "
-            "NOT NULL)"
+            "CREATE TABLE counts "
+            "(num_rows bigint NOT NULL, kept bigint NOT NULL, removed bigint NOT NULL)"
         ),
         "INSERT INTO counts VALUES (0, 0, 0)",
         (
-            "CREATE TABLE imports (name bytea PRIMARY KEY, opened bigint NOT NULL, num_documents "
-            "bigint NOT NULL)"
+            "CREATE TABLE imports "
+            "(name bytea PRIMARY KEY, opened bigint NOT NULL, num_documents bigint NOT NULL)"
         ),
         (
-            "CREATE TABLE staged (import_name bytea, part bigint, data bytea NOT NULL, PRIMARY "
-            "KEY (import_name, part))"
+            "CREATE TABLE staged "
+            "(import_name bytea, part bigint, data bytea NOT NULL, PRIMARY KEY (import_name, part))"
         ),
-        # Room on each page lets last_seen change without a change of the indexes. A hash index
-        # takes ids of any length.
+        # The fill factor leaves space on each page, so that a change of last_seen does not change
+        # the indexes. A hash index takes ids of any length.
         (
-            f"CREATE TABLE documents ({columns}, PRIMARY KEY (row), EXCLUDE USING hash (id WITH "
-            "=)) WITH (fillfactor = 90)"
+            f"CREATE TABLE documents ({columns}, PRIMARY KEY (row), "
+            "EXCLUDE USING hash (id WITH =)) WITH (fillfactor = 90)"
         ),
         "CREATE INDEX documents_content ON documents USING hash (content) WHERE member",
         *(f"ALTER TABLE documents ALTER {name} SET STORAGE EXTERNAL" for name in LARGE),
         (
-            f"CREATE TABLE entries (row bigint NOT NULL, {' bigint, '.join(keys)} bigint, kept "
-            "boolean NOT NULL)"
+            f"CREATE TABLE entries (row bigint NOT NULL, {' bigint, '.join(keys)} bigint, "
+            "kept boolean NOT NULL)"
         ),
         "CREATE INDEX entries_row ON entries (row)",
-        # The earliest of many equal keys are read in order. Rows with keys of equal prefix are
-        # sorted when they are found; PostgreSQL stores a prefix once for its rows, which takes a
-        # third of the space.
-        *(
-            (
-                f"CREATE INDEX entries_{key} ON entries "
-                f"({f'{key}, row' if equal else f'({prefix_of(key, bits)})'})"
-            )
-            for key, equal, bits in zip(
-                keys, tables_of_equal_keys(layout), layout.prefix_bits, strict=True
-            )
-        ),
+        *(_index_statement(table, layout) for table in range(len(keys))),
     ]
+
+
+def _index_statement(table: int, layout: Layout) -> str:
+    """Return the statement that makes the index of a table of keys.
+
+    An index of equal keys includes the rows, because the earliest rows of a common key are read in
+    order. An index of prefixes does not, so PostgreSQL stores each prefix once, in a third of the
+    space; rows are sorted when they are found.
+    """
+    key = f"key_{table}"
+    if tables_of_equal_keys(layout)[table]:
+        columns = f"{key}, row"
+    else:
+        columns = f"({prefix_of(key, layout.prefix_bits[table])})"
+    return f"CREATE INDEX entries_{key} ON entries ({columns})"
 
 
 @cache
 def find_statement(layout: Layout) -> str:
     """Return the statement of all lookups in all tables of keys.
 
-    Its parameters are, for each table in order, the numbers of the lookups, the keys and, unless
-    keys must be equal, their prefixes; each time followed by the rows to skip, and the limit, plus
-    one. So many rows of each key are returned, as two bytea: the numbers of lookups, and 4 * row +
-    2 * whether this is one more than the limit + kept; of equal keys the caller counts.
+    The parameters for each table, in order: the numbers of the lookups, the keys, their prefixes
+    (unless keys must be equal), the rows to skip, and the limit plus one.
+
+    The result is two bytea of bigint: the number of the lookup, and 4 * row + 2 * beyond + kept,
+    for up to one row more than the limit for each key. `beyond` marks this row, except if keys must
+    be equal: then the caller counts.
     """
     branches = " UNION ALL ".join(
         _equal_keys(table) if equal else _near_keys(table, layout)
         for table, equal in enumerate(tables_of_equal_keys(layout))
     )
     return (
-        f"SELECT string_agg(int8send(n), ''), string_agg(int8send(packed), '') FROM ({branches}) "
-        "AS found"
+        "SELECT string_agg(int8send(n), ''), string_agg(int8send(packed), '') "
+        f"FROM ({branches}) AS found"
     )
 
 
@@ -184,7 +191,8 @@ def take_statement(columns: Sequence[str]) -> str:
     each.
     """
     return (
-        f"SELECT record_send({_record(columns)}) FROM unnest(%s) WITH ORDINALITY AS wanted(row, n) "
+        f"SELECT record_send({_record(columns)}) "
+        "FROM unnest(%s) WITH ORDINALITY AS wanted(row, n) "
         "JOIN documents AS d USING (row) ORDER BY n"
     )
 
@@ -194,8 +202,8 @@ def scan_statement(columns: Sequence[str]) -> str:
     its row.
     """
     return (
-        f"SELECT record_send({_record(columns)}), row FROM documents AS d WHERE row > %s ORDER BY "
-        "row LIMIT %s"
+        f"SELECT record_send({_record(columns)}), row FROM documents AS d "
+        "WHERE row > %s ORDER BY row LIMIT %s"
     )
 
 
@@ -206,11 +214,10 @@ def copy_statement(columns: Sequence[str], table: str) -> str:
 
 def _equal_keys(table: int) -> str:
     return (
-        "SELECT n, row * 4 + kept::int AS packed FROM unnest(%s, %s) AS wanted(n, key) CROSS "
-        "JOIN LATERAL "
+        "SELECT n, row * 4 + kept::int AS packed "
+        "FROM unnest(%s, %s) AS wanted(n, key) CROSS JOIN LATERAL "
         f"(SELECT row, kept FROM entries WHERE key_{table} = wanted.key AND row <> ALL(%s) "
-        "ORDER BY row LIMIT %s) "
-        "AS listed"
+        "ORDER BY row LIMIT %s) AS listed"
     )
 
 
@@ -218,11 +225,11 @@ def _near_keys(table: int, layout: Layout) -> str:
     key = f"key_{table}"
     return (
         "SELECT n, row * 4 + CASE WHEN rank = bound THEN 2 ELSE 0 END + kept::int AS packed "
-        "FROM unnest(%s, %s, %s) AS wanted(n, key, prefix) CROSS JOIN LATERAL (SELECT row, kept, "
-        f"row_number() OVER (PARTITION BY {key} ORDER BY row) AS rank FROM entries "
-        f"WHERE {prefix_of(key, layout.prefix_bits[table])} = wanted.prefix "
-        f"AND bit_count(({key} # wanted.key)::bit(64)) <= {layout.max_distance} AND row <> "
-        "ALL(%s)) AS listed "
+        "FROM unnest(%s, %s, %s) AS wanted(n, key, prefix) CROSS JOIN LATERAL "
+        f"(SELECT row, kept, row_number() OVER (PARTITION BY {key} ORDER BY row) AS rank "
+        f"FROM entries WHERE {prefix_of(key, layout.prefix_bits[table])} = wanted.prefix "
+        f"AND bit_count(({key} # wanted.key)::bit(64)) <= {layout.max_distance} "
+        "AND row <> ALL(%s)) AS listed "
         "CROSS JOIN (SELECT %s AS bound) AS b WHERE rank <= bound"
     )
 

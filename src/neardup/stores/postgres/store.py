@@ -1,4 +1,4 @@
-"""The index in PostgreSQL: how it is created and opened, its states and its care."""
+"""The store of an index in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ class PostgresStore(ServerStore):
     """
 
     def _connect(self) -> None:
-        self._pool = Pool(self.place)
+        self._pool = Pool(self.server_address)
         weakref.finalize(self, self._pool.close)
 
     def _create(self, new: StoreSettings, encoded: dict[str, bytes]) -> bool:
         """Create the schema and its tables in one transaction."""
-        schema = schema_of(self.place)
+        schema = schema_of(self.server_address)
         with self._pool.session() as session, session.transaction():
             if session.row(statements.EXISTS)[0] is not None:
                 return False
+            # An empty schema may exist: a user may lack the right to create one.
             if not session.rows("SELECT FROM pg_namespace WHERE nspname = %s", schema):
-                session.execute(
-                    f'CREATE SCHEMA "{schema}"'
-                )  # an empty one may be there for this user
+                session.execute(f'CREATE SCHEMA "{schema}"')
             for statement in statements.create_statements(new.schema, new.layout):
                 session.execute(statement)
             for name, data in encoded.items():
@@ -64,20 +63,17 @@ class PostgresStore(ServerStore):
 
     def _promise(self) -> tuple[bool, str]:
         with self._pool.session() as session:
-            fsync, commit = (
-                session.row("SELECT current_setting(%s)", n)[0]
-                for n in ("fsync", "synchronous_commit")
-            )
+            (fsync,) = session.row("SELECT current_setting('fsync')")
+            (commit,) = session.row("SELECT current_setting('synchronous_commit')")
         return _promise_of(fsync, commit)
 
     @property
     def _deletion(self) -> str:
-        return f'drop it in psql: DROP SCHEMA "{schema_of(self.place)}" CASCADE.'
+        return f'drop it in psql: DROP SCHEMA "{schema_of(self.server_address)}" CASCADE.'
 
     def _backup_command(self, path: str) -> str:
-        return (
-            f"pg_dump --format=custom --schema='\"{schema_of(self.place)}\"' --file={path} DATABASE"
-        )
+        schema = schema_of(self.server_address)
+        return f"pg_dump --format=custom --schema='\"{schema}\"' --file={path} DATABASE"
 
     @contextmanager
     def reading(self) -> Iterator[StoredSnapshot]:
@@ -87,8 +83,8 @@ class PostgresStore(ServerStore):
             try:
                 yield PostgresSnapshot(session, self.settings)
             finally:
-                # Not by ROLLBACK: psycopg would plan all statements anew. A transaction that failed
-                # is over.
+                # Not by ROLLBACK, after which psycopg would plan all statements anew. A failed
+                # transaction is over already.
                 try:
                     session.connection.commit()
                 except psycopg.Error:
@@ -116,7 +112,7 @@ class PostgresStore(ServerStore):
         return {
             "store": "postgresql",
             "server": ".".join(map(str, divmod(version, 10_000))),
-            "schema": schema_of(self.place),
+            "schema": schema_of(self.server_address),
             "bytes": sum(sizes.values()),
             **{f"{name}_bytes": sizes[name] for name in names},
         }
@@ -142,9 +138,8 @@ class PostgresStore(ServerStore):
             session.execute("SET lock_timeout = 0")
             for table in ("documents", "entries", "staged", "imports", "counts"):
                 session.execute(f"VACUUM (ANALYZE) {table}")
-            session.execute(
-                "REINDEX TABLE CONCURRENTLY entries"
-            )  # readers and writers do not wait for it
+            # Readers and writers do not wait for it.
+            session.execute("REINDEX TABLE CONCURRENTLY entries")
 
     def close(self) -> None:
         self.closed = True
@@ -157,21 +152,19 @@ def _promise_of(fsync: str, synchronous_commit: str) -> tuple[bool, str]:
     """
     if synchronous_commit == "off":
         return False, (
-            "The server acknowledges before it writes (synchronous_commit=off): a crash of "
-            "the server may lose the "
-            "changes of the last second."
+            "The server acknowledges before it writes (synchronous_commit=off): a crash of the "
+            "server may lose the changes of the last second."
         )
     if fsync != "on":
         return True, (
-            "Acknowledged changes survive a crash of the client or of PostgreSQL, but not of "
-            "the server's machine or "
-            "its power (fsync=off)."
+            "Acknowledged changes survive a crash of the client or of PostgreSQL, but not of the "
+            "server's machine or its power (fsync=off)."
         )
     return True, (
-        "Acknowledged changes are on the disk of the server: they survive a crash of the "
-        "client, of PostgreSQL and of "
-        f"its machine (fsync=on, synchronous_commit={synchronous_commit})."
+        "Acknowledged changes are on the disk of the server: they survive a crash of the client, "
+        f"of PostgreSQL and of its machine (fsync=on, synchronous_commit={synchronous_commit})."
     )
 
 
-create, open = PostgresStore.create, PostgresStore
+create = PostgresStore.create
+open = PostgresStore

@@ -1,6 +1,4 @@
-"""The connection to Redis: its keys, its errors as ours, the promise of its settings, the lock of
-its writer.
-"""
+"""The connection to Redis: its errors as ours, its promise of durability, the writer's lock."""
 
 from __future__ import annotations
 
@@ -20,44 +18,41 @@ from redis.retry import Retry
 
 from neardup.errors import StoreError
 from neardup.stores.redis import scripts
-from neardup.stores.servers import REPEATED, Sentences, ServerAddress, explain_error
+from neardup.stores.servers import REPEATED, Explanation, ServerAddress, explain_error
 
 NAMES = "neardup:indexes"
-_CONNECT_TIMEOUT_S, _ANSWER_TIMEOUT_S = 10, 60  # the address may set others
+# An address may set other timeouts.
+_CONNECT_TIMEOUT_S = 10
+_ANSWER_TIMEOUT_S = 60
 
 
 class Connection:
     """A pool of connections to the server of an index. May be used by several threads at once.
 
-    made : how many connections were made so far. A server that was restarted may have lost changes,
-    and is reached by a new connection; so what was read before the last one was made may not hold
-    any more.
+    made : the number of connections made so far. A restarted server may have lost changes, and is
+    reached by a new connection, so data that was read before a new connection may be outdated.
     """
 
     def __init__(self, address: ServerAddress) -> None:
-        self.address, self.prefix = address, f"neardup:{address.name}:".encode()
+        self.address = address
+        self.prefix = f"neardup:{address.name}:".encode()
         self.made = 0
         scheme, _, rest = address.server.partition("://")
         url = f"{scheme.replace('valkey', 'redis')}://{rest}"
-        of_tcp = (
-            {"socket_connect_timeout": _CONNECT_TIMEOUT_S, "socket_keepalive": True}
-            if scheme != "unix"
-            else {}
-        )
-        # a change is never sent twice: whether it arrived is not known when a connection breaks
+        options: dict[str, Any] = {"socket_timeout": _ANSWER_TIMEOUT_S}
+        if scheme != "unix":
+            options["socket_connect_timeout"] = _CONNECT_TIMEOUT_S
+            options["socket_keepalive"] = True
+        # A change is never sent twice: if a connection breaks, it may have arrived.
+        options["retry"] = Retry(NoBackoff(), 0)
         try:
             self.client: Any = redis.Redis.from_url(
-                url,
-                socket_timeout=_ANSWER_TIMEOUT_S,
-                retry=Retry(NoBackoff(), 0),
-                redis_connect_func=self._connected,
-                **of_tcp,
+                url, redis_connect_func=self._connected, **options
             )
         except ValueError as error:
             raise StoreError(
                 f"The address is not one of a Redis server: got {address.shown}: {error}. An "
-                "address is like "
-                "redis://host:6379/0?index=news. Correct it."
+                "address is like redis://host:6379/0?index=news. Correct it."
             ) from error
 
     def key(self, name: str) -> bytes:
@@ -92,52 +87,63 @@ class Connection:
         self.client.connection_pool.disconnect()
 
 
-_SENTENCES: Sentences = {
-    (
-        exceptions.AuthenticationError,
-        exceptions.AuthorizationError,
-        exceptions.NoPermissionError,
-        "NOAUTH",
-    ): "The "
-    "server refused the user {where}: {reason}. A user and password of that server, with all "
-    "commands on keys that "
-    "begin with neardup:, are needed. Name them as in redis://user:password@host:6379/0.",
-    (
-        exceptions.OutOfMemoryError,
-        exceptions.ExecAbortError,
-        "OOM",
-    ): "The server has no memory left {where}: {reason}. "
-    "The index is as it was before this change. Raise maxmemory, or remove documents and run "
-    "`neardup index compact`; "
-    "then repeat the change.",
-    (
-        "MISCONF",
-    ): "The server cannot write its files {where}: {reason}. The index is as it was before this "
-    "change. "
-    "Free space on the server's disk, then repeat the change.",
-    (
-        exceptions.ReadOnlyError,
-    ): "The server is a replica {where}: {reason}. Changes need the primary server. Name its "
-    "address, or open the index for reading only.",
-    (
-        exceptions.ConnectionError,
-        exceptions.TimeoutError,
-    ): "The server cannot be reached or ended the connection "
-    "{where}: {reason}. A running Redis or Valkey server is needed. Check the address and the "
-    "server, then "
-    f"{REPEATED}",
-    (
-        exceptions.RedisError,
-    ): "Redis reported an error {where}: {reason}. The index is as it was before this call. "
-    "Check the log of the server, and run `neardup index verify`.",
-}
+_EXPLANATIONS = (
+    Explanation(
+        causes=(
+            exceptions.AuthenticationError,
+            exceptions.AuthorizationError,
+            exceptions.NoPermissionError,
+            "NOAUTH",
+        ),
+        sentence=(
+            "The server refused the user {where}: {reason}. A user and password of that server, "
+            "with all commands on keys that begin with neardup:, are needed. Name them as in "
+            "redis://user:password@host:6379/0."
+        ),
+    ),
+    Explanation(
+        causes=(exceptions.OutOfMemoryError, exceptions.ExecAbortError, "OOM"),
+        sentence=(
+            "The server has no memory left {where}: {reason}. The index is as it was before this "
+            "change. Raise maxmemory, or remove documents and run `neardup index compact`; then "
+            "repeat the change."
+        ),
+    ),
+    Explanation(
+        causes=("MISCONF",),
+        sentence=(
+            "The server cannot write its files {where}: {reason}. The index is as it was before "
+            "this change. Free space on the server's disk, then repeat the change."
+        ),
+    ),
+    Explanation(
+        causes=(exceptions.ReadOnlyError,),
+        sentence=(
+            "The server is a replica {where}: {reason}. Changes need the primary server. Name its "
+            "address, or open the index for reading only."
+        ),
+    ),
+    Explanation(
+        causes=(exceptions.ConnectionError, exceptions.TimeoutError),
+        sentence=(
+            "The server cannot be reached or ended the connection {where}: {reason}. A running "
+            f"Redis or Valkey server is needed. Check the address and the server, then {REPEATED}"
+        ),
+    ),
+    Explanation(
+        causes=(exceptions.RedisError,),
+        sentence=(
+            "Redis reported an error {where}: {reason}. The index is as it was before this call. "
+            "Check the log of the server, and run `neardup index verify`."
+        ),
+    ),
+)
 
 
 def explain(error: exceptions.RedisError, address: ServerAddress) -> StoreError:
-    """Return the error to raise for one of redis-py's."""
-    return explain_error(
-        _SENTENCES, error, " ".join(str(error).split()) or type(error).__name__, address
-    )
+    """Return the error to raise for an error of redis-py."""
+    reason = " ".join(str(error).split()) or type(error).__name__
+    return explain_error(_EXPLANATIONS, error, reason, address)
 
 
 _PROMISES = {
@@ -145,12 +151,14 @@ _PROMISES = {
         "are on the disk of the server: they survive a crash of the client, of Redis and of its "
         "machine"
     ),
-    "everysec": "survive a crash of the client or of Redis; a crash of the server's machine may lose the "  # noqa: E501
-    "changes of "
-    "the last second, or two under load",
-    "no": "survive a crash of the client or of Redis; a crash of the server's machine may lose what "  # noqa: E501
-    "its system had not "
-    "written, often half a minute",
+    "everysec": (
+        "survive a crash of the client or of Redis; a crash of the server's machine may lose the "
+        "changes of the last second, or two under load"
+    ),
+    "no": (
+        "survive a crash of the client or of Redis; a crash of the server's machine may lose what "
+        "its system had not written, often half a minute"
+    ),
 }
 """By the setting appendfsync."""
 
@@ -161,58 +169,59 @@ def promise_of(connection: Connection) -> tuple[bool, str]:
     """
     synced: str | None = None
     with connection.our_errors():
-        persistence, memory = (
-            connection.client.info("persistence"),
-            connection.client.info("memory"),
-        )
-        with contextlib.suppress(
-            exceptions.ResponseError
-        ):  # services that manage servers hide their settings
+        persistence = connection.client.info("persistence")
+        memory = connection.client.info("memory")
+        # Managed services hide their settings.
+        with contextlib.suppress(exceptions.ResponseError):
             synced = connection.client.config_get("appendfsync").get("appendfsync")
     policy = memory.get("maxmemory_policy", "")
     if memory.get("maxmemory") and policy.startswith("allkeys"):
         return False, (
-            "The server deletes any keys when its memory is full (maxmemory-policy "
-            f"{policy}), those of the index too: "
-            "documents may be lost at any time. Set maxmemory-policy noeviction."
+            f"The server deletes any keys when its memory is full (maxmemory-policy {policy}), "
+            "those of the index too: documents may be lost at any time. Set maxmemory-policy "
+            "noeviction."
         )
     if not persistence.get("aof_enabled"):
         return False, (
-            "The server does not log its changes (appendonly no): a crash or restart of the "
-            "server loses all changes "
-            "since its last snapshot, or the whole index if it takes none."
+            "The server does not log its changes (appendonly no): a crash or restart of the server "
+            "loses all changes since its last snapshot, or the whole index if it takes none."
         )
     if synced is None:
         return True, (
-            "Acknowledged changes survive a crash of the client or of Redis (appendonly yes); "
-            "the server does not tell "
-            "when it syncs them, so a crash of its machine may lose some."
+            "Acknowledged changes survive a crash of the client or of Redis (appendonly yes); the "
+            "server does not tell when it syncs them, so a crash of its machine may lose some."
         )
     return True, f"Acknowledged changes {_PROMISES[synced]} (appendonly yes, appendfsync {synced})."
 
 
 WRITER_TIMEOUT_S = 60
-EXPIRY_MS, _RENEWAL_S = 15_000, 5
-_ENTRIES_A_SECOND = 20_000  # at least, on a busy server
-LONGEST_WAIT_S = 1  # until a waiting writer looks whether the lock has expired
+EXPIRY_MS = 15_000
+_RENEWAL_S = 5
+_ENTRIES_PER_SECOND = 20_000  # the least that a busy server writes
+LONGEST_WAIT_S = 1  # between two looks of a waiting writer at the lock, which may have expired
 
 
 class WriterLock:
-    """The lock of one store object. Its threads take turns here, then with other processes at the
-    server.
+    """The lock of one store object.
+
+    Threads of this process take turns with `_threads`, then with other processes at the server.
+    `_busy` guards the token: the lock is not renewed during a transaction that watches it.
     """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._key, self._next = connection.key("writer"), connection.key("writer-left")
-        self._threads, self._busy = threading.Lock(), threading.Lock()
-        self._token = self._unreleased = b""
+        self._key = connection.key("writer")
+        self._next = connection.key("writer-left")
+        self._threads = threading.Lock()
+        self._busy = threading.Lock()
+        self._token = b""  # empty if the lock is not held
+        self._unreleased = b""  # a token that the server may still have
         self._closed = threading.Event()
         self._renewing: threading.Thread | None = None
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Wait for other writers, and have the lock in the block.
+        """Wait for other writers, and hold the lock in the block.
 
         Raises
         ------
@@ -224,23 +233,24 @@ class WriterLock:
             raise self._in_use()
         try:
             self._acquire(deadline)
-            silent = False
+            is_silent = False
             try:
                 yield
             except StoreError as error:
-                silent = isinstance(error.__cause__, TimeoutError)
+                is_silent = isinstance(error.__cause__, TimeoutError)
                 raise
             finally:
-                self._release(silent)
+                self._release(is_silent)
         finally:
             self._threads.release()
 
     @contextmanager
-    def guarded(self, size: int = 0) -> Iterator[Any]:
-        """Give a pipeline whose transaction fails if the lock was lost meanwhile. The lock is not
-        renewed in the block.
+    def guarded(self, num_entries: int = 0) -> Iterator[Any]:
+        """Give a pipeline whose transaction fails if the lock was lost meanwhile.
 
-        size : entries that the transaction writes: the server is busy with some 100,000 a second.
+        The lock is not renewed in the block.
+
+        num_entries : written by the transaction, about 100,000 a second.
 
         Raises
         ------
@@ -253,10 +263,10 @@ class WriterLock:
             self._connection.client.pipeline() as pipeline,
         ):
             try:
-                if size > _ENTRIES_A_SECOND and not self._prolong(
-                    self._token, 1000 * size // _ENTRIES_A_SECOND
-                ):
-                    raise self._lost()
+                if num_entries > _ENTRIES_PER_SECOND:
+                    more_ms = 1000 * num_entries // _ENTRIES_PER_SECOND
+                    if not self._prolong(self._token, more_ms):
+                        raise self._lost()
                 pipeline.watch(self._key)
                 if pipeline.get(self._key) != self._token:
                     raise self._lost()
@@ -266,24 +276,26 @@ class WriterLock:
             except WatchError as error:
                 if "changed" in str(error):
                     raise self._lost() from error
-                raise explain(
-                    ConnectionError(str(error)), self._connection.address
-                ) from error  # as redis-py has it
+                # redis-py also raises this error if the connection breaks while it watches a key.
+                broken = ConnectionError(str(error))
+                raise explain(broken, self._connection.address) from error
 
     def close(self) -> None:
         """Stop renewing."""
         self._closed.set()
 
     def _acquire(self, deadline: float) -> None:
+        """Take the lock at the server; a lock that was not released is taken up again."""
         token = self._unreleased or secrets.token_hex(16).encode()
-        there = self._unreleased and self._prolong(token)
-        self._unreleased = token  # until the end of the block is acknowledged
-        if not there:
+        is_held = self._unreleased and self._prolong(token)
+        self._unreleased = token
+        if not is_held:
             while not self._connection.call("SET", self._key, token, "NX", "PX", EXPIRY_MS):
-                rest = deadline - time.monotonic()
-                if rest <= 0:
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
                     raise self._in_use()
-                self._connection.call("BLPOP", self._next, max(min(rest, LONGEST_WAIT_S), 0.01))
+                timeout = max(min(remaining, LONGEST_WAIT_S), 0.01)
+                self._connection.call("BLPOP", self._next, timeout)
         self._token = token
         if self._renewing is None:
             self._renewing = threading.Thread(
@@ -291,50 +303,44 @@ class WriterLock:
             )
             self._renewing.start()
 
-    def _release(self, silent: bool) -> None:
+    def _release(self, is_silent: bool) -> None:
+        """Release the lock, unless the server does not answer."""
         with self._busy:
             self._token = b""
-        if silent:  # it would not answer this either
+        if is_silent:
             return
-        # Where the server is gone, the lock is in its files: it expires, or this writer takes it up
+        # If the server is gone, the lock is in its files: it expires, or this writer takes it up
         # again.
         with contextlib.suppress(StoreError), self._connection.our_errors():
-            self._connection.client.eval(
-                scripts.RELEASE, 2, self._key, self._next, self._unreleased, EXPIRY_MS
-            )
+            keys = (self._key, self._next)
+            client = self._connection.client
+            client.eval(scripts.RELEASE, len(keys), *keys, self._unreleased, EXPIRY_MS)
             self._unreleased = b""
 
     def _renew(self) -> None:
-        """Renew the lock while it is held; a failure shows at the next write."""
+        """Renew the lock while it is held. A failed renewal makes the next write fail."""
         while not self._closed.wait(_RENEWAL_S):
             with self._busy, contextlib.suppress(StoreError):
                 if self._token:
                     self._prolong(self._token)
 
     def _prolong(self, token: bytes, more_ms: int = 0) -> bool:
-        """Let the lock expire later, if it has the token; return whether it has."""
+        """Let the lock expire later if it has the token; return whether it has."""
         with self._connection.our_errors():
-            return bool(
-                self._connection.client.eval(
-                    scripts.RENEW, 1, self._key, token, EXPIRY_MS + more_ms
-                )
-            )
+            client = self._connection.client
+            return bool(client.eval(scripts.RENEW, 1, self._key, token, EXPIRY_MS + more_ms))
 
     def _in_use(self) -> StoreError:
         shown = self._connection.address.shown
         return StoreError(
             f"The index is in use at {shown}: another writer kept it for more than "
-            f"{WRITER_TIMEOUT_S} seconds. One "
-            "writer at a time is possible. Wait for it, or end it; the lock of a writer that "
-            "is gone expires within "
-            f"{EXPIRY_MS // 1000} seconds."
+            f"{WRITER_TIMEOUT_S} seconds. One writer at a time is possible. Wait for it, or end "
+            f"it; the lock of a writer that is gone expires within {EXPIRY_MS // 1000} seconds."
         )
 
     def _lost(self) -> StoreError:
         return StoreError(
-            f"The writer lost its turn at {self._connection.address.shown}: it did not renew "
-            "its lock for "
-            f"{EXPIRY_MS // 1000} seconds. A writer must reach the server all the time. "
-            "Nothing was written; repeat "
-            "the call."
+            f"The writer lost its turn at {self._connection.address.shown}: it did not renew its "
+            f"lock for {EXPIRY_MS // 1000} seconds. A writer must reach the server all the time. "
+            "Nothing was written; repeat the call."
         )

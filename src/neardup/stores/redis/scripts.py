@@ -1,16 +1,35 @@
 """The scripts that run on the server, in Lua: each saves a round trip for every document.
 
-A script gets the prefix of the index as its first key. The buckets of a table grow one at a time
-(linear hashing): of B buckets, 2^L <= B < 2^(L + 1), the first B - 2^L buckets of level L were each
-split in two of level L + 1. A bucket of level L lists the entries whose keys have the same L upper
-bits; its name is that of the table, the level and these bits as a number. A script that reads
-buckets takes B from the server, so that none moves meanwhile.
+A script gets the prefix of the index as its first key. The keys after the prefix::
+
+    settings     hash    settings by name
+    state        hash    rows, forgotten, dropping, dropped, kept, removed, entries, id
+    states       string  uint8, the state of each row; 0 if it was dropped
+    forgotten    string  uint32, forgotten rows that are not dropped yet, in their order
+    buckets      string  uint32, big-endian, the number of buckets of each table
+    tT:L:N       string  the entries of bucket N of level L of table T
+    dN           list    packed documents of DOCUMENTS_PER_LIST rows
+    sN           string  int64, `last_seen` of TIMES_PER_STRING rows
+    fR, gR, xR   string  features, tags and text of row R
+    imports      hash    [opened, number of documents] by name
+    import:NAME  list    staged tables
+    writer       string  the token of the writer that has the lock
+    writer-left  list    wakes the next writer
+
+The buckets of a table grow one at a time (linear hashing): of B buckets, 2^L <= B < 2^(L + 1), the
+first B - 2^L buckets of level L were each split in two of level L + 1. A bucket of level L lists
+the entries whose keys have the same L upper bits, which are its number. For example, B = 5::
+
+    upper bits of keys  000  001  01   10   11
+    level:number        3:0  3:1  2:1  2:2  2:3
+
+A script that reads buckets reads B in the same atomic step, so no bucket is split in between.
 """
 
 from __future__ import annotations
 
-DOCUMENTS_A_LIST = 64
-TIMES_A_STRING = 1024
+DOCUMENTS_PER_LIST = 64
+TIMES_PER_STRING = 1024
 
 STATE = """
 local p, rows, forgotten = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -62,16 +81,17 @@ buckets that is wanted, and how many. Returns the number of dropped rows, the si
 """
 
 
-def _each_row(rows_a_key: int, body: str) -> str:
-    """Return a script that does something for each row of ARGV[1], uint32; `row` is the `rest`-th
-    of key `number`.
+def _each_row(rows_per_key: int, body: str) -> str:
+    """Return a script that runs `body` for each `row` of ARGV[1], uint32.
+
+    The row has the index `rest` in the key `number`.
     """
     return f"""
 local p, rows, parts = KEYS[1], ARGV[1], {{}}
 for at = 1, #rows, 4 do
   local row = struct.unpack('<I', rows, at)
-  local rest = row % {rows_a_key}
-  local number = (row - rest) / {rows_a_key}
+  local rest = row % {rows_per_key}
+  local number = (row - rest) / {rows_per_key}
   {body}
 end
 return table.concat(parts)
@@ -79,7 +99,7 @@ return table.concat(parts)
 
 
 DOCUMENTS = _each_row(
-    DOCUMENTS_A_LIST,
+    DOCUMENTS_PER_LIST,
     """
   local part = redis.call('LINDEX', p .. 'd' .. number, rest)
   if not part or part == '' then return row end
@@ -88,7 +108,7 @@ DOCUMENTS = _each_row(
 """ARGV: rows, uint32. Returns their packed documents, or a row that has none."""
 
 TIMES = _each_row(
-    TIMES_A_STRING,
+    TIMES_PER_STRING,
     "parts[#parts + 1] = redis.call('GETRANGE', p .. 's' .. number, 8 * rest, 8 * rest + 7)",
 )
 """ARGV: rows, uint32. Returns when they were last seen, int64 each."""
@@ -130,11 +150,11 @@ end
 entries, uint32, and these.
 """
 
-SEE = _each_row(TIMES_A_STRING, "redis.call('SETRANGE', p .. 's' .. number, 8 * rest, ARGV[2])")
+SEE = _each_row(TIMES_PER_STRING, "redis.call('SETRANGE', p .. 's' .. number, 8 * rest, ARGV[2])")
 """ARGV: rows, uint32, and when they were last seen, int64."""
 
 DROP = _each_row(
-    DOCUMENTS_A_LIST,
+    DOCUMENTS_PER_LIST,
     """
   redis.call('LSET', p .. 'd' .. number, rest, '')
   redis.call('DEL', p .. 'f' .. row, p .. 'g' .. row, p .. 'x' .. row)

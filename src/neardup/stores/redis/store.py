@@ -1,4 +1,4 @@
-"""The index in Redis: how it is created and opened, and its states."""
+"""The store of an index in Redis."""
 
 from __future__ import annotations
 
@@ -12,23 +12,21 @@ from itertools import chain
 
 import numpy as np
 
+from neardup.arrays import Mask
 from neardup.files import JsonObject
 from neardup.stores.base import StoreSettings
 from neardup.stores.hashed import NUM_HASHED, check_rows
 from neardup.stores.redis import scripts
+from neardup.stores.redis.buckets import ENTRY, bucket_name, buckets_of
 from neardup.stores.redis.connection import NAMES, Connection, WriterLock, promise_of
-from neardup.stores.redis.snapshot import (
-    ENTRY,
-    LETTERS,
-    Header,
-    KnownRows,
-    RedisSnapshot,
-    RedisWriter,
-    bucket_of,
-)
+from neardup.stores.redis.known_rows import Header, KnownRows
+from neardup.stores.redis.snapshot import LETTERS, RedisSnapshot
+from neardup.stores.redis.writer import RedisWriter
 from neardup.stores.servers import ServerStore
 
-_BUCKETS_A_CALL, _ROWS_A_CALL, _SAMPLES = 2_000, 20_000, 200
+_BUCKETS_PER_CALL = 2_000
+_ROWS_PER_CALL = 20_000
+_NUM_SAMPLES = 200  # of the keys of each kind, to estimate their memory
 
 
 class RedisStore(ServerStore):
@@ -37,29 +35,22 @@ class RedisStore(ServerStore):
     """
 
     def _connect(self) -> None:
-        self._connection = connection = Connection(self.place)
-        self._known, self._lock = KnownRows(connection), WriterLock(connection)
-        self._finish = weakref.finalize(self, _close, connection, self._lock)
+        self._connection = Connection(self.server_address)
+        self._known = KnownRows(self._connection)
+        self._lock = WriterLock(self._connection)
+        self._finish = weakref.finalize(self, _close, self._connection, self._lock)
 
     def _create(self, new: StoreSettings, encoded: dict[str, bytes]) -> bool:
         num_tables = len(new.layout.prefix_bits) + NUM_HASHED
-        buckets, entries = (
-            np.ones(num_tables, ">u4").tobytes(),
-            np.zeros(num_tables, "<u8").tobytes(),
-        )
-        arguments = (
-            buckets,
-            entries,
-            secrets.token_hex(16),
-            self.place.name,
-            *chain.from_iterable(encoded.items()),
-        )
+        num_buckets = np.ones(num_tables, ">u4").tobytes()
+        num_entries = np.zeros(num_tables, "<u8").tobytes()
+        index_id = secrets.token_hex(16)
+        settings = chain.from_iterable(encoded.items())
+        arguments = (num_buckets, num_entries, index_id, self.server_address.name, *settings)
+        keys = (self._connection.prefix, NAMES)
         with self._connection.our_errors():
-            return bool(
-                self._connection.client.eval(
-                    scripts.CREATE, 2, self._connection.prefix, NAMES, *arguments
-                )
-            )
+            client = self._connection.client
+            return bool(client.eval(scripts.CREATE, len(keys), *keys, *arguments))
 
     def _stored(self, names: Collection[str]) -> dict[str, bytes]:
         found = self._connection.call("HMGET", self._connection.key("settings"), *names)
@@ -76,7 +67,7 @@ class RedisStore(ServerStore):
 
     @property
     def _deletion(self) -> str:
-        pattern = f"'neardup:{self.place.name}:*'"
+        pattern = f"'neardup:{self.server_address.name}:*'"
         return f"delete its keys: redis-cli --scan --pattern {pattern} | xargs redis-cli unlink"
 
     def _backup_command(self, path: str) -> str:
@@ -94,96 +85,90 @@ class RedisStore(ServerStore):
             yield RedisWriter(self._connection, self._known, self.settings, self._lock)
 
     def describe(self) -> JsonObject:
-        """Return sizes for `info`. Memory is estimated: from some buckets, documents and values,
-        chosen at random.
-        """
-        connection, chance = self._connection, random.Random(0)
+        """Return sizes for `info`. The memory of documents and tables is estimated from samples."""
+        connection = self._connection
         with self.reading() as snapshot:
-            num_rows, buckets = snapshot.num_rows, snapshot.header.buckets.tolist()
-
-        def estimate(number: int, name_of: Callable[[int], str]) -> int:
-            """Return the memory of so many keys."""
-            chosen = chance.sample(range(number), min(number, _SAMPLES))
-            return _memory_of(connection, map(name_of, chosen)) * number // max(len(chosen), 1)
-
-        tables = sum(
-            estimate(count, partial(_bucket_name, table, count))
-            for table, count in enumerate(buckets)
-        )
-        documents = estimate(-(-num_rows // scripts.DOCUMENTS_A_LIST), "d{}".format)
-        documents += estimate(-(-num_rows // scripts.TIMES_A_STRING), "s{}".format)
-        documents += sum(estimate(num_rows, f"{letter}{{}}".format) for letter in LETTERS.values())
-        rest = _memory_of(
-            connection, ["settings", "state", "states", "forgotten", "buckets", "imports"]
-        )
+            num_rows = snapshot.num_rows
+            num_buckets = snapshot.header.buckets.tolist()
+        estimate = partial(_estimate_memory, connection, random.Random(0))
+        tables = 0
+        for table, count in enumerate(num_buckets):
+            tables += estimate(count, partial(bucket_name, table, count))
+        documents = estimate(-(-num_rows // scripts.DOCUMENTS_PER_LIST), "d{}".format)
+        documents += estimate(-(-num_rows // scripts.TIMES_PER_STRING), "s{}".format)
+        for letter in LETTERS.values():
+            documents += estimate(num_rows, f"{letter}{{}}".format)
+        others = ["settings", "state", "states", "forgotten", "buckets", "imports"]
         with connection.our_errors():
-            server, memory = connection.client.info("server"), connection.client.info("memory")
+            version = connection.client.info("server")["redis_version"]
+            server_bytes = connection.client.info("memory")["used_memory"]
         return {
             "store": "redis",
-            "server": server["redis_version"],
+            "server": version,
             "prefix": connection.prefix.decode(),
-            "bytes": documents + tables + rest,
+            "bytes": documents + tables + _memory_of(connection, others),
             "documents_bytes": documents,
             "tables_bytes": tables,
-            "server_bytes": memory["used_memory"],
+            "server_bytes": server_bytes,
         }
 
     def verify(self) -> list[str]:
-        """Return the damage: entries, documents and counts that do not agree."""
-        # Buckets that another writer splits would be missing here and there.
+        """Return a sentence for each damage: entries, documents and counts that do not agree."""
+        # A reader could miss entries while a writer splits buckets.
         with self.reading() if self.read_only else self.writing() as snapshot:
-            states = self._connection.call("STRLEN", self._connection.key("states"))
-            if states != snapshot.num_rows:
-                return [f"There are states of {states} rows, but {snapshot.num_rows} rows."]
+            num_states = self._connection.call("STRLEN", self._connection.key("states"))
+            if num_states != snapshot.num_rows:
+                return [f"There are states of {num_states} rows, but {snapshot.num_rows} rows."]
             tables = range(len(snapshot.header.buckets))
-            return [
-                *chain.from_iterable(_check_table(snapshot, table) for table in tables),
-                *check_rows(snapshot),
-            ]
+            problems = [problem for table in tables for problem in _check_table(snapshot, table)]
+            return [*problems, *check_rows(snapshot)]
 
     def compact(self) -> None:
-        """Drop the entries and documents of forgotten rows, which gives their memory back."""
+        """Drop the entries and documents of forgotten rows, which releases their memory."""
         with self.writing() as writer:
-            header, key = writer.header, self._connection.key
-            if header.dropped != header.num_forgotten or self._connection.call(
-                "EXISTS", key("forgotten")
-            ):
+            header = writer.header
+            key = self._connection.key("forgotten")
+            is_complete = header.dropping == header.num_forgotten
+            if not is_complete or self._connection.call("EXISTS", key):
                 self._drop_forgotten(writer, header)
 
     def _drop_forgotten(self, writer: RedisWriter, header: Header) -> None:
-        key, lock = self._connection.key, self._lock
-        gone = np.zeros(header.num_rows, np.bool_)
-        gone[: len(header.forgotten_at)] = (
-            header.forgotten_at[: header.num_rows] < header.num_forgotten
-        )
-        with (
-            lock.guarded() as pipeline
-        ):  # from here on, snapshots that still have these rows are refused
+        key = self._connection.key
+        is_gone = np.zeros(header.num_rows, np.bool_)
+        forgotten_at = header.forgotten_at[: header.num_rows]
+        is_gone[: len(forgotten_at)] = forgotten_at < header.num_forgotten
+        # From here on, snapshots that still have these rows are refused.
+        with self._lock.guarded() as pipeline:
             pipeline.hset(key("state"), "dropping", header.num_forgotten)
-        entries = header.entries.copy()
-        for table in range(len(header.buckets)):
-            for names, values in _buckets_of(writer, table):
-                with lock.guarded() as pipeline:
-                    for name, value in zip(names, values, strict=True):
-                        listed = np.frombuffer(value, ENTRY)
-                        stays = ~gone[listed["row"]]
-                        if not stays.all():
-                            entries[table] -= int((~stays).sum())
-                            data = listed[stays].tobytes()
-                            pipeline.set(key(name), data) if data else pipeline.delete(key(name))
-                    pipeline.hset(key("state"), "entries", entries.astype("<u8").tobytes())
-        rows = np.flatnonzero(gone & (header.states[: header.num_rows] != 0)).astype("<u4")
-        for begin in range(0, len(rows), _ROWS_A_CALL):
-            with lock.guarded() as pipeline:
-                pipeline.eval(
-                    scripts.DROP,
-                    1,
-                    self._connection.prefix,
-                    rows[begin : begin + _ROWS_A_CALL].tobytes(),
-                )
-        with lock.guarded() as pipeline:
+        self._drop_entries(writer, is_gone)
+        self._drop_documents(is_gone & (header.states[: header.num_rows] != 0))
+        with self._lock.guarded() as pipeline:
             pipeline.delete(key("forgotten"))
             pipeline.hset(key("state"), "dropped", header.num_forgotten)
+
+    def _drop_entries(self, writer: RedisWriter, is_gone: Mask) -> None:
+        key = self._connection.key
+        num_entries = writer.header.entries.copy()
+        for table in range(len(num_entries)):
+            for buckets in _buckets_of(writer, table):
+                with self._lock.guarded() as pipeline:
+                    for name, value in buckets.items():
+                        entries = np.frombuffer(value, ENTRY)
+                        left = entries[~is_gone[entries["row"]]]
+                        num_entries[table] -= len(entries) - len(left)
+                        if not len(left):
+                            pipeline.delete(key(name))
+                        elif len(left) < len(entries):
+                            pipeline.set(key(name), left.tobytes())
+                    pipeline.hset(key("state"), "entries", num_entries.astype("<u8").tobytes())
+
+    def _drop_documents(self, is_dropped: Mask) -> None:
+        rows = np.flatnonzero(is_dropped).astype("<u4")
+        prefix = self._connection.prefix
+        for begin in range(0, len(rows), _ROWS_PER_CALL):
+            part = rows[begin : begin + _ROWS_PER_CALL]
+            with self._lock.guarded() as pipeline:
+                pipeline.eval(scripts.DROP, 1, prefix, part.tobytes())
 
     def close(self) -> None:
         self.closed = True
@@ -195,8 +180,16 @@ def _close(connection: Connection, lock: WriterLock) -> None:
     connection.close()
 
 
+def _estimate_memory(
+    connection: Connection, generator: random.Random, number: int, name_of: Callable[[int], str]
+) -> int:
+    """Return the memory of keys, estimated from random samples. name_of : from 0 to `number`."""
+    chosen = generator.sample(range(number), min(number, _NUM_SAMPLES))
+    return _memory_of(connection, map(name_of, chosen)) * number // max(len(chosen), 1)
+
+
 def _memory_of(connection: Connection, names: Iterable[str]) -> int:
-    """Return the memory of keys; that of missing ones is 0."""
+    """Return the memory of keys; a missing key has none."""
     with connection.our_errors():
         pipeline = connection.client.pipeline(transaction=False)
         for name in names:
@@ -204,50 +197,29 @@ def _memory_of(connection: Connection, names: Iterable[str]) -> int:
         return int(sum(size or 0 for size in pipeline.execute()))
 
 
-def _bucket_name(table: int, count: int, number: int) -> str:
-    """Return the name of one of the `count` buckets of a table."""
-    level = count.bit_length() - 1
-    split = count - (1 << level)
-    if number < 2 * split:
-        return f"t{table}:{level + 1}:{number}"
-    return f"t{table}:{level}:{number - split}"
-
-
-def _buckets_of(snapshot: RedisSnapshot, table: int) -> Iterator[tuple[list[str], list[bytes]]]:
-    """Yield the names and the entries of buckets that have any."""
-    count = int(snapshot.header.buckets[table])
-    for begin in range(0, count, _BUCKETS_A_CALL):
-        names = [
-            _bucket_name(table, count, number)
-            for number in range(begin, min(count, begin + _BUCKETS_A_CALL))
-        ]
-        values = snapshot.connection.call("MGET", *map(snapshot.connection.key, names))
-        there = [(name, value) for name, value in zip(names, values, strict=True) if value]
-        yield [name for name, _ in there], [value for _, value in there]
+def _buckets_of(snapshot: RedisSnapshot, table: int) -> Iterator[dict[str, bytes]]:
+    """Yield the entries of buckets by name, some thousand at a time; empty buckets are left out."""
+    connection = snapshot.connection
+    num_buckets = int(snapshot.header.buckets[table])
+    for begin in range(0, num_buckets, _BUCKETS_PER_CALL):
+        indices = range(begin, min(num_buckets, begin + _BUCKETS_PER_CALL))
+        names = [bucket_name(table, num_buckets, index) for index in indices]
+        values = connection.call("MGET", *map(connection.key, names))
+        yield {name: value for name, value in zip(names, values, strict=True) if value}
 
 
 def _check_table(snapshot: RedisSnapshot, table: int) -> Iterator[str]:
-    """Yield what is wrong with the buckets of a table."""
+    """Yield a sentence for each damage of the buckets of a table."""
     num_entries = 0
-    for names, values in _buckets_of(snapshot, table):
-        sizes = np.array([len(value) for value in values], np.int64)
-        if np.any(sizes % ENTRY.itemsize):
-            cut = names[int(np.flatnonzero(sizes % ENTRY.itemsize)[0])]
-            yield f"The size of the bucket {cut} is no multiple of {ENTRY.itemsize} bytes."
+    for buckets in _buckets_of(snapshot, table):
+        cut = [name for name, value in buckets.items() if len(value) % ENTRY.itemsize]
+        if cut:
+            yield f"The size of the bucket {cut[0]} is no multiple of {ENTRY.itemsize} bytes."
             continue
-        entries = np.frombuffer(b"".join(values), ENTRY)
-        key, row = entries["key"].astype(np.uint64), entries["row"].astype(np.int64)
-        place = np.array([name.split(":")[1:] for name in names], np.int64).reshape(-1, 2)
-        bucket = np.repeat(np.arange(len(names)), sizes // ENTRY.itemsize)
-        level, number = bucket_of(np.full(len(key), table), key, snapshot.header.buckets)
-        wrong = (level != place[bucket, 0]) | (number != place[bucket, 1])
-        wrong[1:] |= (bucket[1:] == bucket[:-1]) & (row[1:] < row[:-1])
-        if wrong.any():
-            yield (
-                f"The bucket {names[bucket[wrong][0]]} has entries of other buckets, or not in "
-                "the order of rows."
-            )
-        num_entries += len(entries)
+        name = _find_misplaced(snapshot, table, buckets)
+        if name is not None:
+            yield (f"The bucket {name} has entries of other buckets, or not in the order of rows.")
+        num_entries += sum(map(len, buckets.values())) // ENTRY.itemsize
     if num_entries != snapshot.header.entries[table]:
         yield (
             f"The table {table} has {num_entries} entries, but {snapshot.header.entries[table]} "
@@ -255,4 +227,23 @@ def _check_table(snapshot: RedisSnapshot, table: int) -> Iterator[str]:
         )
 
 
-create, open = RedisStore.create, RedisStore
+def _find_misplaced(snapshot: RedisSnapshot, table: int, buckets: dict[str, bytes]) -> str | None:
+    """Return a bucket with an entry of another bucket, or not in the order of rows; None if there
+    is none.
+    """
+    names = list(buckets)
+    sizes = [len(value) // ENTRY.itemsize for value in buckets.values()]
+    bucket = np.repeat(np.arange(len(sizes)), sizes)  # of each entry
+    entries = np.frombuffer(b"".join(buckets.values()), ENTRY)
+    rows = entries["row"].astype(np.int64)
+    tables = np.full(len(entries), table)
+    keys = entries["key"].astype(np.uint64)
+    expected = buckets_of(tables, keys, snapshot.header.buckets)
+    stored = np.array([name.split(":")[1:] for name in names], np.int64).reshape(-1, 2)
+    is_wrong = (np.stack(expected, axis=1) != stored[bucket]).any(axis=1)
+    is_wrong[1:] |= (np.diff(bucket) == 0) & (np.diff(rows) < 0)
+    return names[bucket[is_wrong][0]] if is_wrong.any() else None
+
+
+create = RedisStore.create
+open = RedisStore

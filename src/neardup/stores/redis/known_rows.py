@@ -1,0 +1,158 @@
+"""The rows of an index in Redis, as far as this client has read them."""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+import numpy as np
+
+from neardup import kernels
+from neardup.arrays import Array, Bytes, Rows, Uint32s, grow
+from neardup.errors import StoreError
+from neardup.stores.base import Counts
+from neardup.stores.redis import scripts
+from neardup.stores.redis.connection import Connection
+
+_NEVER = 2**32 - 1
+
+
+class Header(NamedTuple):
+    """The state of an index at one moment.
+
+    states, forgotten_at, num_rows, num_forgotten : as in `kernels.packed_entries.Alive`. dropping :
+    the number of forgotten rows whose entries and documents are dropped, or are being dropped.
+    counts : of the rows that were not forgotten. buckets, entries : int64, their number in each
+    table of keys.
+    """
+
+    states: Bytes
+    forgotten_at: Uint32s
+    num_rows: int
+    num_forgotten: int
+    dropping: int
+    counts: Counts
+    buckets: Rows
+    entries: Rows
+
+
+def alive_of(header: Header) -> kernels.packed_entries.Alive:
+    """Return the rows of a state for kernels."""
+    return kernels.packed_entries.Alive(
+        header.states, header.forgotten_at, header.num_rows, header.num_forgotten
+    )
+
+
+class _Answer(NamedTuple):
+    """The answer of `scripts.STATE`, in its order."""
+
+    num_rows: bytes
+    num_forgotten: bytes
+    dropping: bytes
+    dropped: bytes
+    kept: bytes
+    removed: bytes
+    buckets: bytes
+    states: bytes
+    forgotten: bytes
+    entries: bytes
+    index_id: bytes
+
+
+class KnownRows:
+    """The states of rows and the order in which they were forgotten: at most five bytes a row.
+
+    May be used by several threads at once. States are appended and never change, and each forgotten
+    row has its number, so a snapshot keeps the rows of its moment.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._num_connections = 0
+        self._index_id = b""
+        self._reset(num_forgotten=0)
+
+    def read(self) -> Header:
+        """Return the latest state, usually in one round trip."""
+        while True:
+            with self._lock:
+                num_connections = self._connection.made
+                if num_connections != self._num_connections:
+                    self._reset(num_forgotten=0)
+                    self._num_connections = num_connections
+                num_rows = self._num_rows
+                num_forgotten = self._num_forgotten
+            answer = self._connection.run(scripts.STATE, num_rows, num_forgotten)
+            if self._connection.made == num_connections:
+                return self._header_of(answer, num_rows, num_forgotten)
+
+    def _header_of(self, values: list[bytes] | None, num_rows: int, num_forgotten: int) -> Header:
+        """Return the state in the answer to a client that knew this number of rows."""
+        if values is None:
+            raise self._gone()
+        answer = _Answer(*values)
+        if self._index_id not in (b"", answer.index_id):
+            raise self._gone()
+        self._index_id = answer.index_id
+        states = np.frombuffer(answer.states, np.uint8)
+        forgotten = np.frombuffer(answer.forgotten, "<u4")
+        dropped = int(answer.dropped)
+        with self._lock:
+            # The server no longer lists dropped rows. If this client does not know all of them, the
+            # answer is complete.
+            if num_forgotten < dropped:
+                self._reset(num_forgotten=dropped)
+                num_rows = 0
+                num_forgotten = dropped
+            self._append_states(_new_values(states, num_rows, self._num_rows))
+            self._append_forgotten(_new_values(forgotten, num_forgotten, self._num_forgotten))
+            return Header(
+                states=self._states,
+                forgotten_at=self._forgotten_at,
+                num_rows=int(answer.num_rows),
+                num_forgotten=int(answer.num_forgotten),
+                dropping=int(answer.dropping),
+                counts=Counts(int(answer.kept), int(answer.removed)),
+                buckets=np.frombuffer(answer.buckets, ">u4").astype(np.int64),
+                entries=np.frombuffer(answer.entries, "<u8").astype(np.int64),
+            )
+
+    def _reset(self, num_forgotten: int) -> None:
+        """Forget all rows. `num_forgotten` of them are gone. Snapshots keep their arrays."""
+        self._states = np.empty(0, np.uint8)
+        self._forgotten_at = np.empty(0, np.uint32)
+        self._num_rows = 0
+        self._num_forgotten = num_forgotten
+
+    def _append_states(self, states: Bytes) -> None:
+        end = self._num_rows + len(states)
+        self._states = grow(self._states, end)
+        self._states[self._num_rows : end] = states
+        self._num_rows = end
+
+    def _append_forgotten(self, rows: Uint32s) -> None:
+        if not len(rows):
+            return
+        if len(self._forgotten_at) < self._num_rows:
+            grown = np.full(len(self._states), _NEVER, np.uint32)
+            grown[: len(self._forgotten_at)] = self._forgotten_at
+            self._forgotten_at = grown
+        self._forgotten_at[rows] = self._num_forgotten + np.arange(len(rows))
+        self._num_forgotten += len(rows)
+
+    def _gone(self) -> StoreError:
+        address = self._connection.address
+        return StoreError(
+            f"The index is gone: {address.shown}, keys neardup:{address.name}:*. It was there when "
+            "it was opened. Restore the server's files from a backup, or open the index again if "
+            "another has its name now."
+        )
+
+
+def _new_values(values: Array, first: int, num_known: int) -> Array:
+    """Return the values from number `num_known` on, none if they do not follow the known ones.
+
+    values : from number `first` on. Another thread may have read more, or reset the rows, since.
+    """
+    return values[num_known - first :] if num_known >= first else values[:0]

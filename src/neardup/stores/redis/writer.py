@@ -1,0 +1,198 @@
+"""Changes of an index in Redis, each one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup import kernels
+from neardup.arrays import Bytes, Rows
+from neardup.candidates.lookups import Entries
+from neardup.schemas import KEPT
+from neardup.stores.base import Changes, StoreSettings, Writer, check_changes, join_changes
+from neardup.stores.hashed import entries_of
+from neardup.stores.packed_rows import encode_table, pack_table
+from neardup.stores.redis import scripts
+from neardup.stores.redis.buckets import group_entries
+from neardup.stores.redis.connection import Connection, WriterLock
+from neardup.stores.redis.known_rows import Header, KnownRows
+from neardup.stores.redis.snapshot import APART, LETTERS, RedisSnapshot
+
+_SEEN_PER_CALL = 100_000
+_ENTRIES_PER_BUCKET = 32
+
+
+class RedisWriter(RedisSnapshot, Writer):
+    """The writer of an index."""
+
+    def __init__(
+        self, connection: Connection, known: KnownRows, settings: StoreSettings, lock: WriterLock
+    ) -> None:
+        super().__init__(connection, known.read(), settings)
+        self._known = known
+        self._lock = lock
+        self._is_outdated = False
+
+    @property
+    def header(self) -> Header:
+        """The latest state, read again when it is needed after a change."""
+        if self._is_outdated:
+            self._header = self._known.read()
+            self._is_outdated = False
+        return self._header
+
+    def write_all(self, parts: Iterable[Changes]) -> None:
+        changes = join_changes(parts)
+        check_changes(changes, self.num_rows, self.settings.schema)
+        num_entries = 0 if changes.entries is None else len(changes.entries.key)
+        try:
+            with self._lock.guarded(num_entries) as pipeline:
+                self._write(pipeline, changes)
+        finally:  # also if the connection breaks before the answer
+            self._is_outdated = True
+
+    def stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
+        key = self.connection.key
+        name = import_name.encode()
+        found = self.connection.call("HGET", key("imports"), name)
+        num_documents = 0
+        if found is not None:
+            opened, num_documents = json.loads(found)
+        if documents is not None:
+            num_documents += documents.num_rows
+        with self._lock.guarded() as pipeline:
+            pipeline.hset(key("imports"), name, json.dumps([opened, num_documents]))
+            if documents is not None:
+                pipeline.rpush(key(f"import:{import_name}"), encode_table(documents))
+
+    def _write(self, pipeline: Any, changes: Changes) -> None:
+        """Put changes in the transaction."""
+        header = self.header
+        states = header.states[: header.num_rows]
+        if changes.documents is not None and len(changes.documents):
+            new_states = changes.documents.column("state").to_numpy()
+            self._add(pipeline, changes.documents, changes.entries)
+            pipeline.append(self.connection.key("states"), new_states.tobytes())
+            states = np.concatenate([states, new_states])
+        self._see(pipeline, changes)
+        forgotten = self._without_forgotten(changes.forgotten)
+        if len(forgotten):
+            packed = forgotten.astype("<u4").tobytes()
+            pipeline.append(self.connection.key("forgotten"), packed)
+        if changes.ended_import is not None:
+            self._drop_import(pipeline, changes.ended_import)
+        self._count(pipeline, states, forgotten)
+
+    def _count(self, pipeline: Any, states: Bytes, forgotten: Rows) -> None:
+        """Put the new counts in the transaction. states : of all rows, new ones included."""
+        header = self.header
+        num_added = len(states) - header.num_rows
+        kept_change = _count_kept(states[header.num_rows :]) - _count_kept(states[forgotten])
+        state = {
+            "rows": header.num_rows + num_added,
+            "forgotten": header.num_forgotten + len(forgotten),
+            "kept": header.counts.kept + kept_change,
+            "removed": header.counts.removed + num_added - len(forgotten) - kept_change,
+        }
+        pipeline.hset(self.connection.key("state"), mapping=state)
+
+    def _drop_import(self, pipeline: Any, import_name: str) -> None:
+        pipeline.delete(self.connection.key(f"import:{import_name}"))
+        pipeline.hdel(self.connection.key("imports"), import_name.encode())
+
+    def _see(self, pipeline: Any, changes: Changes) -> None:
+        """Put the times of seen rows in the transaction."""
+        time = np.int64(changes.seen_at).tobytes()
+        for begin in range(0, len(changes.seen), _SEEN_PER_CALL):
+            rows = changes.seen[begin : begin + _SEEN_PER_CALL].astype("<u4")
+            self._eval(pipeline, scripts.SEE, rows.tobytes(), time)
+
+    def _without_forgotten(self, rows: Rows) -> Rows:
+        """Return rows, also new ones, without the rows that are forgotten already."""
+        header = self.header
+        is_gone = np.zeros(len(rows), np.bool_)
+        has_number = rows < min(header.num_rows, len(header.forgotten_at))
+        is_gone[has_number] = header.forgotten_at[rows[has_number]] < header.num_forgotten
+        is_old = rows < header.num_rows
+        is_gone[is_old] |= header.states[rows[is_old]] == kernels.packed_entries.GONE
+        return rows[~is_gone]
+
+    def _add(self, pipeline: Any, documents: pa.Table, entries: Entries | None) -> None:
+        """Put new documents and their entries in the transaction."""
+        self._add_packed(pipeline, documents.drop_columns(list(APART)))
+        self._add_times(pipeline, documents)
+        for name, letter in LETTERS.items():
+            column = documents.column(name)
+            if column.null_count < len(column):
+                values = {
+                    self.connection.key(f"{letter}{row}"): value
+                    for row, value in enumerate(column.to_pylist(), self.num_rows)
+                    if value is not None
+                }
+                pipeline.mset(values)
+        self._enter(pipeline, documents, entries)
+
+    def _add_packed(self, pipeline: Any, documents: pa.Table) -> None:
+        packed = pack_table(documents, compact=True)
+        data = memoryview(packed.data.tobytes())
+        offsets = packed.offsets.tolist()
+        first = self.num_rows
+        for begin, end in _split(first, len(documents), scripts.DOCUMENTS_PER_LIST):
+            values = [data[offsets[i] : offsets[i + 1]] for i in range(begin - first, end - first)]
+            name = f"d{begin // scripts.DOCUMENTS_PER_LIST}"
+            pipeline.rpush(self.connection.key(name), *values)
+
+    def _add_times(self, pipeline: Any, documents: pa.Table) -> None:
+        times = documents.column("last_seen").cast("int64").to_numpy()
+        first = self.num_rows
+        for begin, end in _split(first, len(documents), scripts.TIMES_PER_STRING):
+            number, index = divmod(begin, scripts.TIMES_PER_STRING)
+            data = times[begin - first : end - first].tobytes()
+            pipeline.setrange(self.connection.key(f"s{number}"), times.itemsize * index, data)
+
+    def _enter(self, pipeline: Any, documents: pa.Table, entries: Entries | None) -> None:
+        """Put the entries of new documents in the transaction: keys, ids and contents."""
+        num_tables = len(self.settings.layout.prefix_bits)
+        entered = entries_of(documents, entries, self.num_rows, num_tables)
+        table = entered.table.astype(np.int64)
+        num_buckets = self._split_buckets(pipeline, table)
+        row = entered.row.astype(np.int64)
+        for packed in group_entries(table, entered.key, row, num_buckets):
+            self._eval(pipeline, scripts.ENTER, packed)
+
+    def _split_buckets(self, pipeline: Any, table: Rows) -> Rows:
+        """Split buckets so that they stay short; return the number of buckets of each table.
+
+        table : of each new entry.
+        """
+        before = self.header.buckets
+        entries = self.header.entries + np.bincount(table, minlength=len(before))
+        max_buckets = 2 ** np.minimum(self.prefix_bits, 31)
+        wanted = np.minimum(entries // _ENTRIES_PER_BUCKET, max_buckets)
+        after: Rows = np.maximum(wanted, before)
+        for number in np.flatnonzero(after > before).tolist():
+            self._eval(pipeline, scripts.SPLIT, number, int(before[number]), int(after[number]))
+        pipeline.set(self.connection.key("buckets"), after.astype(">u4").tobytes())
+        pipeline.hset(self.connection.key("state"), "entries", entries.astype("<u8").tobytes())
+        return after
+
+    def _eval(self, pipeline: Any, script: str, *arguments: Any) -> None:
+        pipeline.eval(script, 1, self.connection.prefix, *arguments)
+
+
+def _count_kept(states: Bytes) -> int:
+    return int((states == KEPT).sum())
+
+
+def _split(first: int, number: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield the begin and end of parts of a range, split at the multiples of `size`."""
+    begin = first
+    stop = first + number
+    while begin < stop:
+        end = min(stop, (begin // size + 1) * size)
+        yield begin, end
+        begin = end
