@@ -82,8 +82,8 @@ class Simhash:
             self.value = int(value)
         else:
             raise TypeError(
-                f"Bad parameter with type {type(value)}. Give a text, features, an integer or "
-                "a Simhash."
+                f"Bad parameter with type {type(value)}. Give a text, features, an integer or a "
+                "Simhash."
             )
 
     def __eq__(self, other: object) -> bool:
@@ -168,9 +168,8 @@ class Simhash:
         digest = cast(bytes, hashed)[-self.f_bytes :]
         if len(digest) < self.f_bytes:
             raise InputError(
-                f"hashfunc must return an integer, or at least f // 8 = {self.f_bytes} bytes: "
-                f"got {len(digest)} bytes "
-                f"for {name!r}. Use a smaller f or a longer hash."
+                f"hashfunc must return an integer, or at least f // 8 = {self.f_bytes} bytes: got "
+                f"{len(digest)} bytes for {name!r}. Use a smaller f or a longer hash."
             )
         return digest
 
@@ -178,8 +177,8 @@ class Simhash:
         """Return the number of different bits of two fingerprints."""
         if self.f != another.f:
             raise SchemeError(
-                f"Fingerprints of {self.f} and of {another.f} bits cannot be compared. Make "
-                "both with the same f."
+                f"Fingerprints of {self.f} and of {another.f} bits cannot be compared. Make both "
+                "with the same f."
             )
         return ((self.value ^ another.value) & ((1 << self.f) - 1)).bit_count()
 
@@ -259,6 +258,6 @@ class SimhashIndex:
     def _require_bits(self, simhash: Simhash) -> None:
         if simhash.f != self.f:
             raise SchemeError(
-                f"The index holds fingerprints of {self.f} bits: got one of {simhash.f}. Make "
-                "both with the same f."
+                f"The index holds fingerprints of {self.f} bits: got one of {simhash.f}. Make both "
+                "with the same f."
             )

@@ -173,11 +173,9 @@ def explain_signature(
     """Return the computation of a MinHash signature; arguments and errors as in `explain`."""
     if method.boost_rare:
         raise SettingError(
-            "boost_rare (--boost-rare) counts shingles by the document frequencies of a "
-            "corpus, which a text alone "
-            "lacks: got boost_rare=True (--boost-rare), which noise (--noise) may set. "
-            "Explain the text with "
-            "boost_rare=False (--no-boost-rare)."
+            "boost_rare (--boost-rare) counts shingles by the document frequencies of a corpus, "
+            "which a text alone lacks: got boost_rare=True (--boost-rare), which noise (--noise) "
+            "may set. Explain the text with boost_rare=False (--no-boost-rare)."
         )
     features, strings = _shingles_of(text, method)
     order = np.argsort(features.firsts)
@@ -240,15 +238,13 @@ def _checked(text: object, tokens: object) -> str | list[Any]:
     """Return a text, or features as a list."""
     if tokens in PAGE_TOKENS:
         raise SettingError(
-            f"Tags of a page have no words to show: got tokens={tokens!r}. Explain a method "
-            "of texts, or "
-            "compare two pages (neardup compare), which shows their outlines."
+            f"Tags of a page have no words to show: got tokens={tokens!r}. Explain a method of "
+            "texts, or compare two pages (neardup compare), which shows their outlines."
         )
     if isinstance(text, (bytes, bytearray)) or not isinstance(text, Iterable):
         raise InputError(
-            "A text is a string; features are strings, or pairs of a string and its weight: "
-            f"got {text!r:.80}. Decode "
-            "bytes first."
+            "A text is a string; features are strings, or pairs of a string and its weight: got "
+            f"{text!r:.80}. Decode bytes first."
         )
     return check_text("text", text) if isinstance(text, str) else list(text)
 
@@ -274,8 +270,8 @@ def _describe_given(
         if method.weights == "given" or (method.weights == "tfidf" and method.idf == "lines"):
             raise SettingError(
                 "Features without weights and without lines cannot be weighted with "
-                f"weights={method.weights!r}, "
-                f"idf={method.idf!r}. Pass pairs of a feature and its weight, or use weights='tf'."
+                f"weights={method.weights!r}, idf={method.idf!r}. Pass pairs of a feature and its "
+                "weight, or use weights='tf'."
             )
         _check_features(features)
         return fingerprinting.describe_tokens(pack_tokens([features]), None, method)

@@ -148,10 +148,9 @@ def is_fingerprint_file(path: AnyPath) -> bool:
         return False
     if "signature" in schema.names and SCHEME_KEY in (schema.metadata or {}):
         raise InputError(
-            f"{os.fspath(path)} contains signatures, which only estimate similarities. Pass "
-            "the documents, or "
-            "fingerprints (neardup sign --method simhash); LSHIndex.open queries signatures "
-            "of MinHash."
+            f"{os.fspath(path)} contains signatures, which only estimate similarities. Pass the "
+            "documents, or fingerprints (neardup sign --method simhash); LSHIndex.open queries "
+            "signatures of MinHash."
         )
     return has_fingerprints(schema)
 
@@ -186,9 +185,9 @@ def read_scheme(schema: pa.Schema, name: str) -> JsonObject:
     """
     if not has_fingerprints(schema):
         raise ColumnError(
-            f"{name} has no column 'fingerprint' of "
-            f"{', '.join(str(bits // 8) for bits in BITS)} bytes or of uint64: "
-            f"it has {list_columns(schema)}. Create one with neardup.sign (neardup sign)."
+            f"{name} has no column 'fingerprint' of {', '.join(str(bits // 8) for bits in BITS)} "
+            f"bytes or of uint64: it has {list_columns(schema)}. Create one with neardup.sign "
+            "(neardup sign)."
         )
     bits = _bits(schema.field("fingerprint").type)
     if SCHEME_KEY not in (schema.metadata or {}):
@@ -196,9 +195,8 @@ def read_scheme(schema: pa.Schema, name: str) -> JsonObject:
     scheme, text = read_json(schema, SCHEME_KEY)
     if scheme is None or scheme.get("bits") != bits:
         raise InputError(
-            f"The scheme in the metadata of {name} is not that of fingerprints of {bits} "
-            f"bits: got {text}. Create the "
-            "file again with neardup sign."
+            f"The scheme in the metadata of {name} is not that of fingerprints of {bits} bits: got "
+            f"{text}. Create the file again with neardup sign."
         )
     return scheme
 

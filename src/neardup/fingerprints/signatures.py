@@ -187,8 +187,8 @@ class Signatures(Sketches):
         if self.scheme.get("name") == WEIGHTED_SCHEME_NAME:
             raise SchemeError(
                 f"Signatures of weighted sets cannot be {done}: got the scheme "
-                f"{WEIGHTED_SCHEME_NAME!r}, which keeps "
-                "samples and no minima. Sign the tokens without weights."
+                f"{WEIGHTED_SCHEME_NAME!r}, which keeps samples and no minima. Sign the tokens "
+                "without weights."
             )
 
 
@@ -291,11 +291,9 @@ def _read_scheme(table: pa.Table, name: str, *, packed: bool) -> JsonObject:
         fits = False
     if scheme is None or not fits:
         raise InputError(
-            f"The scheme in the metadata of {name} is not that of "
-            f"{'packed ' * packed}signatures of {num_bytes} "
-            f"bytes: got {text}. Open packed ones with PackedSignatures.open, others with "
-            "Signatures.open; sign other "
-            "files again."
+            f"The scheme in the metadata of {name} is not that of {'packed ' * packed}signatures "
+            f"of {num_bytes} bytes: got {text}. Open packed ones with PackedSignatures.open, "
+            "others with Signatures.open; sign other files again."
         )
     return scheme
 

@@ -250,9 +250,9 @@ def _idf(
         return inverse_frequencies(*line_frequencies(features, features_of_lines, line_offsets))
     if not isinstance(idf, IdfTable):
         raise SettingError(
-            "weights='tfidf' needs the document frequencies of a corpus: got "
-            f"idf={method.idf!r} and no table. Pass an "
-            "IdfTable, or use idf='lines' to count the lines of each document."
+            f"weights='tfidf' needs the document frequencies of a corpus: got idf={method.idf!r} "
+            "and no table. Pass an IdfTable, or use idf='lines' to count the lines of each "
+            "document."
         )
     idf.require(method)
     return idf.lookup(features.hashes)

@@ -92,8 +92,7 @@ def read_cells(table: pa.Table, column: str, name: str) -> tuple[Bytes, Mask]:
     if kind is None or not pa.types.is_fixed_size_binary(kind):
         raise ColumnError(
             f"{name} has no column {column!r} of fixed-size binary: it has "
-            f"{list_columns(table.schema)}. Create one "
-            "with neardup.sign (neardup sign)."
+            f"{list_columns(table.schema)}. Create one with neardup.sign (neardup sign)."
         )
     cells = one_chunk(table[column])
     empty = cells.is_null().to_numpy(zero_copy_only=False)
@@ -266,8 +265,7 @@ def require_same(
         second_values = ", ".join(f"{name}={second.get(name)!r}" for name in different)
         raise SchemeError(
             f"{kind} of different schemes cannot be compared: {first_name} has {first_values}; "
-            f"{second_name} has {second_values}. "
-            "Create both with the same settings."
+            f"{second_name} has {second_values}. Create both with the same settings."
         )
 
 
@@ -289,8 +287,8 @@ def _readable(path: AnyPath) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException) as error:
         raise InputError(
-            f"{os.fspath(path)} cannot be read as Parquet: {error}. Pass a file of signatures "
-            "or fingerprints."
+            f"{os.fspath(path)} cannot be read as Parquet: {error}. Pass a file of signatures or "
+            "fingerprints."
         ) from error
 
 
@@ -394,8 +392,8 @@ class Sketches(ABC):
         names = self.ids if ids is None else large_ids(_in_arrow(ids))
         if len(names) != len(self):
             raise InputError(
-                f"There are {len(self):,} {self.kind.lower()}: got {len(names):,} ids. Pass "
-                "one id for each."
+                f"There are {len(self):,} {self.kind.lower()}: got {len(names):,} ids. Pass one id "
+                "for each."
             )
         rows = Rows(ids=names, data=self._to_bytes(), empty=self.empty)
         return make_table(self.column, rows, self.scheme, with_hex=with_hex)
@@ -460,8 +458,8 @@ class Sketches(ABC):
         )
         if len(self) != len(other) and 1 not in (len(self), len(other)):
             raise InputError(
-                f"{self.kind} compare row by row, or one row with many: got {len(self):,} "
-                f"rows and {len(other):,}. "
-                f"Pass equal numbers of rows, or a single row: {self.kind.lower()}[0]."
+                f"{self.kind} compare row by row, or one row with many: got {len(self):,} rows and "
+                f"{len(other):,}. Pass equal numbers of rows, or a single row: "
+                f"{self.kind.lower()}[0]."
             )
         return len(self) if len(other) == 1 else len(other)

@@ -118,8 +118,8 @@ def next_step(
     arriving, view, new, decisions = _decide_first(rules, snapshot, incoming, if_new=if_new)
     if snapshot.num_rows + len(new) > MAX_ROWS:
         raise InputError(
-            f"An index has at most {MAX_ROWS:,} documents over its lifetime: it is full. "
-            "Rebuild it."
+            f"An index has at most {MAX_ROWS:,} documents over its lifetime: it is full. Rebuild "
+            "it."
         )
 
     documents = _documents(rules, snapshot, new, decisions, now, import_name=import_name)

@@ -124,10 +124,9 @@ def find(run: Run) -> Found:
     found = run.find()
     if found.settings != run.method:
         raise InputError(
-            f"{found.tasks[0].part.name} contains web pages, and this index compares texts. "
-            "Create an index with "
-            "method='content' for their main text (--method content), or 'structure' for "
-            "their templates."
+            f"{found.tasks[0].part.name} contains web pages, and this index compares texts. Create "
+            "an index with method='content' for their main text (--method content), or 'structure' "
+            "for their templates."
         )
     return found
 
@@ -189,8 +188,8 @@ def _payload_names(task: Task, payload_column: ColumnNames) -> list[str]:
     is_empty_or_damaged = types == {}
     if missing is not None and not is_empty_or_damaged:
         raise ColumnError(
-            f"{task.part.name} has no column {missing!r}: it has "
-            f"{', '.join(existing) or 'none'}. Name one of these."
+            f"{task.part.name} has no column {missing!r}: it has {', '.join(existing) or 'none'}. "
+            "Name one of these."
         )
     return names
 

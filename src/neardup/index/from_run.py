@@ -81,9 +81,8 @@ def _report_of(folder: Path) -> JsonObject:
         ) from error
     if report.get("command") != "dedup" or "method" not in report:
         raise InputError(
-            f"{folder} is of neardup {report.get('command')} {report.get('version')}: an "
-            "index is created from the "
-            "output of `neardup dedup` of the installed version. Run dedup again."
+            f"{folder} is of neardup {report.get('command')} {report.get('version')}: an index is "
+            "created from the output of `neardup dedup` of the installed version. Run dedup again."
         )
     return report
 
@@ -92,8 +91,7 @@ def _method_of(folder: Path, report: JsonObject) -> MethodSettings:
     if report["method"] is None:
         raise SettingError(
             f"The run in {folder} used a Python function, which its report cannot name. Use "
-            "Index.create with the "
-            f"method, and add_many({str(folder / 'kept')!r})."
+            f"Index.create with the method, and add_many({str(folder / 'kept')!r})."
         )
     method: MethodSettings = settings_from_json(report["method"])
     counted: dict[str, Any] = {"idf": "corpus"} if getattr(method, "idf", None) == IDF else {}
@@ -105,8 +103,7 @@ def _kept_tasks(folder: Path, report: JsonObject, method: MethodSettings) -> lis
     if report.get("write", "kept") != "kept":
         raise InputError(
             f"The run {folder} has no kept documents: it was written with "
-            f"write={report['write']!r}. Run dedup again "
-            "with write='kept' (--write kept)."
+            f"write={report['write']!r}. Run dedup again with write='kept' (--write kept)."
         )
     kept = folder / "kept"
     sources = [part for part in report["inputs"] if part["role"] == "source"]
@@ -136,10 +133,9 @@ def _naming(folder: Path, report: JsonObject) -> _WithIds:
         return lambda _, batch: batch
     if report.get("groups"):
         raise InputError(
-            f"The documents of the run in {folder} have no ids, and the numbers of those that "
-            "were removed with their "
-            "group are not stored. Run dedup with ids (--id-column), or use Index.create and "
-            "add_many."
+            f"The documents of the run in {folder} have no ids, and the numbers of those that were "
+            "removed with their group are not stored. Run dedup with ids (--id-column), or use "
+            "Index.create and add_many."
         )
     numbers = _kept_numbers(folder, report)
     prefix = new_prefix()

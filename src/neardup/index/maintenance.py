@@ -159,9 +159,8 @@ def kept_documents(rules: Rules, snapshot: StoredSnapshot, storage: str) -> Iter
     levels = ("fingerprints", "features", "text")
     if levels.index(storage) > levels.index(rules.storage):
         raise SettingError(
-            f"An index that stores {storage} can add documents only from an index that also "
-            "does: got "
-            f"storage={rules.storage!r}. Add the documents from their source."
+            f"An index that stores {storage} can add documents only from an index that also does: "
+            f"got storage={rules.storage!r}. Add the documents from their source."
         )
     details = DETAILS[rules.storage]
     columns = dict.fromkeys(("id", "state", "payload", *SKETCHED, "text", *details))

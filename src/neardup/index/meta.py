@@ -40,18 +40,15 @@ def fixed(method: Method, settings: IndexSettings) -> Method:
     """
     if settings.storage == FINGERPRINTS and method.confirms_sets:
         raise SettingError(
-            "storage='fingerprints' requires SimHash(confirm='hamming'), whose fingerprints "
-            "alone decide: got "
-            f"{type(method.settings).__name__}, which confirms duplicates by their features. "
-            "Use storage='features' "
-            "(--storage features), or SimHash(confirm='hamming') (--method simhash --confirm "
-            "hamming)."
+            "storage='fingerprints' requires SimHash(confirm='hamming'), whose fingerprints alone "
+            f"decide: got {type(method.settings).__name__}, which confirms duplicates by their "
+            "features. Use storage='features' (--storage features), or SimHash(confirm='hamming') "
+            "(--method simhash --confirm hamming)."
         )
     if method.settings.vector_length == 0:
         raise SettingError(
             "An index needs the length of its vectors: got dimensions=None. Set dimensions "
-            "(--dimensions) to "
-            "the number of numbers in each."
+            "(--dimensions) to the number of numbers in each."
         )
     return method.for_index(settings.expected_documents)
 
@@ -129,17 +126,14 @@ def rules_of(meta: Mapping[str, Any], idf: IdfTable | None, address: str) -> Rul
     if meta.get("format") != FORMAT or meta.get("format_version") != FORMAT_VERSION:
         raise StoreError(
             f"{address} is not an index of format {FORMAT} {FORMAT_VERSION}: got "
-            f"{meta.get('format')} "
-            f"{meta.get('format_version')}, written by neardup {meta.get('neardup')}. Use "
-            "that version, or create a "
-            "new index."
+            f"{meta.get('format')} {meta.get('format_version')}, written by neardup "
+            f"{meta.get('neardup')}. Use that version, or create a new index."
         )
     version = None if idf is None else idf.version
     if meta["idf"] != version:
         raise StoreError(
-            f"{address} has a different table of document frequencies than when it was "
-            f"created: got {version}, it "
-            f"needs {meta['idf']}. Restore it from a backup."
+            f"{address} has a different table of document frequencies than when it was created: "
+            f"got {version}, it needs {meta['idf']}. Restore it from a backup."
         )
     settings = IndexSettings(**meta["index"])
     method = with_table(method_of(settings_from_json(meta["method"])), idf)
@@ -168,11 +162,9 @@ def with_table(method: Method, idf: IdfTable | None) -> Method:
     if weighed is None:
         if table is not None:
             raise SettingError(
-                "idf is for methods that weigh features by document frequencies: got "
-                f"{table!r} for "
-                f"{type(method.settings).__name__}, which weighs all alike. Leave idf (--idf) "
-                "out, or set "
-                "boost_rare=True (--boost-rare)."
+                f"idf is for methods that weigh features by document frequencies: got {table!r} "
+                f"for {type(method.settings).__name__}, which weighs all alike. Leave idf (--idf) "
+                "out, or set boost_rare=True (--boost-rare)."
             )
         return method
     if table is None or not len(table.hashes):
@@ -184,12 +176,9 @@ def with_table(method: Method, idf: IdfTable | None) -> Method:
         without = "; or use boost_rare=False (--no-boost-rare), which needs none" if boosts else ""
         raise SettingError(
             "The method weighs features by the number of documents that contain them, and the "
-            "index needs the table "
-            f"of these counts: got {'none' if table is None else table}. Count documents by "
-            "`neardup "
-            f"document-frequencies INPUT... {options} -o idf.parquet`, and pass "
-            "idf='idf.parquet' (--idf "
-            f"idf.parquet){without}."
+            f"index needs the table of these counts: got {'none' if table is None else table}. "
+            f"Count documents by `neardup document-frequencies INPUT... {options} -o idf.parquet`, "
+            f"and pass idf='idf.parquet' (--idf idf.parquet){without}."
         )
     table.require(weighed)
     if getattr(method.settings, "idf", None) is not None:
@@ -211,15 +200,14 @@ def require_method(meta: Mapping[str, Any], given: Any, address: str) -> None:
         wanted_text = ", ".join(f"{name}={wanted.get(name)!r}" for name in different)
         raise SchemeError(
             f"The index {address} was created with {stored_text}: got {wanted_text}. Open it "
-            "without a method, or create "
-            "another index."
+            "without a method, or create another index."
         )
     table = given.idf if isinstance(given, Method) else None
     if table is not None and table.version != meta["idf"]:
         raise SchemeError(
-            f"The index {address} weighs features by another table of document frequencies: "
-            f"got {table.version}, it "
-            f"was created with {meta['idf']}. Create both with the same table (--idf)."
+            f"The index {address} weighs features by another table of document frequencies: got "
+            f"{table.version}, it was created with {meta['idf']}. Create both with the same table "
+            "(--idf)."
         )
 
 
@@ -238,7 +226,6 @@ def require_features(stored: Method, method: Method, address: str) -> None:
     if wanted_hashes > stored_hashes:
         raise SchemeError(
             f"The bands take {wanted_hashes} hashes, and the index {address} stored "
-            f"{stored_hashes} of "
-            "each document. Use fewer "
-            "bands or rows, or make the index with longer signatures (num_hashes)."
+            f"{stored_hashes} of each document. Use fewer bands or rows, or make the index with "
+            "longer signatures (num_hashes)."
         )

@@ -342,9 +342,8 @@ def _refuse_unknown(snapshot: StoredSnapshot, import_name: str, num_staged: int 
     if num_staged:
         ended = f" It ended after {num_staged:,} documents of this call were staged."
     raise UnknownImportError(
-        f"There is no open import {import_name!r}: got {', '.join(names) or 'none'}.{ended} "
-        "Open it with open_import "
-        "(neardup index imports open)."
+        f"There is no open import {import_name!r}: got {', '.join(names) or 'none'}.{ended} Open "
+        "it with open_import (neardup index imports open)."
     )
 
 

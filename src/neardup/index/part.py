@@ -26,9 +26,8 @@ class IndexPart(TablePart):
         if storage != TEXT or method.vector_length is not None:
             kind = f"storage={storage!r}" if method.vector_length is None else "vectors"
             raise SettingError(
-                f"An index is searched if it stores texts: got {index.address} with {kind}. "
-                "Pass the files that it was "
-                "made of, or create it with storage='text' (--storage text)."
+                f"An index is searched if it stores texts: got {index.address} with {kind}. Pass "
+                "the files that it was made of, or create it with storage='text' (--storage text)."
             )
         text_column = TEXT_COLUMN if method.of_pages() is method else "text"
         none = pa.array([], "large_string")

@@ -147,8 +147,7 @@ class HammingIndex(RowIndex[HammingTables]):
         if store.scheme is not None and store.scheme.get("bits", bits) != bits:
             raise SchemeError(
                 f"The scheme has {store.scheme['bits']} bits and the index has {bits}: got "
-                f"bits={bits}. Pass "
-                f"bits={store.scheme['bits']}."
+                f"bits={bits}. Pass bits={store.scheme['bits']}."
             )
         is_real = isinstance(memory_bytes, (int, float, np.number))
         is_number = is_real and not isinstance(memory_bytes, bool)
@@ -250,9 +249,8 @@ class HammingIndex(RowIndex[HammingTables]):
         """
         if isinstance(other, HammingIndex) and self.bits != other.bits:
             raise SchemeError(
-                f"Fingerprints of {self.bits} and of {other.bits} bits cannot be compared: "
-                "got an index of "
-                f"{other.bits}. Create both with the same settings."
+                f"Fingerprints of {self.bits} and of {other.bits} bits cannot be compared: got an "
+                f"index of {other.bits}. Create both with the same settings."
             )
         self._merge(other)
 

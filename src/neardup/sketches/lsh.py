@@ -140,9 +140,8 @@ class LSHIndex(RowIndex[BandTables]):
     ) -> None:
         if method is not None and threshold is not None:
             raise SettingError(
-                f"threshold is part of the method: got threshold={threshold!r} and "
-                f"{method!r:.80}. Leave one of the "
-                "two out."
+                f"threshold is part of the method: got threshold={threshold!r} and {method!r:.80}. "
+                "Leave one of the two out."
             )
         method = named_as(MinHash, "minhash" if method is None else method, threshold)
         if method.num_bands is not None and method.rows_per_band is not None:
@@ -320,7 +319,7 @@ def _min_equal(min_similarity: float, num_hashes: int) -> int:
     is_number = is_real and not isinstance(min_similarity, bool)
     if not is_number or not 0 <= min_similarity <= 1:
         raise SettingError(
-            f"min_similarity must be a number from 0 to 1, or None: got {min_similarity!r}. "
-            "Change min_similarity."
+            f"min_similarity must be a number from 0 to 1, or None: got {min_similarity!r}. Change "
+            "min_similarity."
         )
     return int(np.searchsorted(np.arange(num_hashes + 1) / num_hashes, min_similarity))

@@ -65,8 +65,8 @@ class IdTable:
         is_integer = pa.types.is_integer(array.type)
         if not (is_integer or _is_text(array.type)) or array.null_count:
             raise InputError(
-                f"An id is a string or an integer: got {array.type} with {array.null_count} "
-                "nulls. Give every row an id."
+                f"An id is a string or an integer: got {array.type} with {array.null_count} nulls. "
+                "Give every row an id."
             )
         kind = pa.int64() if is_integer else pa.large_string()
         if self.kind is not None and kind != self.kind:
@@ -179,9 +179,8 @@ class IdTable:
 
 def _is_taken(id: str | int, row: int) -> InputError:
     return InputError(
-        f"The id {id!r} is already in the index, or twice in the new rows: got it at row "
-        f"{row}. Remove it first, or "
-        "give each row an id of its own."
+        f"The id {id!r} is already in the index, or twice in the new rows: got it at row {row}. "
+        "Remove it first, or give each row an id of its own."
     )
 
 
@@ -193,9 +192,8 @@ def _arrow_ids(ids: IdsLike) -> pa.Array:
         return ids
     if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
         raise InputError(
-            f"Ids are a list, a NumPy or an Arrow array: got {type(ids).__name__} "
-            f"{shown(ids)}. Put a single "
-            "one in a list."
+            f"Ids are a list, a NumPy or an Arrow array: got {type(ids).__name__} {shown(ids)}. "
+            "Put a single one in a list."
         )
     if not isinstance(ids, np.ndarray):
         ids = list(ids)  # a generator can be read only once
@@ -207,8 +205,8 @@ def _arrow_ids(ids: IdsLike) -> pa.Array:
         return _from_list(ids) if isinstance(ids, list) else pa.array(ids)
     except (pa.ArrowException, OverflowError, ValueError) as error:
         raise InputError(
-            f"Ids are all strings, or all integers from -2^63 to 2^63 - 1: {error}. "
-            "Pass them as strings."
+            f"Ids are all strings, or all integers from -2^63 to 2^63 - 1: {error}. Pass them as "
+            "strings."
         ) from error
 
 
@@ -321,15 +319,14 @@ class RowStore(ABC):
         if len(new_ids) != len(values):
             raise InputError(
                 f"Ids and {self.noun}s go together: got {len(new_ids)} ids and {len(values)} "
-                f"{self.noun}s. Pass equal "
-                "numbers."
+                f"{self.noun}s. Pass equal numbers."
             )
         first = self.num_rows
         stop = first + len(new_ids)
         if stop >= self.max_rows:
             raise InputError(
-                f"An index has fewer than {self.max_rows:,} {self.noun}s: got {stop:,}. Use "
-                "two indexes."
+                f"An index has fewer than {self.max_rows:,} {self.noun}s: got {stop:,}. Use two "
+                "indexes."
             )
         if not len(new_ids):
             return first
@@ -417,24 +414,22 @@ class SignatureRows(RowStore):
         if not is_array or sketches.dtype != np.uint32 or sketches.ndim != 2:
             shown = f"{sketches.dtype} {sketches.shape}" if is_array else type(sketches).__name__
             raise InputError(
-                "Signatures are Signatures, or a uint32 array with a row for each; a single "
-                "one is one row: got "
-                f"{shown}. Sign texts with neardup.sign(texts, method=...), or convert with "
-                "numpy.asarray(values, numpy.uint32)."
+                "Signatures are Signatures, or a uint32 array with a row for each; a single one is "
+                f"one row: got {shown}. Sign texts with neardup.sign(texts, method=...), or "
+                "convert with numpy.asarray(values, numpy.uint32)."
             )
         signatures: Array = sketches
         length = signatures.shape[1]
         if self.width is not None and length != self.width:
             raise SchemeError(
-                f"Signatures of {self.width} and of {length} hashes cannot be compared: the "
-                f"index has {self.width}, "
-                f"those given have {length}. Sign with MinHash(num_hashes={self.width})."
+                f"Signatures of {self.width} and of {length} hashes cannot be compared: the index "
+                f"has {self.width}, those given have {length}. Sign with "
+                f"MinHash(num_hashes={self.width})."
             )
         if length < self._min_hashes:
             raise SchemeError(
-                f"This index needs signatures of {self._min_hashes} hashes or more: got "
-                f"{length}. Sign with more "
-                "(num_hashes), or make an index that needs fewer."
+                f"This index needs signatures of {self._min_hashes} hashes or more: got {length}. "
+                "Sign with more (num_hashes), or make an index that needs fewer."
             )
         return signatures
 
@@ -464,10 +459,9 @@ class FingerprintRows(RowStore):
         is_flat = words == 1 and sketches.ndim == 1
         if sketches.dtype != np.uint64 or not (is_flat or sketches.shape == shape):
             raise InputError(
-                f"Fingerprints of {self.bits} bits are integers or a uint64 array of shape "
-                f"(n, {words}): got "
-                f"{sketches.dtype} {sketches.shape}. Split them into words of 64 bits, the "
-                "lowest first."
+                f"Fingerprints of {self.bits} bits are integers or a uint64 array of shape (n, "
+                f"{words}): got {sketches.dtype} {sketches.shape}. Split them into words of 64 "
+                "bits, the lowest first."
             )
         if self.bits == 32 and len(sketches) and int(sketches.max()) >> 32:
             values = sketches.ravel()
@@ -481,9 +475,9 @@ class FingerprintRows(RowStore):
         require_same(ours, theirs, "the index", "what is given")
         if fingerprints.empty.any():
             raise InputError(
-                f"{int(fingerprints.empty.sum()):,} of {len(fingerprints):,} documents have "
-                "no features, and so no "
-                "fingerprint. Leave them out: fingerprints[~fingerprints.empty]."
+                f"{int(fingerprints.empty.sum()):,} of {len(fingerprints):,} documents have no "
+                "features, and so no fingerprint. Leave them out: "
+                "fingerprints[~fingerprints.empty]."
             )
         return fingerprints.values
 
@@ -509,8 +503,8 @@ class FingerprintRows(RowStore):
                 "texts."
             )
         return InputError(
-            f"A fingerprint of this index is an integer from 0 to 2^{self.bits} - 1: got "
-            f"{value!r} at row {row}. {hint}"
+            f"A fingerprint of this index is an integer from 0 to 2^{self.bits} - 1: got {value!r} "
+            f"at row {row}. {hint}"
         )
 
     def to_sketches(self, rows: Rows) -> Sketches:

@@ -107,9 +107,8 @@ class LeanMinHash(MinHash):
         size = self.bytesize(byteorder)
         if len(buf) < size:
             raise InputError(
-                f"The buffer does not have enough space for this MinHash: it has {len(buf)} "
-                f"bytes of {size}. "
-                "Use a bytearray of bytesize()."
+                f"The buffer does not have enough space for this MinHash: it has {len(buf)} bytes "
+                f"of {size}. Use a bytearray of bytesize()."
             )
         values = [self.seed, *self._known.head(len(self)), *self.hashvalues.tolist()]
         struct.pack_into(self._format(byteorder), buf, 0, *values)

@@ -212,8 +212,8 @@ def require_settings(threshold: float, num_perm: int, weights: tuple[float, floa
         )
     if any(not 0.0 <= weight <= 1.0 for weight in weights) or sum(weights) != 1.0:
         raise SettingError(
-            f"Weights must be in [0.0, 1.0] and sum to 1.0: got {tuple(weights)}. Use (0.4, "
-            "0.6) to miss fewer pairs."
+            f"Weights must be in [0.0, 1.0] and sum to 1.0: got {tuple(weights)}. Use (0.4, 0.6) "
+            "to miss fewer pairs."
         )
 
 
@@ -276,9 +276,9 @@ class MinHashLSH:
         self.b, self.r = params
         if self.b * self.r > num_perm:
             raise SettingError(
-                f"The product of b and r in params is {self.b} * {self.r} = "
-                f"{self.b * self.r}; it must be at most "
-                f"num_perm={num_perm}. Give the num_perm of your MinHash, or fewer bands or rows."
+                f"The product of b and r in params is {self.b} * {self.r} = {self.b * self.r}; it "
+                f"must be at most num_perm={num_perm}. Give the num_perm of your MinHash, or fewer "
+                "bands or rows."
             )
         if self.b < 2:
             raise SettingError(
@@ -324,8 +324,7 @@ class MinHashLSH:
         if not isinstance(key, bytes):
             raise InputError(
                 f"prepickle=False requires bytes keys on a server: got {key!r}, a "
-                f"{type(key).__name__}. "
-                "Give bytes, or use prepickle=True."
+                f"{type(key).__name__}. Give bytes, or use prepickle=True."
             )
         return key
 
@@ -362,8 +361,8 @@ class MinHashLSH:
         other_sizes = (other.h, other.b, other.r)
         if sizes != other_sizes:
             raise SettingError(
-                "Cannot merge MinHashLSH with different initialization parameters: num_perm, "
-                f"b and r are {sizes} and {other_sizes}."
+                "Cannot merge MinHashLSH with different initialization parameters: num_perm, b and "
+                f"r are {sizes} and {other_sizes}."
             )
         scheme = self._minhash_scheme
         other_scheme = other._minhash_scheme
@@ -454,8 +453,8 @@ class MinHashLSH:
     def _require_length(self, minhash: Signature) -> None:
         if len(minhash) != self.h:
             raise SettingError(
-                f"Expecting minhash with length {self.h}, got {len(minhash)}. Make MinHash "
-                "and index with one num_perm."
+                f"Expecting minhash with length {self.h}, got {len(minhash)}. Make MinHash and "
+                "index with one num_perm."
             )
 
 

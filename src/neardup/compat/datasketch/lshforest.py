@@ -132,6 +132,6 @@ class MinHashLSHForest:
     def _require_length(self, minhash: Signature) -> None:
         if len(minhash) < self.k * self.l:
             raise SettingError(
-                f"The num_perm of MinHash out of range: the forest needs {self.k * self.l} "
-                f"values, got {len(minhash)}."
+                f"The num_perm of MinHash out of range: the forest needs {self.k * self.l} values, "
+                f"got {len(minhash)}."
             )

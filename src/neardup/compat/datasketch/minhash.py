@@ -98,8 +98,7 @@ class MinHash(Signature):
         if len(self.permutations[0]) != num_perm:
             raise SettingError(
                 f"Numbers of hash values and permutations mismatch: {num_perm} and "
-                f"{len(self.permutations[0])}. "
-                "Give both from one MinHash."
+                f"{len(self.permutations[0])}. Give both from one MinHash."
             )
         self._gpu_mode = gpu_mode
 
@@ -109,9 +108,9 @@ class MinHash(Signature):
         chosen = scheme or cls._scheme_if_none or otherwise
         if chosen is None:
             raise SettingError(
-                "scheme must be specified explicitly with hash values or permutations, "
-                "because they do not contain it. "
-                "Use that of the MinHash they are from; 'legacy' for values made by datasketch 1.x."
+                "scheme must be specified explicitly with hash values or permutations, because "
+                "they do not contain it. Use that of the MinHash they are from; 'legacy' for "
+                "values made by datasketch 1.x."
             )
         return scheme_named(chosen).name
 

@@ -107,9 +107,8 @@ class Scheme:
         bits = 32 if self.dtype is np.uint32 else 64
         if not 0 <= least <= greatest < 1 << bits:
             raise InputError(
-                f"{what} out of range for scheme {self.name!r}, 0 to 2^{bits} - 1: got "
-                f"{least} to {greatest}. "
-                f"Use a hash of {self.bits} bits, or scheme='affine64' for one of 64."
+                f"{what} out of range for scheme {self.name!r}, 0 to 2^{bits} - 1: got {least} to "
+                f"{greatest}. Use a hash of {self.bits} bits, or scheme='affine64' for one of 64."
             )
 
 
@@ -176,8 +175,8 @@ def scheme_named(name: Any) -> Scheme:
     """Return a scheme by its name."""
     if name not in SCHEMES:
         raise SettingError(
-            f"scheme must be one of {', '.join(SCHEMES)}, got {name!r}. Use 'legacy' for "
-            "values made by datasketch 1.x."
+            f"scheme must be one of {', '.join(SCHEMES)}, got {name!r}. Use 'legacy' for values "
+            "made by datasketch 1.x."
         )
     return SCHEMES[name]
 
@@ -220,8 +219,7 @@ def agreed_scheme(known: str | None, minhash: Any) -> str | None:
     scheme: str | None = getattr(minhash, "scheme", None)
     if known is not None and scheme is not None and scheme != known:
         raise SchemeError(
-            f"The scheme {scheme!r} of this MinHash does not match scheme {known!r} of those "
-            "in the index. "
-            f"Make all of one index with scheme={known!r}."
+            f"The scheme {scheme!r} of this MinHash does not match scheme {known!r} of those in "
+            f"the index. Make all of one index with scheme={known!r}."
         )
     return known if scheme is None else scheme

@@ -67,8 +67,7 @@ def write_key(key: Hashable) -> bytes:
     else:
         raise InputError(
             f"A key on Redis is a str, bytes or an int of at most 128 bytes: got {key!r}, a "
-            f"{type(key).__name__}. "
-            "Convert it to a str."
+            f"{type(key).__name__}. Convert it to a str."
         )
     body += b"."
     if len(body) >= 4:  # the least length that pickle frames
@@ -111,9 +110,8 @@ def read_key(data: bytes) -> str | bytes | int:
             raise ValueError
     except (ValueError, IndexError):
         raise InputError(
-            f"A key on Redis is not a pickled str, bytes or int: got {data[:40]!r}. Keep "
-            "using datasketch for this "
-            "index, or build it again with keys of these types."
+            f"A key on Redis is not a pickled str, bytes or int: got {data[:40]!r}. Keep using "
+            "datasketch for this index, or build it again with keys of these types."
         ) from None
     number_or_text: str | bytes | int = key
     return number_or_text

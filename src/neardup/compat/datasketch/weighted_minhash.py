@@ -125,8 +125,8 @@ class WeightedMinHashGenerator:
         """
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise InputError(
-                "A weight must be a number from 0 on: one is negative, infinite or NaN. Leave "
-                "such out."
+                "A weight must be a number from 0 on: one is negative, infinite or NaN. Leave such "
+                "out."
             )
         is_sampled = weights != 0
         columns = columns[is_sampled]
