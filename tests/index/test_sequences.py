@@ -224,7 +224,11 @@ def test_pages_that_changed_a_little_are_replaced_in_few_steps():
         steps = []
         decide = collection.next_step
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(collection, "next_step", lambda *given: steps.append(1) or decide(*given))
+            patch.setattr(
+                collection,
+                "next_step",
+                lambda *given, **named: steps.append(1) or decide(*given, **named),
+            )
             answers = index.add_many_if_new(
                 table([(f"page-{number}", f"{text} today") for number, text in enumerate(texts)])
             )

@@ -19,7 +19,7 @@ STRINGS = st.text("ab\0é", max_size=3)
 def test_ids_are_found_as_in_a_dictionary(data, kind):
     drawn, arrow = kind
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_LEAST_SLOTS", 4)
+        patch.setattr(module, "_MIN_SLOTS", 4)
         table, rows, all_ids = IdTable(), {}, []
         for remove, values in data.draw(
             st.lists(st.tuples(st.booleans(), st.lists(drawn, max_size=5)), max_size=20)

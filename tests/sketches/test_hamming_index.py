@@ -53,11 +53,11 @@ def test_adds_and_removes_in_any_order_leave_what_brute_force_finds(
 ):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(key_tables, "_TAIL_ENTRIES", data.draw(st.sampled_from([2, 512])))
-        patch.setattr(row_store, "_LEAST_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
+        patch.setattr(row_store, "_MIN_ROWS_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
         patch.setattr(
             hamming, "_SCAN_COST", data.draw(st.sampled_from([0.35, 1e9]))
         )  # 1e9: tables always
-        patch.setattr(row_index, "_BLOCK", 2)
+        patch.setattr(row_index, "_BLOCK_ROWS", 2)
         index = neardup.HammingIndex(bits, max_distance, threads=2)
         expected: dict[object, int] = {}
         number = 0

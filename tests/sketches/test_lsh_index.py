@@ -67,9 +67,9 @@ def test_steps_in_any_order_leave_what_the_naive_index_has(
         return reference.query(expected, asked, num_bands, rows_per_band, least)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_store, "_LEAST_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
-        patch.setattr(lsh, "_LEAST_SLOTS", 1)
-        patch.setattr(row_index, "_BLOCK", 2)
+        patch.setattr(row_store, "_MIN_ROWS_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
+        patch.setattr(lsh, "_MIN_SLOTS", 1)
+        patch.setattr(row_index, "_BLOCK_ROWS", 2)
         index = neardup.LSHIndex(MinHash(threshold=0.5, **bands), threads=2)
         for step, value in data.draw(operations(num_hashes)):
             if step == "add":

@@ -1,10 +1,10 @@
-"""The face of the Python package simhash, version 2: the same fingerprints, by the same calls.
+"""Drop-in replacement for the Python package simhash, version 2.
 
-``from neardup.compat.simhash import Simhash, SimhashIndex`` instead of ``from simhash import ...``.
-Differences: weights above 255 work with NumPy 2, where the package raises OverflowError; features
-without any give 0; fingerprints of two lengths are refused with a SchemeError; a query leaves the
-index as it is, where the package adds empty buckets to it. To fingerprint a corpus,
-`neardup.SimHash(scheme="simhash")` gives the same numbers in bulk.
+Use ``from neardup.compat.simhash import Simhash, SimhashIndex`` instead of ``from simhash import
+...``: the calls and the fingerprints are the same. Differences: weights above 255 work with NumPy
+2, with which the package raises OverflowError; an empty list of features gives 0; fingerprints of
+two lengths raise SchemeError; a query does not change the index, to which the package adds empty
+buckets. For a corpus, `neardup.SimHash(scheme="simhash")` computes the same fingerprints in bulk.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from neardup.errors import InputError, SchemeError, SettingError
 __all__ = ["Simhash", "SimhashIndex"]
 
 HashFunction = Callable[[bytes], Any]
-_BATCH = 200  # the package adds up so many features of small whole weights at once
+# The package sums whole weights of up to _SMALL_WEIGHT in batches.
+_BATCH = 200
 _SMALL_WEIGHT = 50
-_BIG_BUCKET = 200
+_BIG_BUCKET = 200  # members, from which a query logs a warning
 
 
 def _md5(data: bytes) -> bytes:
@@ -39,14 +40,13 @@ class Simhash:
 
     Parameters
     ----------
-    value : a text, which is cut into runs of four letters; features, that is strings, pairs of a
-        string and a weight, or a dict of weights; an integer, or another Simhash, whose fingerprint
-        it is.
-    f : bits of the fingerprint, a multiple of 8.
-    reg : the regular expression, as a string or compiled, of what counts as letters of a text.
-    hashfunc : from UTF-8 bytes to bytes, of which the last f count, or to an integer; MD5 if not
-        given.
-    log : a logger; that named "simhash" when None.
+    value : a text, which is split into runs of four letters; features: strings, pairs of a string
+        and a weight, or a dict of weights; a fingerprint: an integer or another Simhash.
+    f : the number of bits of the fingerprint, a multiple of 8.
+    reg : the regular expression, as a string or compiled, of the letters of a text.
+    hashfunc : a function from UTF-8 bytes to an integer or to bytes, of which the last f // 8 are
+        used; MD5 by default.
+    log : a logger; the logger "simhash" when None.
 
     Examples
     --------
@@ -82,8 +82,8 @@ class Simhash:
             self.value = int(value)
         else:
             raise TypeError(
-                f"Bad parameter with type {type(value)}. Give a text, features, an integer or "
-                "a Simhash."
+                f"Bad parameter with type {type(value)}. Give a text, features, an integer or a "
+                "Simhash."
             )
 
     def __eq__(self, other: object) -> bool:
@@ -105,16 +105,20 @@ class Simhash:
         self.build_by_features(Counter(self._tokenize(content)))
 
     def build_by_features(self, features: Iterable[Any]) -> None:
-        """Set the value to the fingerprint of features: strings, pairs of string and weight, or a
-        dict of weights.
+        """Set the value to the fingerprint of features, with or without weights.
+
+        features : strings, pairs of a string and a weight, or a dict of weights.
         """
         pairs = features.items() if isinstance(features, Mapping) else features
         names: list[str] = []
         weights: list[Any] = []
         weight: Any = 1
         for feature in pairs:
-            # A string has the weight of the pair before it, if any, as in the package.
-            name, weight = (feature, weight) if isinstance(feature, str) else feature
+            # As in the package, a string has the weight of the last pair before it.
+            if isinstance(feature, str):
+                name = feature
+            else:
+                name, weight = feature
             if not isinstance(weight, Real):
                 raise InputError(
                     f"A weight must be a number: got {weight!r}. Give pairs of a string and a "
@@ -128,15 +132,13 @@ class Simhash:
         self.value = int.from_bytes(np.packbits(ones).tobytes(), "big")
 
     def _add(self, names: list[str], weights: list[Any]) -> Array:
-        """Return the weight of the features that have each bit, the most significant bit first.
+        """Return the summed weights of the features that have each bit, the highest bit first.
 
-        Sums of floats depend on their order, so they are added in that of the package: small whole
-        weights by 200.
+        Sums of floats depend on the order, so weights are added in the order of the package: small
+        whole weights in batches.
         """
-        total = np.zeros(
-            self.f,
-            np.float64 if any(not isinstance(weight, Integral) for weight in weights) else object,
-        )
+        are_whole = all(isinstance(weight, Integral) for weight in weights)
+        total = np.zeros(self.f, object if are_whole else np.float64)
         batch: list[int] = []
         bits = self._bits(names)
         for index, weight in enumerate(weights):
@@ -145,14 +147,14 @@ class Simhash:
             else:
                 total = total + bits[index].astype(total.dtype) * weight
             if len(batch) >= _BATCH:
-                total, batch = total + self._add_whole(bits, weights, batch), []
-        return total + self._add_whole(bits, weights, batch)
+                total = total + self._add_batch(bits, weights, batch)
+                batch = []
+        return total + self._add_batch(bits, weights, batch)
 
     @staticmethod
-    def _add_whole(bits: Array, weights: list[Any], batch: list[int]) -> Ints:
-        return np.array([weights[index] for index in batch], np.int64) @ bits[batch].astype(
-            np.int64
-        )
+    def _add_batch(bits: Array, weights: list[Any], batch: list[int]) -> Ints:
+        whole_weights = np.array([weights[index] for index in batch], np.int64)
+        return whole_weights @ bits[batch].astype(np.int64)
 
     def _bits(self, names: list[str]) -> Bytes:
         """Return the bits of the hashes, shape (num_features, f), the most significant first."""
@@ -166,32 +168,30 @@ class Simhash:
         digest = cast(bytes, hashed)[-self.f_bytes :]
         if len(digest) < self.f_bytes:
             raise InputError(
-                f"hashfunc must return an integer, or at least f // 8 = {self.f_bytes} bytes: "
-                f"got {len(digest)} bytes "
-                f"for {name!r}. Use a smaller f or a longer hash."
+                f"hashfunc must return an integer, or at least f // 8 = {self.f_bytes} bytes: got "
+                f"{len(digest)} bytes for {name!r}. Use a smaller f or a longer hash."
             )
         return digest
 
     def distance(self, another: Simhash) -> int:
-        """Return in how many bits two fingerprints differ."""
+        """Return the number of different bits of two fingerprints."""
         if self.f != another.f:
             raise SchemeError(
-                f"Fingerprints of {self.f} and of {another.f} bits cannot be compared. Make "
-                "both with the same f."
+                f"Fingerprints of {self.f} and of {another.f} bits cannot be compared. Make both "
+                "with the same f."
             )
         return ((self.value ^ another.value) & ((1 << self.f) - 1)).bit_count()
 
 
 class SimhashIndex:
-    """Fingerprints by their parts: those within k bits of a given one share one of k + 1 parts with
-    it.
+    """Fingerprints by their k + 1 parts: two within k bits of each other share at least one part.
 
     Parameters
     ----------
     objs : list of (identifier, Simhash).
-    f : bits of the fingerprints.
-    k : the distance up to which fingerprints are near.
-    log : a logger; that named "simhash" when None.
+    f : the number of bits of the fingerprints.
+    k : the greatest distance of near fingerprints.
+    log : a logger; the logger "simhash" when None.
 
     Examples
     --------
@@ -234,7 +234,7 @@ class SimhashIndex:
             self.bucket.setdefault(key, set()).add((simhash.value, str(obj_id)))
 
     def delete(self, obj_id: Any, simhash: Simhash) -> None:
-        """Take a fingerprint out, if it is there under that identifier."""
+        """Remove a fingerprint with this identifier, if the index has it."""
         self._require_bits(simhash)
         for key in self.get_keys(simhash):
             self.bucket.get(key, set()).discard((simhash.value, str(obj_id)))
@@ -258,6 +258,6 @@ class SimhashIndex:
     def _require_bits(self, simhash: Simhash) -> None:
         if simhash.f != self.f:
             raise SchemeError(
-                f"The index holds fingerprints of {self.f} bits: got one of {simhash.f}. Make "
-                "both with the same f."
+                f"The index holds fingerprints of {self.f} bits: got one of {simhash.f}. Make both "
+                "with the same f."
             )

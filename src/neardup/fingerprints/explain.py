@@ -1,6 +1,4 @@
-"""Fingerprints of one text step by step: the votes of SimHash, the minima of MinHash; and
-keywords.
-"""
+"""Explain the fingerprint of one text: the votes of SimHash, the minima of MinHash; keywords."""
 
 from __future__ import annotations
 
@@ -13,14 +11,14 @@ import pyarrow as pa
 
 from neardup.arrays import Array
 from neardup.errors import InputError, SettingError
-from neardup.features.described import distinct_features
+from neardup.features.described import DistinctFeatures, distinct_features
 from neardup.features.feature_strings import split_pairs, strings_of, token_strings
 from neardup.features.idf import IdfTable, resolve_idf
 from neardup.features.shingles import extract_text, shingle_documents
 from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.fingerprints import simhash_documents as fingerprinting
 from neardup.fingerprints.minhash import band_keys, sign
-from neardup.fingerprints.simhash import Sums, to_integers
+from neardup.fingerprints.simhash import to_integers
 from neardup.settings.constraints import check_kind, check_text, constraints_of
 from neardup.settings.methods import PAGE_TOKENS, MinHash, SimHash, named_as
 
@@ -29,8 +27,7 @@ WeightedFeature = tuple[str, float]
 
 @dataclass(frozen=True)
 class Explanation:
-    """The computation of a fingerprint: for each feature, in order of first occurrence, and for
-    each bit.
+    """The computation of a fingerprint, by feature in order of first occurrence, and by bit.
 
     features : the features. counts : their frequencies. idf : their inverse document frequencies,
     None if the weights do not use them. weights : their weights. hashes : their hashes; each bit
@@ -62,12 +59,11 @@ class Explanation:
 
 @dataclass(frozen=True)
 class SignatureExplanation:
-    """The computation of a MinHash signature: of each shingle, in order of first occurrence; of
-    each hash and band.
+    """The computation of a signature, by shingle in order of first occurrence, hash and band.
 
-    features : the shingles. counts : their frequencies, which do not matter. hashes : their hashes.
-    signature : the least permuted value of all shingles, for each permutation. minima : the index
-    in `features` of the shingle that has this value. keys : the key of each band; documents that
+    features : the shingles. counts : their frequencies, which have no effect. hashes : their
+    hashes. signature : the least permuted value of all shingles, for each permutation. minima : the
+    index in `features` of the shingle with this value. keys : the key of each band; documents that
     share the key of a band are compared.
     """
 
@@ -79,9 +75,7 @@ class SignatureExplanation:
     keys: tuple[int, ...]
 
     def __str__(self) -> str:
-        """Return a line for each shingle, with the number of hashes of which it is the minimum,
-        then the keys.
-        """
+        """Return a line for each shingle, with the number of its minima, then the keys."""
         minima = np.bincount(self.minima, minlength=len(self.features)).tolist()
         hashes = [f"{value:016x}" for value in self.hashes]
         columns = {"shingle": self.features, "count": self.counts, "minima": minima, "hash": hashes}
@@ -105,10 +99,11 @@ def keywords(
     Parameters
     ----------
     text : a text.
-    idf : the document frequencies. Default: those of the method, or of the lines of the text.
+    idf : the document frequencies. Default: the table of the method, or counts of the lines of the
+        text.
     top : the maximum number of features to return.
-    method : the settings that cut the text into features, as those of the table. Default: those of
-        the table (jieba and callables excepted), or `SimHash()`.
+    method : the settings of the features, which must match the table. Default: the settings of the
+        table (except jieba and callables), or `SimHash()`.
 
     Returns
     -------
@@ -124,7 +119,7 @@ def keywords(
     method = named_as(SimHash, _method_of(idf) if method is None else method)
     source = idf or ("lines" if method.idf == "corpus" else method.idf)
     weighed = replace(method, weights="tfidf", idf=source, max_features=top, weight_levels=False)
-    summands, _ = _work(text, weighed, None, may_be_empty=True)
+    summands = _summands_of(text, weighed, None, may_be_empty=True)
     weights = summands.weighed.weights
     order = np.lexsort((summands.features.hashes, -weights))
     assert summands.strings is not None
@@ -141,11 +136,8 @@ def _method_of(idf: IdfTable | None) -> SimHash:
     """Return the settings of a table of document frequencies, if its scheme has them."""
     scheme = {} if idf is None else dict(idf.scheme)
     scheme.pop("version", None)
-    return (
-        SimHash(**scheme)
-        if scheme.get("tokens") in constraints_of(SimHash)["tokens"].choices
-        else SimHash()
-    )
+    has_settings = scheme.get("tokens") in constraints_of(SimHash)["tokens"].choices
+    return SimHash(**scheme) if has_settings else SimHash()
 
 
 def explain_fingerprint(
@@ -153,11 +145,10 @@ def explain_fingerprint(
     method: SimHash,
     idf: IdfTable | None = None,
 ) -> Explanation:
-    """Return the computation of a SimHash fingerprint; arguments and errors as of
-    `neardup.explain`.
-    """
+    """Return the computation of a SimHash fingerprint; arguments and errors as in `explain`."""
     _check_idf(idf)
-    summands, sums = _work(text, method, idf)
+    summands = _summands_of(text, method, idf)
+    sums = fingerprinting.add_up(summands, method)
     order = np.argsort(summands.features.firsts)
     weights = summands.weighed.weights[order]
     signed = sums.last_sums[: method.bits][::-1]
@@ -179,81 +170,81 @@ def explain_fingerprint(
 def explain_signature(
     text: str | Iterable[str], method: MinHash, num_bands: int, rows_per_band: int
 ) -> SignatureExplanation:
-    """Return the computation of a MinHash signature; arguments and errors as of
-    `neardup.explain`.
-    """
+    """Return the computation of a MinHash signature; arguments and errors as in `explain`."""
     if method.boost_rare:
         raise SettingError(
-            "boost_rare (--boost-rare) counts shingles by the document frequencies of a "
-            "corpus, which a text alone "
-            "lacks: got boost_rare=True (--boost-rare), which noise (--noise) may set. "
-            "Explain the text with "
-            "boost_rare=False (--no-boost-rare)."
+            "boost_rare (--boost-rare) counts shingles by the document frequencies of a corpus, "
+            "which a text alone lacks: got boost_rare=True (--boost-rare), which noise (--noise) "
+            "may set. Explain the text with boost_rare=False (--no-boost-rare)."
         )
-    given = _checked(text, method.tokens)
-    if isinstance(given, str):
-        texts = extract_text(pa.array([given], "large_string"), method)
-        method = replace(method, html=None)
-        tokens, shingles = token_strings(texts, method), shingle_documents(texts, method)
-    else:
-        _check_features(given)
-        tokens, method = pack_tokens([given]), replace(method, ngram=1)
-        shingles = shingle_strings(tokens, 1)
-    if not len(shingles.hashes):
-        raise _no_features(text)
-    found = distinct_features(shingles.hashes, shingles.offsets)
-    strings = strings_of(tokens, method, found, shingles.offsets).to_list()
-    order = np.argsort(found.firsts)
-    each = np.arange(len(order) + 1)  # as if each shingle was a document
-    values = sign(found.hashes[order], each, num_bands * rows_per_band, method.seed)
+    features, strings = _shingles_of(text, method)
+    order = np.argsort(features.firsts)
+    hashes = features.hashes[order]
+    offsets = np.arange(len(order) + 1)  # each shingle is a document of its own
+    values = sign(hashes, offsets, num_bands * rows_per_band, method.seed)
     signature = values.min(axis=0)
     return SignatureExplanation(
         features=tuple(strings[index] for index in order.tolist()),
-        counts=tuple(found.counts[order].tolist()),
-        hashes=tuple(found.hashes[order].tolist()),
+        counts=tuple(features.counts[order].tolist()),
+        hashes=tuple(hashes.tolist()),
         signature=tuple(signature.tolist()),
         minima=tuple(values.argmin(axis=0).tolist()),
         keys=tuple(band_keys(signature[None], num_bands)[:, 0].tolist()),
     )
 
 
-def _plain(values: Array) -> list[float]:
-    """Return numbers as Python values; as int if all are whole."""
-    whole = bool((values == np.rint(values)).all())
-    return [int(value) if whole else value for value in values.tolist()]
-
-
-def _work(
-    text: object, method: SimHash, idf: IdfTable | None, *, may_be_empty: bool = False
-) -> tuple[fingerprinting.Summands, Sums]:
+def _shingles_of(text: str | Iterable[str], method: MinHash) -> tuple[DistinctFeatures, list[str]]:
+    """Return the distinct shingles, and their strings. Raises InputError if there are none."""
     given = _checked(text, method.tokens)
     if isinstance(given, str):
-        described = fingerprinting.describe(
-            pa.array([given], "large_string"), method, with_strings=True
-        )
+        texts = extract_text(pa.array([given], "large_string"), method)
+        method = replace(method, html=None)
+        tokens = token_strings(texts, method)
+        shingles = shingle_documents(texts, method)
+    else:
+        _check_features(given)
+        method = replace(method, ngram=1)
+        tokens = pack_tokens([given])
+        shingles = shingle_strings(tokens, 1)
+    if not len(shingles.hashes):
+        raise _no_features(text)
+    features = distinct_features(shingles.hashes, shingles.offsets)
+    strings = strings_of(tokens, method, features, shingles.offsets)
+    return features, strings.to_list()
+
+
+def _plain(values: Array) -> list[float]:
+    """Return numbers as Python values; as int if all are whole."""
+    are_whole = bool((values == np.rint(values)).all())
+    return [int(value) if are_whole else value for value in values.tolist()]
+
+
+def _summands_of(
+    text: object, method: SimHash, idf: IdfTable | None, *, may_be_empty: bool = False
+) -> fingerprinting.Summands:
+    given = _checked(text, method.tokens)
+    if isinstance(given, str):
+        texts = pa.array([given], "large_string")
+        described = fingerprinting.describe(texts, method, with_strings=True)
     else:
         described = _describe_given(given, method)
     if described.shingles.offsets[-1] == 0 and not may_be_empty:
         raise _no_features(text)
-    summands = fingerprinting.weigh(
-        described, idf or resolve_idf(described.method), with_strings=True
-    )
-    return summands, fingerprinting.add_up(summands, method)
+    idf_source = idf or resolve_idf(described.method)
+    return fingerprinting.weigh(described, idf_source, with_strings=True)
 
 
 def _checked(text: object, tokens: object) -> str | list[Any]:
     """Return a text, or features as a list."""
     if tokens in PAGE_TOKENS:
         raise SettingError(
-            f"Tags of a page have no words to show: got tokens={tokens!r}. Explain a method "
-            "of texts, or "
-            "compare two pages (neardup compare), which shows their outlines."
+            f"Tags of a page have no words to show: got tokens={tokens!r}. Explain a method of "
+            "texts, or compare two pages (neardup compare), which shows their outlines."
         )
     if isinstance(text, (bytes, bytearray)) or not isinstance(text, Iterable):
         raise InputError(
-            "A text is a string; features are strings, or pairs of a string and its weight: "
-            f"got {text!r:.80}. Decode "
-            "bytes first."
+            "A text is a string; features are strings, or pairs of a string and its weight: got "
+            f"{text!r:.80}. Decode bytes first."
         )
     return check_text("text", text) if isinstance(text, str) else list(text)
 
@@ -279,8 +270,8 @@ def _describe_given(
         if method.weights == "given" or (method.weights == "tfidf" and method.idf == "lines"):
             raise SettingError(
                 "Features without weights and without lines cannot be weighted with "
-                f"weights={method.weights!r}, "
-                f"idf={method.idf!r}. Pass pairs of a feature and its weight, or use weights='tf'."
+                f"weights={method.weights!r}, idf={method.idf!r}. Pass pairs of a feature and its "
+                "weight, or use weights='tf'."
             )
         _check_features(features)
         return fingerprinting.describe_tokens(pack_tokens([features]), None, method)

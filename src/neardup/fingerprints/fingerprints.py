@@ -1,4 +1,4 @@
-"""SimHash fingerprints of many documents, with the scheme that they were made with."""
+"""SimHash fingerprints of many documents, with their scheme."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from neardup.fingerprints.sketches import (
 
 
 class Fingerprints(Sketches):
-    """The SimHash fingerprints of documents, one row each; only fingerprints of equal schemes can
-    be compared.
+    """The SimHash fingerprints of documents, one row each.
 
-    A document without features has no fingerprint: its bits are zeros, and it is similar to
-    nothing. `fingerprints[rows]` returns some of the rows: an integer, a slice, integers or a mask.
+    Only fingerprints of equal schemes can be compared. A document without features has no
+    fingerprint: its bits are zeros, and it is similar to nothing. `fingerprints[rows]` returns some
+    of the rows: an integer, a slice, integers or a mask.
 
     Attributes
     ----------
     values : uint64 array of shape (num_documents, num_words); bit i is bit i % 64 of word i // 64.
-    scheme : how they were computed, as values for JSON: name, version, bits, and the definition of
-        a feature.
+    scheme : the scheme of the fingerprints, as values for JSON: name, version, bits, and the
+        definition of a feature.
     ids : Arrow array, the id of each row.
-    empty : bool array of shape (num_documents,), which documents have no features.
+    empty : bool array of shape (num_documents,), the documents without features.
 
     Examples
     --------
@@ -53,8 +53,10 @@ class Fingerprints(Sketches):
     [1.0, 0.78, 0.0]
     """
 
-    column, kind, dtype = "fingerprint", "Fingerprints", np.uint64
-    size = "bits", 64
+    column = "fingerprint"
+    kind = "Fingerprints"
+    dtype = np.uint64
+    size = ("bits", 64)
     values: Words
 
     @property
@@ -67,13 +69,12 @@ class Fingerprints(Sketches):
 
         Parameters
         ----------
-        other : fingerprints of the same scheme; as many rows, or one, or any number where these
-            have one.
+        other : fingerprints of the same scheme: as many rows, or one row; any number of rows if
+            `self` has one.
 
         Returns
         -------
-        int64 array, the number of bits in which they differ. That of an empty document means
-        nothing.
+        int64 array, the number of different bits; undefined for an empty document.
 
         Raises
         ------
@@ -84,9 +85,8 @@ class Fingerprints(Sketches):
         """
         distances = np.empty(self._num_paired(other), np.int64)
         shape = (len(distances), self.values.shape[1])
-        left, right = (
-            np.array(np.broadcast_to(side.values, shape), order="C") for side in (self, other)
-        )
+        left = np.array(np.broadcast_to(self.values, shape), order="C")
+        right = np.array(np.broadcast_to(other.values, shape), order="C")
         kernels.matches.row_distances(left, right, distances)
         return distances
 
@@ -99,7 +99,7 @@ class Fingerprints(Sketches):
 
         Returns
         -------
-        float64 array, 1 - distance / bits; 0 where a document is empty.
+        float64 array, 1 - distance / bits; 0 if a document is empty.
 
         Notes
         -----
@@ -119,8 +119,9 @@ class Fingerprints(Sketches):
 
     @classmethod
     def _from_table(cls, table: pa.Table, name: str) -> Fingerprints:
-        """Return the rows of a table; one without a scheme has the scheme "unknown", one without
-        ids row numbers.
+        """Return the rows of a table.
+
+        The default scheme is "unknown", and the default ids are row numbers.
         """
         scheme = read_scheme(table.schema, name)
         values, empty = read_values(table, name)
@@ -138,7 +139,7 @@ def is_fingerprint_file(path: AnyPath) -> bool:
     Raises
     ------
     InputError
-        If it is one of signatures, which only an index compares.
+        If it is a file of signatures, which only an index compares.
     """
     try:
         with arrow_file(path) as file:
@@ -147,47 +148,46 @@ def is_fingerprint_file(path: AnyPath) -> bool:
         return False
     if "signature" in schema.names and SCHEME_KEY in (schema.metadata or {}):
         raise InputError(
-            f"{os.fspath(path)} contains signatures, which only estimate similarities. Pass "
-            "the documents, or "
-            "fingerprints (neardup sign --method simhash); LSHIndex.open queries signatures "
-            "of MinHash."
+            f"{os.fspath(path)} contains signatures, which only estimate similarities. Pass the "
+            "documents, or fingerprints (neardup sign --method simhash); LSHIndex.open queries "
+            "signatures of MinHash."
         )
     return has_fingerprints(schema)
 
 
 def read_values(table: pa.Table, name: str) -> tuple[Words, Mask]:
-    """Return the fingerprints of a table, uint64 (num_rows, num_words), and which rows are empty,
-    bool (num_rows,).
-    """
+    """Return the fingerprints of a table, uint64 (num_rows, num_words), and its empty rows."""
     column = table[Fingerprints.column]
     if pa.types.is_uint64(column.type):
         cells = one_chunk(column)
         empty = cells.is_null().to_numpy(zero_copy_only=False)
-        return np.array(cells.fill_null(0).to_numpy(zero_copy_only=False), np.uint64).reshape(
-            -1, 1
-        ), empty
+        integers = cells.fill_null(0).to_numpy(zero_copy_only=False)
+        return np.array(integers, np.uint64).reshape(-1, 1), empty
     data, empty = read_cells(table, Fingerprints.column, name)
+    # The digits of a row, padded on the left to whole words; the first word is the highest.
     num_bytes = data.shape[1]
-    digits = np.zeros((len(data), -(-num_bytes // 8) * 8), np.uint8)
-    digits[:, digits.shape[1] - num_bytes :] = np.where(empty[:, None], np.uint8(0), data)
-    return np.ascontiguousarray(digits.view(">u8")[:, ::-1]).astype(np.uint64), empty
+    padded_bytes = -(-num_bytes // 8) * 8
+    digits = np.zeros((len(data), padded_bytes), np.uint8)
+    digits[:, padded_bytes - num_bytes :] = np.where(empty[:, None], np.uint8(0), data)
+    lowest_first = digits.view(">u8")[:, ::-1]
+    return np.ascontiguousarray(lowest_first).astype(np.uint64), empty
 
 
 def read_scheme(schema: pa.Schema, name: str) -> JsonObject:
-    """Return the scheme of a table of fingerprints; one without a scheme has the scheme "unknown".
+    """Return the scheme of a table of fingerprints; the default is the scheme "unknown".
 
     Raises
     ------
     ColumnError
-        If it has no column of fingerprints.
+        If the table has no column of fingerprints.
     InputError
-        If its scheme is of fingerprints of another length.
+        If the scheme is for fingerprints of another length.
     """
     if not has_fingerprints(schema):
         raise ColumnError(
-            f"{name} has no column 'fingerprint' of "
-            f"{', '.join(str(bits // 8) for bits in BITS)} bytes or of uint64: "
-            f"it has {list_columns(schema)}. Create one with neardup.sign (neardup sign)."
+            f"{name} has no column 'fingerprint' of {', '.join(str(bits // 8) for bits in BITS)} "
+            f"bytes or of uint64: it has {list_columns(schema)}. Create one with neardup.sign "
+            "(neardup sign)."
         )
     bits = _bits(schema.field("fingerprint").type)
     if SCHEME_KEY not in (schema.metadata or {}):
@@ -195,15 +195,14 @@ def read_scheme(schema: pa.Schema, name: str) -> JsonObject:
     scheme, text = read_json(schema, SCHEME_KEY)
     if scheme is None or scheme.get("bits") != bits:
         raise InputError(
-            f"The scheme in the metadata of {name} is not that of fingerprints of {bits} "
-            f"bits: got {text}. Create the "
-            "file again with neardup sign."
+            f"The scheme in the metadata of {name} is not that of fingerprints of {bits} bits: got "
+            f"{text}. Create the file again with neardup sign."
         )
     return scheme
 
 
 def _bits(kind: pa.DataType) -> int | None:
-    """Return how many bits the fingerprints of a column have, or None if it can hold none."""
+    """Return the number of bits of fingerprints in a column, None if its type has none."""
     if pa.types.is_uint64(kind):
         return 64
     bits = int(kind.byte_width * 8) if pa.types.is_fixed_size_binary(kind) else None

@@ -1,6 +1,4 @@
-"""Gather the fingerprints of several files or tables in one array, without their ids, which are
-looked up later.
-"""
+"""Gather the fingerprints of several files or tables in one array; ids are looked up later."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from neardup.fingerprints.sketches import read_batches, read_ids
 
 
 class FingerprintFile:
-    """A Parquet file of fingerprints, of which one column is read at a time.
+    """A Parquet file of fingerprints, read one column at a time.
 
     Parameters
     ----------
@@ -26,7 +24,7 @@ class FingerprintFile:
     Raises
     ------
     InputError, ColumnError
-        As `Fingerprints.open`, but for nulls among the ids: see `pieces`.
+        As for `Fingerprints.open`, except for nulls among the ids: see `pieces`.
     """
 
     def __init__(self, path: str) -> None:
@@ -40,8 +38,9 @@ class FingerprintFile:
         return int(self._metadata.num_rows)
 
     def pieces(self) -> Iterator[tuple[Words, Mask]]:
-        """Yield the values and the empty rows, some 65,000 rows at a time; ColumnError if a row
-        lacks an id.
+        """Yield values and the mask of empty rows, some 65,000 rows at a time.
+
+        Raises ColumnError if the id of a row is null.
         """
         columns = ["fingerprint", "id"] if self._may_lack_ids() else ["fingerprint"]
         for table in read_batches(self.path, columns):
@@ -51,34 +50,40 @@ class FingerprintFile:
             yield values, empty
 
     def ids(self, rows: Ints) -> pa.Array:
-        """Return the ids of rows, which rise, as strings; row numbers if the file has no ids."""
+        """Return the ids of rows, which must rise, as strings; row numbers if there are no ids."""
         if "id" not in self._metadata.schema.names:
             return arrow_of(rows).cast("large_string")
-        taken, first = [pa.array([], "large_string")], 0
+        parts = [pa.array([], "large_string")]
+        first = 0
         for table in read_batches(self.path, ["id"]):
             stop = first + table.num_rows
-            chosen = rows[slice(*np.searchsorted(rows, [first, stop]))]
-            if len(chosen):
-                taken.append(
-                    table["id"].take(arrow_of(chosen - first)).combine_chunks().cast("large_string")
-                )
+            rows_of_table = _between(rows, first, stop) - first
+            if len(rows_of_table):
+                ids = table["id"].take(arrow_of(rows_of_table))
+                parts.append(ids.combine_chunks().cast("large_string"))
             first = stop
-        return pa.concat_arrays(taken)
+        return pa.concat_arrays(parts)
 
     def _may_lack_ids(self) -> bool:
         """Return whether the statistics of the file cannot exclude a null among the ids."""
         if "id" not in self._metadata.schema.names:
             return False
         column = self._metadata.schema.names.index("id")
-        groups = (
-            self._metadata.row_group(number).column(column)
-            for number in range(self._metadata.num_row_groups)
-        )
-        return any(group.statistics is None or group.statistics.null_count != 0 for group in groups)
+        for number in range(self._metadata.num_row_groups):
+            statistics = self._metadata.row_group(number).column(column).statistics
+            if statistics is None or statistics.null_count != 0:
+                return True
+        return False
+
+
+def _between(rising: Array, start: int, stop: int) -> Array:
+    """Return the numbers of a rising array from `start` to below `stop`."""
+    first, end = np.searchsorted(rising, [start, stop])
+    return rising[first:end]
 
 
 class Count(NamedTuple):
-    """The number of fingerprints of a source, and of its rows without one."""
+    """The number of fingerprints of a source, and of its rows without features."""
 
     fingerprints: int
     without_features: int
@@ -89,59 +94,66 @@ class Gathered:
 
     Attributes
     ----------
-    values : uint64 array of shape (num_fingerprints, num_words). That of a single source in memory
-        without empty rows is not copied.
-    counts : by source.
+    values : uint64 array of shape (num_fingerprints, num_words); not a copy if the only source is
+        in memory and has no empty rows.
+    counts : the number of fingerprints, by source.
     """
 
     def __init__(self, sources: Mapping[str, Fingerprints | FingerprintFile]) -> None:
         self._sources = sources
-        self._empty: dict[str, Ints] = {}
+        self._empty_rows: dict[str, Ints] = {}
         self.counts: dict[str, Count] = {}
-        only = next(iter(sources.values()))
+        name, only = next(iter(sources.items()))
         if len(sources) == 1 and isinstance(only, Fingerprints) and not only.empty.any():
             self.values = only.values
-            self._end_source(next(iter(sources)), len(only), [])
+            self._empty_rows[name] = np.empty(0, np.int64)
+            self.counts[name] = Count(fingerprints=len(only), without_features=0)
             return
-        words = -(-int(only.scheme["bits"]) // 64)
-        values, used = np.empty((sum(map(len, sources.values())), words), np.uint64), 0
+        num_words = -(-int(only.scheme["bits"]) // 64)
+        num_rows = sum(map(len, sources.values()))
+        values = np.empty((num_rows, num_words), np.uint64)
+        used = 0
         for name, source in sources.items():
-            first, rows, empty_rows = used, 0, []
-            pieces = (
-                [(source.values, source.empty)]
-                if isinstance(source, Fingerprints)
-                else source.pieces()
-            )
-            for piece, empty in pieces:
-                featured = piece[~empty] if empty.any() else piece
-                values[used : used + len(featured)] = featured
-                empty_rows.append(rows + np.flatnonzero(empty))
-                rows, used = rows + len(piece), used + len(featured)
-            self._end_source(name, used - first, empty_rows)
+            self._fill(name, source, values[used:])
+            used += self.counts[name].fingerprints
         self.values = values[:used]
 
-    def ids(self, positions: Array) -> pa.Array:
-        """Return the ids of positions in `values`, which rise, as strings. Complexity: one pass
-        over the id columns.
-        """
-        taken, first = [pa.array([], "large_string")], 0
-        for name, source in self._sources.items():
-            stop, empty = first + self.counts[name].fingerprints, self._empty[name]
-            chosen = (
-                positions[slice(*np.searchsorted(positions, [first, stop]))].astype(np.int64)
-                - first
-            )
-            # The row of a fingerprint is its number, and one more for each empty row before it.
-            rows = chosen + np.searchsorted(empty - np.arange(len(empty)), chosen, side="right")
-            ids = (
-                source.ids(rows)
-                if isinstance(source, FingerprintFile)
-                else source.ids.take(arrow_of(rows))
-            )
-            taken.append(ids.cast("large_string"))
-            first = stop
-        return pa.concat_arrays(taken)
+    def _fill(self, name: str, source: Fingerprints | FingerprintFile, values: Words) -> None:
+        """Write the fingerprints of a source to the beginning of `values`."""
+        if isinstance(source, Fingerprints):
+            pieces = iter([(source.values, source.empty)])
+        else:
+            pieces = source.pieces()
+        num_rows = 0
+        used = 0
+        empty_rows = [np.empty(0, np.int64)]
+        for piece, empty in pieces:
+            featured = piece[~empty] if empty.any() else piece
+            values[used : used + len(featured)] = featured
+            empty_rows.append(num_rows + np.flatnonzero(empty))
+            num_rows += len(piece)
+            used += len(featured)
+        self._empty_rows[name] = np.concatenate(empty_rows)
+        self.counts[name] = Count(fingerprints=used, without_features=num_rows - used)
 
-    def _end_source(self, name: str, count: int, empty_rows: list[Ints]) -> None:
-        self._empty[name] = np.concatenate([np.empty(0, np.int64), *empty_rows])
-        self.counts[name] = Count(count, len(self._empty[name]))
+    def ids(self, positions: Array) -> pa.Array:
+        """Return the ids of positions in `values`, which must rise, as strings.
+
+        Complexity: one pass over the id columns.
+        """
+        parts = [pa.array([], "large_string")]
+        first = 0
+        for name, source in self._sources.items():
+            stop = first + self.counts[name].fingerprints
+            numbers = _between(positions, first, stop).astype(np.int64) - first
+            # The row of a fingerprint is its number plus the number of empty rows before it.
+            empty_rows = self._empty_rows[name]
+            num_featured_before = empty_rows - np.arange(len(empty_rows))
+            rows = numbers + np.searchsorted(num_featured_before, numbers, side="right")
+            if isinstance(source, FingerprintFile):
+                ids = source.ids(rows)
+            else:
+                ids = source.ids.take(arrow_of(rows))
+            parts.append(ids.cast("large_string"))
+            first = stop
+        return pa.concat_arrays(parts)

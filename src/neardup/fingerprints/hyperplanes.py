@@ -1,6 +1,4 @@
-"""The sides of random hyperplanes on which vectors lie: the planes of a seed, their number, and the
-recall.
-"""
+"""Random hyperplanes of a seed, and the sides on which vectors lie."""
 
 from __future__ import annotations
 
@@ -13,23 +11,23 @@ import numpy.typing as npt
 from neardup import kernels
 from neardup.arrays import Float32s, Floats, Uint32s
 
-SCHEME_NAME, SCHEME_VERSION = "hyperplanes", 1
-_GRID = (
-    2.0**16
-)  # components are multiples of its inverse: libraries whose logarithms differ in a last bit agree
+SCHEME_NAME = "hyperplanes"
+SCHEME_VERSION = 1
+# Components are rounded to multiples of 1 / _GRID: logarithms of two libraries may differ in the
+# last bit.
+_GRID = 2.0**16
 
 
 def same_side(cosine: npt.ArrayLike) -> Floats:
-    """Return the probability that two vectors lie on the same side of a random hyperplane: 1 -
-    angle / pi.
+    """Return the probability that two vectors lie on the same side of a random hyperplane.
 
     Parameters
     ----------
-    cosine : in [-1, 1], any shape.
+    cosine : array of any shape, values in [-1, 1].
 
     Returns
     -------
-    float64 array of the same shape.
+    float64 array of the same shape, 1 - angle / pi.
 
     Notes
     -----
@@ -40,22 +38,23 @@ def same_side(cosine: npt.ArrayLike) -> Floats:
     >>> same_side([1.0, 0.5, 0.0]).round(4).tolist()
     [1.0, 0.6667, 0.5]
     """
-    return np.asarray(1.0 - np.arccos(np.clip(np.asarray(cosine, np.float64), -1.0, 1.0)) / math.pi)
+    clipped = np.clip(np.asarray(cosine, np.float64), -1.0, 1.0)
+    return np.asarray(1.0 - np.arccos(clipped) / math.pi)
 
 
 @lru_cache(maxsize=4)
 def draw_planes(num_planes: int, dimensions: int, seed: int) -> Float32s:
-    """Draw the normals of hyperplanes; the first n are the same however many are drawn.
+    """Draw the normals of hyperplanes; the first n do not depend on their number.
 
     Parameters
     ----------
     num_planes : the number of hyperplanes.
-    dimensions : of the vectors, an even number.
+    dimensions : the length of the vectors, an even number.
     seed : seed of the hyperplanes.
 
     Returns
     -------
-    float32 array of shape (num_blocks, dimensions, LANES), the last block drawn whole.
+    float32 array of shape (num_blocks, dimensions, LANES). The last block is complete.
 
     Notes
     -----
@@ -63,23 +62,21 @@ def draw_planes(num_planes: int, dimensions: int, seed: int) -> Float32s:
     Philox counters as in `fingerprints.minhash.draw_permutations`, two words for each two
     components, plane by plane.
     """
-    generator, lanes = np.random.Philox(key=seed), kernels.vectors.LANES
+    generator = np.random.Philox(key=seed)
+    lanes = kernels.vectors.LANES
     planes = np.empty((-(-num_planes // lanes), dimensions, lanes), np.float32)
     for block in planes:
         words = generator.random_raw(lanes * dimensions).reshape(lanes, -1, 2)
-        first, second = np.moveaxis(
-            ((words >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53, -1, 0
-        )
-        radius, angle = np.sqrt(-2.0 * np.log(first)), 2.0 * math.pi * second
+        uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
+        radius = np.sqrt(-2.0 * np.log(uniform[..., 0]))
+        angle = 2.0 * math.pi * uniform[..., 1]
         pairs = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
         block[:] = (np.rint(pairs * _GRID) / _GRID).reshape(lanes, dimensions).T
     return planes
 
 
 def to_directions(vectors: Float32s) -> Float32s:
-    """Return vectors, float32 (num_rows, dimensions), divided by their lengths; zeros for one of
-    zeros.
-    """
+    """Return vectors, float32 (num_rows, dimensions), divided by their lengths; zeros stay."""
     directions = np.empty_like(vectors)
     kernels.vectors.to_directions(vectors, directions)
     return directions
@@ -91,7 +88,8 @@ def find_sides(vectors: Float32s, num_bands: int, num_bits: int, seed: int) -> U
     Parameters
     ----------
     vectors : float32 array of shape (num_rows, dimensions), dimensions even.
-    num_bands, num_bits : the numbers in a row, and the hyperplanes in each, up to 31.
+    num_bands : the number of bands of a row.
+    num_bits : the number of hyperplanes of a band, up to 31.
     seed : seed of the hyperplanes.
 
     Returns

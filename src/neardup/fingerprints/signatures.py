@@ -1,4 +1,4 @@
-"""MinHash signatures of many sets, with the scheme that they were made with."""
+"""MinHash signatures of many sets, with their scheme."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from neardup.fingerprints.minhash import WEIGHTED_SCHEME_NAME
 from neardup.fingerprints.sketches import SCHEME_KEY, UNKNOWN, Sketches, read_json, read_rows
 
 ALL_ONES = np.uint32(0xFFFFFFFF)
-_ROWS_AT_ONCE = 1 << 14
+_BATCH_ROWS = 1 << 14
 
 
 class Signatures(Sketches):
-    """The MinHash signatures of sets, one row each; only signatures of equal schemes can be
-    compared.
+    """The MinHash signatures of sets, one row each.
 
-    The signature of an empty set is all ones; it is similar to nothing, not even to another empty
-    set. `signatures[rows]` returns some of the rows: an integer, a slice, integers or a mask.
+    Only signatures of equal schemes can be compared. The signature of an empty set is all ones; it
+    is similar to nothing, not even to another empty set. `signatures[rows]` returns some of the
+    rows: an integer, a slice, integers or a mask.
 
     Attributes
     ----------
     values : uint32 array of shape (num_sets, num_hashes).
-    scheme : how they were computed, as values for JSON: name, version, seed, num_hashes, features.
+    scheme : the scheme of the signatures, as values for JSON: name, version, seed, num_hashes,
+        features.
     ids : Arrow array, the id of each row.
-    empty : bool array of shape (num_sets,), which sets are empty.
+    empty : bool array of shape (num_sets,), the empty sets.
 
     Examples
     --------
@@ -42,8 +43,10 @@ class Signatures(Sketches):
     [3.0, 3.0, 0.0]
     """
 
-    column, kind, dtype = "signature", "Signatures", np.uint32
-    size = "num_hashes", 1
+    column = "signature"
+    kind = "Signatures"
+    dtype = np.uint32
+    size = ("num_hashes", 1)
     values: Uint32s
 
     @property
@@ -53,7 +56,7 @@ class Signatures(Sketches):
 
     @property
     def empty(self) -> Mask:
-        """Which sets are empty: bool array of shape (num_sets,)."""
+        """The empty sets: bool array of shape (num_sets,)."""
         return is_empty(self.values)
 
     def similarity(self, other: Signatures) -> Floats:
@@ -61,13 +64,13 @@ class Signatures(Sketches):
 
         Parameters
         ----------
-        other : signatures of one scheme with these; as many rows, or one, or any number where these
-            have one.
+        other : signatures of the same scheme: as many rows, or one row; any number of rows if
+            `self` has one.
 
         Returns
         -------
-        float64 array, the share of equal hashes, from 0 to 1; 0 where a set is empty. Of weighted
-        sets it is the weighted Jaccard similarity, sum(min) / sum(max) of the weights.
+        float64 array, the share of equal hashes, from 0 to 1; 0 if a set is empty. For weighted
+        sets, it estimates the weighted Jaccard similarity, sum(min) / sum(max) of the weights.
 
         Raises
         ------
@@ -86,8 +89,7 @@ class Signatures(Sketches):
         return counts / self.num_hashes
 
     def merge(self, other: Signatures) -> Signatures:
-        """Return the signatures of unions, row by row: just those that the unions would be signed
-        with.
+        """Return the signatures of unions, row by row; they are equal to signing the unions.
 
         Parameters
         ----------
@@ -106,14 +108,15 @@ class Signatures(Sketches):
         return Signatures(np.minimum(self.values, other.values), self.scheme)
 
     def union(self) -> Signatures:
-        """Return the signature of the union of all sets, one row; SchemeError if they are
-        weighted.
+        """Return the signature of the union of all sets, one row.
+
+        Raises SchemeError if the sets are weighted.
         """
         self._refuse_weighted("merged")
         return Signatures(self.values.min(axis=0, initial=ALL_ONES, keepdims=True), self.scheme)
 
     def cardinality(self) -> Floats:
-        """Estimate how many distinct elements each set has.
+        """Estimate the number of distinct elements of each set.
 
         Returns
         -------
@@ -126,20 +129,21 @@ class Signatures(Sketches):
 
         Notes
         -----
-        The least of n uniform numbers is exponential with mean 1 / n once its logarithm is taken,
-        and k of them have the estimate (k - 1) / sum(-log(1 - least)) (Cohen 1997): unbiased,
-        relative standard error 1 / sqrt(k - 2), 9 % with 128 hashes. Good up to some 10^8 elements,
-        where 32 bits begin to fill.
+        For the least of n uniform numbers, -log(1 - least) is exponential with mean 1 / n, and k of
+        them give the estimate (k - 1) / sum(-log(1 - least)) (Cohen 1997): unbiased, relative
+        standard error 1 / sqrt(k - 2), 9 % with 128 hashes. Accurate up to some 10^8 elements; more
+        elements exhaust 32 bits.
         """
         self._refuse_weighted("counted")
         sums = np.empty(len(self))
-        for start in range(0, len(self), _ROWS_AT_ONCE):
-            rest = 1.0 - (self.values[start : start + _ROWS_AT_ONCE] + 0.5) / 2.0**32
-            sums[start : start + _ROWS_AT_ONCE] = -np.log(rest).sum(axis=1)
+        for start in range(0, len(self), _BATCH_ROWS):
+            batch = slice(start, start + _BATCH_ROWS)
+            least = (self.values[batch] + 0.5) / 2.0**32
+            sums[batch] = -np.log(1.0 - least).sum(axis=1)
         return np.where(self.empty, 0.0, max(self.num_hashes - 1, 1) / sums)
 
     def pack(self, bits: int) -> PackedSignatures:
-        """Return the signatures with only some bits of each hash, as many times smaller.
+        """Return smaller signatures, with only some bits of each hash.
 
         Parameters
         ----------
@@ -148,7 +152,7 @@ class Signatures(Sketches):
         Raises
         ------
         SettingError
-            If bits is anything else.
+            If bits has another value.
         """
         if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 16:
             raise SettingError(
@@ -156,14 +160,13 @@ class Signatures(Sketches):
                 "pack(8)."
             )
         planes = np.empty((len(self), bits, -(-self.num_hashes // 8)), np.uint8)
-        for start in range(0, len(self), _ROWS_AT_ONCE):
-            mixed = _mix(self.values[start : start + _ROWS_AT_ONCE])
+        for start in range(0, len(self), _BATCH_ROWS):
+            batch = slice(start, start + _BATCH_ROWS)
+            mixed = _mix(self.values[batch])
             for bit in range(bits):
-                part = ((mixed >> np.uint32(bit)) & np.uint32(1)).astype(np.uint8)
-                planes[start : start + _ROWS_AT_ONCE, bit] = np.packbits(
-                    part, axis=1, bitorder="little"
-                )
-        planes[self.empty] = 0  # as it comes back from a table
+                plane = ((mixed >> np.uint32(bit)) & np.uint32(1)).astype(np.uint8)
+                planes[batch, bit] = np.packbits(plane, axis=1, bitorder="little")
+        planes[self.empty] = 0  # as when read from a table
         return PackedSignatures(planes, {**self.scheme, "bits": bits}, self._ids, self.empty)
 
     def _to_bytes(self) -> Bytes:
@@ -171,7 +174,8 @@ class Signatures(Sketches):
 
     @classmethod
     def _from_table(cls, table: pa.Table, name: str) -> Signatures:
-        rows, scheme = read_rows(table, cls.column, name), _read_scheme(table, name, packed=False)
+        rows = read_rows(table, cls.column, name)
+        scheme = _read_scheme(table, name, packed=False)
         values = np.array(rows.data).view("<u4").astype(np.uint32, copy=False)
         values[rows.empty] = ALL_ONES
         return cls(values, scheme, rows.ids)
@@ -183,21 +187,21 @@ class Signatures(Sketches):
         if self.scheme.get("name") == WEIGHTED_SCHEME_NAME:
             raise SchemeError(
                 f"Signatures of weighted sets cannot be {done}: got the scheme "
-                f"{WEIGHTED_SCHEME_NAME!r}, which keeps "
-                "samples and no minima. Sign the tokens without weights."
+                f"{WEIGHTED_SCHEME_NAME!r}, which keeps samples and no minima. Sign the tokens "
+                "without weights."
             )
 
 
 class PackedSignatures(Sketches):
-    """Signatures that keep a few bits of each hash: smaller, and slightly less accurate.
+    """Signatures with a few bits of each hash: smaller, and slightly less accurate.
 
     Attributes
     ----------
     values : uint8 array of shape (num_sets, bits, ceil(num_hashes / 8)), a plane for each bit: bit
         b of hash i is bit i % 8 of byte i // 8 of plane b.
-    scheme : as of the signatures, and bits.
+    scheme : the scheme of the signatures, and bits.
     ids : Arrow array, the id of each row.
-    empty : bool array of shape (num_sets,), which sets are empty.
+    empty : bool array of shape (num_sets,), the empty sets.
 
     Examples
     --------
@@ -209,7 +213,8 @@ class PackedSignatures(Sketches):
     [1.0, 0.5]
     """
 
-    column, kind = "signature", "Signatures"
+    column = "signature"
+    kind = "Signatures"
     values: Bytes
 
     @property
@@ -219,7 +224,7 @@ class PackedSignatures(Sketches):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all planes: bits * num_hashes / 8 for a set."""
+        """The number of bytes of all planes: bits * num_hashes / 8 for a set."""
         return self.values.nbytes
 
     def similarity(self, other: PackedSignatures) -> Floats:
@@ -231,47 +236,45 @@ class PackedSignatures(Sketches):
 
         Returns
         -------
-        float64 array; 0 where a set is empty; a little below 0 at times, since it is unbiased.
+        float64 array; 0 if a set is empty; may be slightly negative, since it is unbiased.
 
         Notes
         -----
         Li and Koenig (WWW 2010), theorem 1 for sparse sets. Unequal hashes agree in b bits with
         probability c = 2^-b, so a hash agrees with P = c + (1 - c) J, and (share of equal hashes -
-        c) / (1 - c) is unbiased; variance P (1 - P) / (num_hashes (1 - c)^2). Hashes are mixed
-        before their bits are taken, so that c is 2^-b for sets of any size, where the lowest bits
-        of a minimum are not uniform once sets are large.
+        c) / (1 - c) is unbiased; variance P (1 - P) / (num_hashes (1 - c)^2). The lowest bits of
+        the minima of large sets are not uniform, so hashes are mixed before their bits are taken: c
+        is 2^-b for sets of any size.
         """
         counts = np.empty(self._num_paired(other), np.int64)
         chance = 2.0 ** -self.values.shape[1]
         kernels.minhash.count_equal_packed(self.values, other.values, self.num_hashes, counts)
-        return np.where(
-            self.empty | other.empty, 0.0, (counts / self.num_hashes - chance) / (1.0 - chance)
-        )
+        estimate = (counts / self.num_hashes - chance) / (1.0 - chance)
+        return np.where(self.empty | other.empty, 0.0, estimate)
 
     def _to_bytes(self) -> Bytes:
         return self.values.reshape(len(self), int(np.prod(self.values.shape[1:])))
 
     @classmethod
     def _from_table(cls, table: pa.Table, name: str) -> PackedSignatures:
-        rows, scheme = read_rows(table, cls.column, name), _read_scheme(table, name, packed=True)
+        rows = read_rows(table, cls.column, name)
+        scheme = _read_scheme(table, name, packed=True)
         data = np.where(rows.empty[:, None], np.uint8(0), rows.data)
         planes = data.reshape(len(data), int(scheme["bits"]), -(-int(scheme["num_hashes"]) // 8))
         return cls(planes, scheme, rows.ids, rows.empty)
 
 
 def is_empty(values: Uint32s) -> Mask:
-    """Return which signatures are all ones, as that of an empty set is: bool array of shape
-    (num_sets,).
-    """
+    """Return the signatures of empty sets, which are all ones: bool array of shape (num_sets,)."""
     empty: Mask = values[:, 0] == ALL_ONES
-    doubtful = np.flatnonzero(empty)
-    if len(doubtful):
-        empty[doubtful] = (values[doubtful] == ALL_ONES).all(axis=1)
+    possible = np.flatnonzero(empty)
+    if len(possible):
+        empty[possible] = (values[possible] == ALL_ONES).all(axis=1)
     return empty
 
 
 def unknown_scheme(num_hashes: int) -> JsonObject:
-    """Return the scheme of signatures that came without one."""
+    """Return the scheme of signatures of unknown origin."""
     return {"name": UNKNOWN, "num_hashes": num_hashes}
 
 
@@ -281,17 +284,16 @@ def _read_scheme(table: pa.Table, name: str, *, packed: bool) -> JsonObject:
     scheme, text = read_json(table.schema, SCHEME_KEY)
     known = scheme or {}
     try:
-        length = known["bits"] * -(-known["num_hashes"] // 8) if packed else 4 * known["num_hashes"]
+        num_hashes = known["num_hashes"]
+        length = known["bits"] * -(-num_hashes // 8) if packed else 4 * num_hashes
         fits = length == num_bytes and ("bits" in known) == packed
     except (KeyError, TypeError):
         fits = False
     if scheme is None or not fits:
         raise InputError(
-            f"The scheme in the metadata of {name} is not that of "
-            f"{'packed ' * packed}signatures of {num_bytes} "
-            f"bytes: got {text}. Open packed ones with PackedSignatures.open, others with "
-            "Signatures.open; sign other "
-            "files again."
+            f"The scheme in the metadata of {name} is not that of {'packed ' * packed}signatures "
+            f"of {num_bytes} bytes: got {text}. Open packed ones with PackedSignatures.open, "
+            "others with Signatures.open; sign other files again."
         )
     return scheme
 

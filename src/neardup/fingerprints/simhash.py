@@ -53,8 +53,9 @@ def summarise(hashes: Words, offsets: Ints, bits: int, *, tie: int = 1) -> Words
 
 
 class Sums(NamedTuple):
-    """Fingerprints, and the sum of the votes of each bit of the last document: float64 (64 *
-    num_words,).
+    """Fingerprints of documents.
+
+    last_sums : float64 (64 * num_words,), the sum of the votes of each bit of the last document.
     """
 
     fingerprints: Words
@@ -96,9 +97,7 @@ def to_integers(fingerprints: Words) -> list[int]:
 
 
 def extend(hashes: Words, bits: int) -> Words:
-    """Return native feature hashes with the number of words of a fingerprint, shape (num_features,
-    num_words).
-    """
+    """Return native feature hashes as words of a fingerprint, shape (num_features, num_words)."""
     if num_words(bits) == 1:
         return hashes[:, None]
     words = np.empty((len(hashes), num_words(bits)), np.uint64)

@@ -48,9 +48,9 @@ from neardup.settings.methods import IdfSource, SimHash
 class Described(NamedTuple):
     """The features of documents before they are weighed.
 
-    shingles : all features. tokens : as strings, if available. given_weights : the weights that
-    came with the features. method : the native settings of the scheme. texts : as they were cut;
-    None if the input was not texts.
+    shingles : all features. tokens : the tokens as strings, if available. given_weights : the
+    weights from the input. method : the native settings of the scheme. texts : the texts after
+    extraction; None if the input was not texts.
     """
 
     shingles: Shingles
@@ -63,8 +63,9 @@ class Described(NamedTuple):
 class Summands(NamedTuple):
     """The summands of fingerprints: distinct features, their weights, and their hashes.
 
-    idf : float64, of each feature, if the weights use it. strings : the features, if requested or
-    needed for hashes. words : uint64 (num_features, num_words).
+    idf : float64 (num_features,), the inverse document frequencies if the weights use them. strings
+    : the features, if requested or needed for hashes. words : uint64 (num_features, num_words), the
+    hashes.
     """
 
     features: DistinctFeatures
@@ -81,9 +82,9 @@ def summarise_described(
 
     Parameters
     ----------
-    described : as `describe` returns them.
+    described : the result of `describe`.
     method : the settings of fingerprints.
-    idf : the document frequencies, if the method needs those of a corpus.
+    idf : the document frequencies of a corpus, if the method needs them.
 
     Returns
     -------
@@ -99,9 +100,13 @@ def summarise_described(
     settled = described.method
     chooses = settled.num_features or settled.weight_levels
     if settled.hash == "native" and settled.weights in ("one", "tf") and not chooses:
-        hashes, offsets = described.shingles.hashes, described.shingles.offsets
+        shingles = described.shingles
+        hashes = shingles.hashes
+        offsets = shingles.offsets
         if settled.weights == "one":
-            hashes, _, _, offsets = distinct_features(hashes, offsets)
+            features = distinct_features(hashes, offsets)
+            hashes = features.hashes
+            offsets = features.offsets
         return summarise(hashes, offsets, method.bits, tie=tie_bit(method))
     return add_up(weigh(described, idf), method).fingerprints
 
@@ -136,20 +141,21 @@ def _describe(
     if method.weights == "given":
         return describe_weighted(*weighted_tokens(texts, method), method)
     if method.weights == "depth":
-        hashes, weights, offsets, content = weigh_tags(
-            texts, method.decay, paths=method.tokens == "paths"
-        )
-        return Described(
-            Shingles(hashes, offsets, content, np.zeros(len(texts), np.bool_)),
-            None,
-            weights,
-            method,
-        )
+        tags = weigh_tags(texts, method.decay, paths=method.tokens == "paths")
+        hashes, weights, offsets, content = tags
+        shingles = Shingles(hashes, offsets, content, np.zeros(len(texts), np.bool_))
+        return Described(shingles=shingles, tokens=None, given_weights=weights, method=method)
+    tokens = None
     if cutter_of(method) is not None:
-        cut = token_strings(texts, method)
-        return Described(shingle_strings(cut, method.ngram), cut, None, method, texts)
-    tokens = token_strings(texts, method) if with_strings else None
-    return Described(shingle_documents(texts, method, workspace), tokens, None, method, texts)
+        tokens = token_strings(texts, method)
+        shingles = shingle_strings(tokens, method.ngram)
+    else:
+        if with_strings:
+            tokens = token_strings(texts, method)
+        shingles = shingle_documents(texts, method, workspace)
+    return Described(
+        shingles=shingles, tokens=tokens, given_weights=None, method=method, texts=texts
+    )
 
 
 def describe_weighted(
@@ -161,47 +167,68 @@ def describe_weighted(
 
 
 def describe_tokens(tokens: TokenStrings, weights: Floats | None, method: SimHash) -> Described:
-    """Return tokens, which are features unchanged, with their weights if they have some."""
+    """Return tokens as features, with their weights if they have some."""
     words = method.tokens if method.weights == "given" else "whitespace"
     settled = replace(resolve_scheme(method), tokens=words, ngram=1)
     return Described(shingle_strings(tokens, 1), tokens, weights, settled)
 
 
 def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = False) -> Summands:
-    """Weigh the distinct features of documents, keep the heaviest if the settings limit them, and
-    hash them.
+    """Weigh and hash the distinct features of documents.
+
+    Settings may limit them to the heaviest features.
     """
-    shingles, method = described.shingles, described.method
+    method = described.method
+    shingles = described.shingles
     features = distinct_features(shingles.hashes, shingles.offsets)
     frequencies = None
-    if described.given_weights is not None:
-        weights = sum_weights(described.given_weights, shingles.hashes, shingles.offsets)
-    elif method.weights == "one":
-        weights = np.ones(len(features.hashes))
-    else:
-        weights = features.counts.astype(np.float64)
-        if method.weights == "tfidf":
-            frequencies = _idf(described.texts, features, method, idf)
-            weights = weights * frequencies
+    if method.weights == "tfidf" and described.given_weights is None:
+        frequencies = _idf(described.texts, features, method, idf)
+    weights = _weights_of(described, features, frequencies)
     weighed = choose(
         weights, features.offsets, top=method.num_features, levels=method.weight_levels
     )
     if weighed.places is not None:
-        at = weighed.places
+        chosen = weighed.places
         features = DistinctFeatures(
-            features.hashes[at], features.counts[at], features.firsts[at], weighed.offsets
+            hashes=features.hashes[chosen],
+            counts=features.counts[chosen],
+            firsts=features.firsts[chosen],
+            offsets=weighed.offsets,
         )
-        frequencies = None if frequencies is None else frequencies[at]
+        frequencies = None if frequencies is None else frequencies[chosen]
     strings = None
     if with_strings or method.hash != "native":
         assert described.tokens is not None
         strings = strings_of(described.tokens, method, features, shingles.offsets)
+    return Summands(
+        features=features,
+        idf=frequencies,
+        weighed=weighed,
+        strings=strings,
+        words=_words_of(features, strings, method),
+    )
+
+
+def _weights_of(
+    described: Described, features: DistinctFeatures, frequencies: Floats | None
+) -> Floats:
+    """Return the weights of features. frequencies : inverse document frequencies, if used."""
+    if described.given_weights is not None:
+        shingles = described.shingles
+        return sum_weights(described.given_weights, shingles.hashes, shingles.offsets)
+    if described.method.weights == "one":
+        return np.ones(len(features.hashes))
+    weights = features.counts.astype(np.float64)
+    return weights if frequencies is None else weights * frequencies
+
+
+def _words_of(features: DistinctFeatures, strings: Strings | None, method: SimHash) -> Words:
+    """Return the hashes of features, uint64 (num_features, num_words)."""
     if method.hash == "native":
-        words = extend(features.hashes, method.bits)
-    else:
-        assert strings is not None
-        words = hash_features(strings, features.hashes, method.hash, num_words(method.bits))
-    return Summands(features, frequencies, weighed, strings, words)
+        return extend(features.hashes, method.bits)
+    assert strings is not None
+    return hash_features(strings, features.hashes, method.hash, num_words(method.bits))
 
 
 def add_up(summands: Summands, method: SimHash) -> Sums:
@@ -217,23 +244,25 @@ def _idf(
 ) -> Floats:
     if method.idf == "lines":
         lists = pc.split_pattern(pc.fill_null(texts, ""), "\n")
-        limits = offsets_from_lengths(pc.list_value_length(lists).to_numpy(zero_copy_only=False))
-        described = _describe(lists.flatten(), replace(method, html=None))
-        lines = distinct_features(described.shingles.hashes, described.shingles.offsets)
-        return inverse_frequencies(*line_frequencies(features, lines, limits.astype(np.int64)))
+        num_lines = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
+        line_offsets = offsets_from_lengths(num_lines).astype(np.int64)
+        shingles = _describe(lists.flatten(), replace(method, html=None)).shingles
+        features_of_lines = distinct_features(shingles.hashes, shingles.offsets)
+        return inverse_frequencies(*line_frequencies(features, features_of_lines, line_offsets))
     if not isinstance(idf, IdfTable):
         raise SettingError(
-            "weights='tfidf' needs the document frequencies of a corpus: got "
-            f"idf={method.idf!r} and no table. Pass an "
-            "IdfTable, or use idf='lines' to count the lines of each document."
+            f"weights='tfidf' needs the document frequencies of a corpus: got idf={method.idf!r} "
+            "and no table. Pass an IdfTable, or use idf='lines' to count the lines of each "
+            "document."
         )
     idf.require(method)
     return idf.lookup(features.hashes)
 
 
 def scheme_of(method: SimHash, idf_version: str | None = None) -> JsonObject:
-    """Return the scheme of fingerprints, as values for JSON: fingerprints are comparable if it is
-    equal.
+    """Return the scheme of fingerprints, as values for JSON.
+
+    Fingerprints of equal schemes are comparable.
 
     Parameters
     ----------

@@ -1,6 +1,4 @@
-"""What signatures and fingerprints share: rows of one scheme with ids, in memory, as a table, in a
-file.
-"""
+"""Base of signatures and fingerprints: rows of one scheme with ids, as arrays, tables and files."""
 
 from __future__ import annotations
 
@@ -26,19 +24,23 @@ from neardup.settings.constraints import check_flag, check_kind, check_path
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-SCHEME_KEY, INDEX_KEY = b"neardup.scheme", b"neardup.index"
-UNKNOWN = "unknown"  # the name of the scheme where none is recorded
+SCHEME_KEY = b"neardup.scheme"
+INDEX_KEY = b"neardup.index"
+UNKNOWN = "unknown"  # the name of the scheme if none is recorded
 _BATCH_ROWS = 1 << 16
 
 Scheme: TypeAlias = Mapping[str, Any]
-"""How sketches are made: a name, a version and settings. Only sketches of one scheme are compared.
-"""
-_SEAL, _DIGEST_BYTES = b"neardup.metadata", 16
+"""A name, a version and settings. Only sketches of equal schemes are compared."""
+
+# A sealed file: pages | _SEAL | digest of the metadata | metadata with length and magic number.
+_SEAL = b"neardup.metadata"
+_DIGEST_BYTES = 16
 
 
 class Rows(NamedTuple):
-    """The rows of a table. ids : Arrow (n,); data : uint8 (n, num_bytes); empty : bool (n,), rows
-    without features.
+    """The rows of a table.
+
+    ids : Arrow array (n,). data : uint8 (n, num_bytes). empty : bool (n,), rows without features.
     """
 
     ids: pa.Array
@@ -47,33 +49,30 @@ class Rows(NamedTuple):
 
 
 def make_table(column: str, rows: Rows, scheme: Scheme, *, with_hex: bool = False) -> pa.Table:
-    """Return a table of `id` and a column of fixed-size binary, null where a row is empty; the
-    scheme in its metadata.
+    """Return a table of `id` and a column of fixed-size binary, with the scheme in its metadata.
 
     Parameters
     ----------
-    column : the name of the column of bytes.
+    column : the name of the column of bytes, which is null for an empty row.
     with_hex : adds a column `hex`, the bytes as hexadecimal digits.
     """
     binary = pa.binary(rows.data.shape[1])
-    fields = [pa.field("id", rows.ids.type), pa.field(column, binary), pa.field("hex", "string")][
-        : 2 + with_hex
-    ]
-    valid = pa.py_buffer(np.packbits(~rows.empty, bitorder="little")) if rows.empty.any() else None
-    buffers = [valid, pa.py_buffer(np.ascontiguousarray(rows.data))]
-    column_bytes = pa.FixedSizeBinaryArray.from_buffers(binary, len(rows.ids), buffers)
-    columns = [rows.ids, column_bytes]
+    validity = None
+    if rows.empty.any():
+        validity = pa.py_buffer(np.packbits(~rows.empty, bitorder="little"))
+    buffers = [validity, pa.py_buffer(np.ascontiguousarray(rows.data))]
+    cells = pa.FixedSizeBinaryArray.from_buffers(binary, len(rows.ids), buffers)
+    columns = {"id": rows.ids, column: cells}
     if with_hex:
-        digits = [None if value is None else value.hex() for value in column_bytes.to_pylist()]
-        columns.append(pa.array(digits, "string"))
-    return pa.table(
-        columns, schema=pa.schema(fields, {SCHEME_KEY: json.dumps(dict(scheme)).encode()})
-    )
+        digits = [None if value is None else value.hex() for value in cells.to_pylist()]
+        columns["hex"] = pa.array(digits, "string")
+    return pa.table(columns, metadata={SCHEME_KEY: json.dumps(dict(scheme)).encode()})
 
 
 def read_rows(table: pa.Table, column: str, name: str) -> Rows:
-    """Return the rows of a table with a column of fixed-size binary; ids are row numbers, as text,
-    where it has none.
+    """Return the rows of a table with a column of fixed-size binary.
+
+    Without a column `id`, ids are row numbers as text.
 
     Raises
     ------
@@ -85,26 +84,29 @@ def read_rows(table: pa.Table, column: str, name: str) -> Rows:
 
 
 def read_cells(table: pa.Table, column: str, name: str) -> tuple[Bytes, Mask]:
-    """Return the bytes of a column of fixed-size binary, uint8 (n, num_bytes), and its nulls; else
-    ColumnError.
+    """Return the bytes of a column of fixed-size binary, uint8 (n, num_bytes), and its nulls.
+
+    Raises ColumnError if there is no such column.
     """
     kind = table.schema.field(column).type if column in table.schema.names else None
     if kind is None or not pa.types.is_fixed_size_binary(kind):
         raise ColumnError(
             f"{name} has no column {column!r} of fixed-size binary: it has "
-            f"{list_columns(table.schema)}. Create one "
-            "with neardup.sign (neardup sign)."
+            f"{list_columns(table.schema)}. Create one with neardup.sign (neardup sign)."
         )
     cells = one_chunk(table[column])
     empty = cells.is_null().to_numpy(zero_copy_only=False)
-    start, num_bytes = kind.byte_width * cells.offset, kind.byte_width * len(cells)
-    data = np.frombuffer(cells.buffers()[1] or b"", np.uint8)[start : start + num_bytes]
-    return data.reshape(len(cells), kind.byte_width), empty
+    width = kind.byte_width
+    data = np.frombuffer(cells.buffers()[1] or b"", np.uint8)
+    start = width * cells.offset
+    stop = start + width * len(cells)
+    return data[start:stop].reshape(len(cells), width), empty
 
 
 def read_ids(table: pa.Table, empty: Mask, name: str) -> pa.Array:
-    """Return the column `id` of a table as int64 or text, or row numbers as text; ColumnError as of
-    `read_rows`.
+    """Return the column `id` of a table as int64 or text, or row numbers as text.
+
+    Raises ColumnError as `read_rows` does.
     """
     if "id" not in table.schema.names:
         return _number_ids(np.arange(table.num_rows))
@@ -117,14 +119,15 @@ def read_ids(table: pa.Table, empty: Mask, name: str) -> pa.Array:
 
 
 def large_ids(ids: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return ids as one array: integers, or large_string, since 27 million addresses have more than
-    2 GiB.
+    """Return ids as one array: integers, or large_string.
+
+    The offsets of `string` end at 2 GiB, which 27 million URLs exceed.
     """
     return one_chunk(ids.cast("large_string") if pa.types.is_string(ids.type) else ids)
 
 
 def _in_arrow(ids: Ids) -> pa.Array | pa.ChunkedArray:
-    """Return ids as an Arrow column. Raises InputError if they are none."""
+    """Return ids as an Arrow column. Raises InputError if they cannot be ids."""
     if isinstance(ids, (pa.Array, pa.ChunkedArray)):
         return ids
     check_kind("ids", ids, Iterable, "a list or an Arrow column")
@@ -137,9 +140,7 @@ def _in_arrow(ids: Ids) -> pa.Array | pa.ChunkedArray:
 
 
 def read_json(schema: pa.Schema, key: bytes) -> tuple[JsonObject | None, str]:
-    """Return the JSON object under a key of the metadata, None if there is none, and the beginning
-    of its text.
-    """
+    """Return the JSON object under a key of the metadata, or None, and the start of its text."""
     text = (schema.metadata or {}).get(key, b"nothing")
     try:
         value = json.loads(text)
@@ -155,20 +156,18 @@ def read_table(path: AnyPath) -> pa.Table:
 
 
 def read_batches(path: AnyPath, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """Yield the rows of a Parquet file, some 65,000 at a time and at least one table, or raise
-    InputError.
+    """Yield the rows of a Parquet file, some 65,000 at a time; at least one table.
 
-    columns : the columns to read; None for all, with the numbers of the rows as `id` if the file
-    has no such column.
+    Raises InputError if the file cannot be read. columns : the columns to read; None for all, with
+    row numbers as `id` if the file has no such column.
     """
     with _readable(path):
         file = _open(path)
         empty = file.schema_arrow.empty_table()
         is_numbered = columns is None and "id" not in empty.schema.names
         first = 0
-        for table in chain(
-            [empty], map(_as_table, file.iter_batches(_BATCH_ROWS, columns=columns))
-        ):
+        batches = file.iter_batches(_BATCH_ROWS, columns=columns)
+        for table in chain([empty], map(_as_table, batches)):
             chosen = table if columns is None else table.select(columns)
             rows = np.arange(first, first + chosen.num_rows)
             first += len(rows)
@@ -185,22 +184,21 @@ def _number_ids(rows: Ints) -> pa.Array:
 
 
 def _open(path: AnyPath) -> pq.ParquetFile:
-    """Open a Parquet file whose pages have checksums; raise OSError if its metadata differ from
-    those written.
-    """
+    """Open a Parquet file whose pages have checksums. Raises OSError if its metadata changed."""
     metadata, seal = _metadata_of(Path(check_path("path", path)))
     if seal.startswith(_SEAL) and seal != _seal(metadata):
         raise OSError(
             "its metadata are damaged. Restore the file from a backup, or create it again"
         )
-    # A buffer would keep all columns read until the end.
+    # A pre-buffer would hold all columns in memory until the end.
     file = arrow_file(path)
     return pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
 
 
 def _metadata_of(path: Path) -> tuple[bytes, bytes]:
-    """Return the metadata at the end of a Parquet file, with their length, and the seal that may
-    precede them.
+    """Return the metadata at the end of a Parquet file, and the bytes of a seal before them.
+
+    The metadata include their length and the magic number, 4 bytes each.
     """
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
@@ -216,21 +214,18 @@ def _seal(metadata: bytes) -> bytes:
 
 
 def write_tables(path: AnyPath, tables: Iterable[pa.Table], overwrite: bool) -> None:
-    """Write tables of one schema, at least one, to a Parquet file that appears only when it is
-    complete.
+    """Write tables of one schema, at least one, to a Parquet file that appears when it is complete.
 
     Raises
     ------
     OutputError
-        If the file exists and is not to be replaced, or cannot be written.
+        If the file exists and `overwrite` is false, or cannot be written.
     """
-    target, may_replace = (
-        Path(check_path("path", path, OutputError)),
-        check_flag("overwrite", overwrite),
-    )
-    with writing_to(target):  # its name may be longer than that of any file
-        is_there = target.exists()
-    if is_there and not may_replace:
+    target = Path(check_path("path", path, OutputError))
+    may_replace = check_flag("overwrite", overwrite)
+    with writing_to(target):  # raises if the name is too long for a file
+        exists = target.exists()
+    if exists and not may_replace:
         raise OutputError(
             f"The output {target} already exists. Use another file, or pass overwrite=True."
         )
@@ -238,36 +233,39 @@ def write_tables(path: AnyPath, tables: Iterable[pa.Table], overwrite: bool) -> 
     first = next(rows)
     # Hashes do not compress.
     codecs = {name: "zstd" if name == "id" else "none" for name in first.schema.names}
+    options = {"compression": codecs, "use_dictionary": ["id"], "write_page_checksum": True}
     with AtomicFile(target) as partial:
-        options = {"compression": codecs, "use_dictionary": ["id"], "write_page_checksum": True}
         with (
             arrow_file(partial, "wb") as file,
             pq.ParquetWriter(file, first.schema, **options) as writer,
         ):
             for table in chain([first], rows):
                 writer.write_table(table)
-        # Checksums of Parquet are those of pages. Between pages and metadata, readers ignore what
-        # nothing refers to.
-        metadata, _ = _metadata_of(partial)
-        with open(partial, "r+b") as sealed:
-            sealed.seek(-len(metadata), os.SEEK_END)
-            sealed.write(_seal(metadata) + metadata)
+        _add_seal(partial)
+
+
+def _add_seal(path: Path) -> None:
+    """Insert a digest of the metadata of a Parquet file before them.
+
+    Parquet has checksums for its pages only. Readers ignore bytes between pages and metadata.
+    """
+    metadata, _ = _metadata_of(path)
+    with open(path, "r+b") as file:
+        file.seek(-len(metadata), os.SEEK_END)
+        file.write(_seal(metadata) + metadata)
 
 
 def require_same(
     first: Scheme, second: Scheme, first_name: str, second_name: str, *, kind: str = "Fingerprints"
 ) -> None:
-    """Raise SchemeError unless two schemes are equal; kind : the plural that names what has
-    them.
-    """
+    """Raise SchemeError unless two schemes are equal. kind : the plural noun of the sketches."""
     different = sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
     if different:
-        ours = ", ".join(f"{name}={first.get(name)!r}" for name in different)
-        theirs = ", ".join(f"{name}={second.get(name)!r}" for name in different)
+        first_values = ", ".join(f"{name}={first.get(name)!r}" for name in different)
+        second_values = ", ".join(f"{name}={second.get(name)!r}" for name in different)
         raise SchemeError(
-            f"{kind} of different schemes cannot be compared: {first_name} has {ours}; "
-            f"{second_name} has {theirs}. "
-            "Create both with the same settings."
+            f"{kind} of different schemes cannot be compared: {first_name} has {first_values}; "
+            f"{second_name} has {second_values}. Create both with the same settings."
         )
 
 
@@ -277,7 +275,7 @@ def list_columns(schema: pa.Schema) -> str:
 
 
 def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Return a column in one piece: `combine_chunks` would copy a single one, too."""
+    """Return a column as one chunk. `combine_chunks` copies even a single chunk."""
     if isinstance(column, pa.Array):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
@@ -289,8 +287,8 @@ def _readable(path: AnyPath) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException) as error:
         raise InputError(
-            f"{os.fspath(path)} cannot be read as Parquet: {error}. Pass a file of signatures "
-            "or fingerprints."
+            f"{os.fspath(path)} cannot be read as Parquet: {error}. Pass a file of signatures or "
+            "fingerprints."
         ) from error
 
 
@@ -299,24 +297,23 @@ Ids: TypeAlias = Sequence[Any] | pa.Array | pa.ChunkedArray
 
 
 class Sketches(ABC):
-    """Base of Signatures, PackedSignatures and Fingerprints: a row of a fixed size for each
-    document, of one scheme.
+    """Base of Signatures, PackedSignatures and Fingerprints: a row of a fixed size per document.
 
     `sketches[rows]` returns some of the rows: an integer, a slice, integers or a mask.
 
     Parameters
     ----------
-    values : array whose first dimension is the rows.
-    scheme : how they were made, in values that JSON can hold: equal, or not comparable.
-    ids : of the rows; row numbers, as text, when None.
-    empty : bool array, which rows are of documents without features; none when None.
+    values : array (num_rows, ...).
+    scheme : the scheme of all rows, as values for JSON. Only rows of equal schemes are comparable.
+    ids : the ids of the rows; row numbers, as text, when None.
+    empty : bool array, the rows of documents without features; no row when None.
     """
 
     column: ClassVar[str]
     kind: ClassVar[str]
     dtype: ClassVar[type]
     size: ClassVar[tuple[str, int]]
-    """The name of the length of a row in a scheme, and what a number of the row adds to it."""
+    """The name of the length of a row in a scheme, and the length of one value of a row."""
     values: Array
     scheme: Scheme
     report: JsonObject | None = None
@@ -324,15 +321,17 @@ class Sketches(ABC):
     def __init__(
         self, values: Array, scheme: Scheme, ids: pa.Array | None = None, empty: Mask | None = None
     ) -> None:
-        self.values, self.scheme, self._empty = values, scheme, empty
+        self.values = values
+        self.scheme = scheme
+        self._empty = empty
         self._ids = None if ids is None else large_ids(ids)
 
     def __len__(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return len(self.values)
 
     def __getitem__(self, rows: Index) -> Self:
-        """Return some of the rows, a single one too as an object of one row."""
+        """Return some of the rows; an integer gives an object of one row."""
         count = len(self)
         if isinstance(rows, (int, np.integer)):
             chosen = np.array([range(count)[rows]])
@@ -349,7 +348,7 @@ class Sketches(ABC):
         return f"{type(self).__name__}({len(self):,} rows, scheme={self.scheme.get('name')!r})"
 
     def __getattr__(self, name: str) -> Any:
-        """Read the rows of a file that was written a moment ago, once they are needed."""
+        """Read the rows of `_open_later` when they are first used."""
         if name in ("values", "_ids", "_empty") and "_path" in self.__dict__:
             self.__dict__.update(vars(type(self).open(self._path)))
             return self.__dict__[name]
@@ -362,7 +361,7 @@ class Sketches(ABC):
 
     @property
     def empty(self) -> Mask:
-        """Which rows are of documents without features: bool array of shape (num_rows,)."""
+        """The rows of documents without features: bool array of shape (num_rows,)."""
         return np.zeros(len(self), np.bool_) if self._empty is None else self._empty
 
     @abstractmethod
@@ -370,12 +369,13 @@ class Sketches(ABC):
         """Estimate similarities row by row, or of one row with many."""
 
     def to_table(self, ids: Ids | None = None, *, with_hex: bool = False) -> pa.Table:
-        """Return an Arrow table of `id` and the bytes of each row, null for an empty one, with the
-        scheme as metadata.
+        """Return an Arrow table of `id` and the bytes of each row, with the scheme as metadata.
+
+        The bytes of an empty row are null.
 
         Parameters
         ----------
-        ids : as many as there are rows, in place of `ids`.
+        ids : an id for each row, instead of the attribute `ids`.
         with_hex : adds a column `hex`, the bytes as hexadecimal digits.
 
         Returns
@@ -386,45 +386,45 @@ class Sketches(ABC):
         Raises
         ------
         InputError
-            If there are not as many ids as rows.
+            If the number of ids differs from the number of rows.
         """
         with_hex = check_flag("with_hex", with_hex)
         names = self.ids if ids is None else large_ids(_in_arrow(ids))
         if len(names) != len(self):
             raise InputError(
-                f"There are {len(self):,} {self.kind.lower()}: got {len(names):,} ids. Pass "
-                "one id for each."
+                f"There are {len(self):,} {self.kind.lower()}: got {len(names):,} ids. Pass one id "
+                "for each."
             )
-        return make_table(
-            self.column, Rows(names, self._to_bytes(), self.empty), self.scheme, with_hex=with_hex
-        )
+        rows = Rows(ids=names, data=self._to_bytes(), empty=self.empty)
+        return make_table(self.column, rows, self.scheme, with_hex=with_hex)
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
-        """Return the rows of a table as `to_table` makes it; errors as of `open`."""
+        """Return the rows of a table from `to_table`; errors as for `open`."""
         check_kind("table", table, pa.Table, "an Arrow table")
         return cls._from_table(table, "the table")
 
     def save(self, path: AnyPath, ids: Ids | None = None, *, overwrite: bool = False) -> None:
-        """Write the table of `to_table` to a Parquet file, which appears only when it is complete.
+        """Write the table of `to_table` to a Parquet file, which appears when it is complete.
 
         Raises
         ------
         OutputError
-            If the file exists and is not to be replaced, or cannot be written.
+            If the file exists and `overwrite` is false, or cannot be written.
         """
         write_tables(path, [self.to_table(ids)], overwrite)
 
     @classmethod
     def open(cls, path: AnyPath) -> Self:
-        """Read what `save`, `sign` or an index wrote.
+        """Read a file that `save`, `sign` or an index wrote.
 
         Raises
         ------
         InputError
-            If it cannot be read, or has no scheme, or that of rows of another length or kind.
+            If the file cannot be read, has no scheme, or has a scheme of rows of another length or
+            kind.
         ColumnError
-            If it lacks the column of bytes.
+            If it has no column of bytes.
         """
         return cls._from_table(read_table(path), os.fspath(path))
 
@@ -432,7 +432,8 @@ class Sketches(ABC):
     def _open_later(cls, path: AnyPath, scheme: Scheme) -> Self:
         """Return the rows of a file of this scheme, read when they are first used."""
         sketches = cls.__new__(cls)
-        sketches.scheme, sketches._path = scheme, path
+        sketches.scheme = scheme
+        sketches._path = path
         return sketches
 
     _path: AnyPath
@@ -444,21 +445,21 @@ class Sketches(ABC):
     @classmethod
     @abstractmethod
     def _from_table(cls, table: pa.Table, name: str) -> Self:
-        """Return the rows of a table that errors call `name`."""
+        """Return the rows of a table. name : the name of the table in errors."""
 
     def _actual_scheme(self) -> JsonObject:
         return dict(self.scheme)
 
     def _num_paired(self, other: Self) -> int:
-        """Return how many pairs of rows are compared, or raise as `similarity` does."""
+        """Return the number of compared pairs of rows, or raise as `similarity` does."""
         check_kind("other", other, Sketches, self.kind)
         require_same(
             self._actual_scheme(), other._actual_scheme(), "the first", "the second", kind=self.kind
         )
         if len(self) != len(other) and 1 not in (len(self), len(other)):
             raise InputError(
-                f"{self.kind} compare row by row, or one row with many: got {len(self):,} "
-                f"rows and {len(other):,}. "
-                f"Pass equal numbers of rows, or a single row: {self.kind.lower()}[0]."
+                f"{self.kind} compare row by row, or one row with many: got {len(self):,} rows and "
+                f"{len(other):,}. Pass equal numbers of rows, or a single row: "
+                f"{self.kind.lower()}[0]."
             )
         return len(self) if len(other) == 1 else len(other)

@@ -18,10 +18,11 @@ from neardup.arrays import Array, Mask, Rows, arrow_of, begins_run, find_in, num
 from neardup.candidates.lookups import CandidateRows, take_entries
 from neardup.errors import InputError
 from neardup.index.decisions import (
+    BatchDecisions,
     Rules,
-    Verdicts,
+    StoredPairs,
     are_kept,
-    judge,
+    decide_batch,
     keep_all,
     measure_stored,
     stored_representatives,
@@ -39,8 +40,8 @@ _TIMESTAMPS = ("first_seen", "last_seen", "payload")
 class Step(NamedTuple):
     """The answers and changes for the first documents of a batch.
 
-    answers : `schemas.answers_schema`, a row for each of them. rows : int64, the row of each, which
-    the index has or will have. changes : of the store.
+    answers : `schemas.answers_schema`, a row for each document. rows : int64, the row of each
+    document, which the index has or will have. changes : the changes of the store.
     """
 
     answers: pa.Table
@@ -57,11 +58,11 @@ def add(
     if_new: bool = True,
     import_name: str | None = None,
 ) -> pa.Table:
-    """Add documents, or those that are new, in one change, and return the answers.
+    """Add documents, or the new ones among them, in one change, and return the answers.
 
     Parameters
     ----------
-    incoming : documents with ids, which may be there already.
+    incoming : documents with ids; the index may have these ids already.
     now : microseconds since 1970.
     if_new : whether a document that is a duplicate of a kept one is removed: stored with its
         answer, never found again.
@@ -69,14 +70,15 @@ def add(
     """
     if not len(incoming):
         return schemas.answers_schema(rules.method.measures).empty_table()
-    step = next_step(rules, writer, incoming, now, if_new, import_name)
+    step = next_step(rules, writer, incoming, now, if_new=if_new, import_name=import_name)
     if len(step.rows) == len(incoming):
         writer.write(step.changes)
         return step.answers
     overlay = Overlay(writer, rules)
     overlay.write(step.changes)
     rest = incoming.take(np.arange(len(step.rows), len(incoming)))
-    decided = [step, *steps(rules, overlay, rest, now, if_new, import_name)]
+    later = steps(rules, overlay, rest, now, if_new=if_new, import_name=import_name)
+    decided = [step, *later]
     writer.write_all([step.changes for step in decided])
     return pa.concat_tables([step.answers for step in decided])
 
@@ -86,22 +88,21 @@ def steps(
     overlay: Overlay,
     incoming: Incoming,
     now: int,
+    *,
     if_new: bool = True,
     import_name: str | None = None,
 ) -> Iterator[Step]:
-    """Decide about documents as if they came one by one, and yield the decisions once they are
-    written.
-    """
-    start, size = 0, len(incoming)
+    """Decide about documents as if they came one by one, and yield each step once it is written."""
+    start = 0
+    size = len(incoming)
     while start < len(incoming):
         part = incoming.take(np.arange(start, min(start + size, len(incoming))))
-        step = next_step(rules, overlay, part, now, if_new, import_name)
+        step = next_step(rules, overlay, part, now, if_new=if_new, import_name=import_name)
         overlay.write(step.changes)
         yield step
         start += len(step.rows)
-        size = 2 * len(
-            step.rows
-        )  # so that a batch that is cut often takes no time for what is behind the cuts
+        # The documents after a cut are decided again: a batch with many cuts takes small parts.
+        size = 2 * len(step.rows)
 
 
 def next_step(
@@ -109,100 +110,175 @@ def next_step(
     snapshot: Snapshot,
     incoming: Incoming,
     now: int,
+    *,
     if_new: bool,
     import_name: str | None,
 ) -> Step:
-    """Decide about as many of the documents as can be decided at once, one at least."""
-    existing = snapshot.rows_of_ids(incoming.ids)
-    same = _are_same(snapshot, incoming, existing)
-    replacing = (existing >= 0) & ~same
-    stop = _first_repeated_id(incoming.ids)
-    if replacing[1:stop].any():
-        distinct = incoming.take(np.arange(stop))
-        stop = _first_conflict(rules, snapshot, distinct, existing[:stop], replacing[:stop], if_new)
-    forgotten = existing[:stop][replacing[:stop]]
-    view = snapshot.without(forgotten) if len(forgotten) else snapshot
-    new = np.flatnonzero(~same[:stop])
-    arriving = incoming.take(new)
-    verdicts = judge(rules, view, arriving) if if_new and len(new) else keep_all(rules, arriving)
-    num_decided = len(verdicts.kept)
-    if num_decided < len(new):
-        stop, new, arriving = (
-            int(new[num_decided]),
-            new[:num_decided],
-            arriving.take(np.arange(num_decided)),
-        )
-        forgotten = existing[:stop][replacing[:stop]]
+    """Decide about as many of the documents as can be decided at once, at least one."""
+    arriving, view, new, decisions = _decide_first(rules, snapshot, incoming, if_new=if_new)
     if snapshot.num_rows + len(new) > MAX_ROWS:
         raise InputError(
-            f"An index has at most {MAX_ROWS:,} documents over its lifetime: it is full. "
-            "Rebuild it."
+            f"An index has at most {MAX_ROWS:,} documents over its lifetime: it is full. Rebuild "
+            "it."
         )
-    documents = _documents(rules, snapshot, arriving, verdicts, now, import_name)
-    repeated = existing[:stop][same[:stop]]
-    seen = np.unique(np.concatenate([verdicts.remover[~verdicts.kept], repeated]))
-    entries = take_entries(rules.lookup.entries(arriving.described.keys), verdicts.member)
-    answers, rows = _answers(rules, view, documents, repeated), existing[:stop].copy()
-    changes = Changes(documents, entries, seen, _seen_at(view, answers, repeated, now), forgotten)
-    rows[new] = snapshot.num_rows + np.arange(len(new))
+
+    documents = _documents(rules, snapshot, new, decisions, now, import_name=import_name)
+    repeated = arriving.repeated_rows()
+    answers = _answers(rules, view, documents, repeated)
+    changes = Changes(
+        documents=documents,
+        entries=take_entries(rules.lookup.entries(new.described.keys), decisions.member),
+        seen=np.unique(np.concatenate([decisions.remover[~decisions.kept], repeated])),
+        seen_at=_seen_at(view, answers, repeated, now),
+        forgotten=arriving.replaced_rows(),
+    )
     if len(repeated):
-        places = np.argsort(
-            np.argsort(same[:stop], kind="stable")
-        )  # the answers to repeated documents come last
-        answers = answers.take(arrow_of(places))
-    return Step(answers, rows, changes)
+        # The answers about repeated documents come last.
+        order_of_answers = np.argsort(arriving.is_repeated, kind="stable")
+        answers = answers.take(arrow_of(np.argsort(order_of_answers)))
+    return Step(answers=answers, rows=arriving.rows(snapshot.num_rows), changes=changes)
+
+
+class _Arrivals(NamedTuple):
+    """The ids of documents in the index.
+
+    existing : int64 (num_documents,), the row of the id of each document, or -1. is_repeated :
+    bool, whether this row has the content of the document.
+    """
+
+    existing: Rows
+    is_repeated: Mask
+
+    @property
+    def is_replacing(self) -> Mask:
+        """Whether the row of each id has other content, so that the document replaces it."""
+        return (self.existing >= 0) & ~self.is_repeated
+
+    def repeated_rows(self) -> Rows:
+        """Return the rows of the documents that the index has."""
+        return self.existing[self.is_repeated]
+
+    def replaced_rows(self) -> Rows:
+        """Return the rows that documents replace."""
+        return self.existing[self.is_replacing]
+
+    def new_documents(self, incoming: Incoming) -> Incoming:
+        """Return the documents that become rows."""
+        return incoming.take(np.flatnonzero(~self.is_repeated))
+
+    def first(self, size: int) -> _Arrivals:
+        """Return the first `size` documents."""
+        return _Arrivals(self.existing[:size], self.is_repeated[:size])
+
+    def before_new(self, number: int) -> _Arrivals:
+        """Return the documents before a new one, by its number among the new ones."""
+        new = np.flatnonzero(~self.is_repeated)
+        return self.first(int(new[number]))
+
+    def rows(self, num_rows: int) -> Rows:
+        """Return the row of each document; new ones have the rows from `num_rows` on."""
+        rows = self.existing.copy()
+        is_new = ~self.is_repeated
+        rows[is_new] = num_rows + np.arange(np.count_nonzero(is_new))
+        return rows
+
+
+class _Decided(NamedTuple):
+    """Decisions about the first documents of a batch, in a view without the rows they replace.
+
+    new : the documents that become rows. decisions : about `new`.
+    """
+
+    arriving: _Arrivals
+    view: Snapshot
+    new: Incoming
+    decisions: BatchDecisions
+
+
+def _decide_first(
+    rules: Rules, snapshot: Snapshot, incoming: Incoming, *, if_new: bool
+) -> _Decided:
+    arriving = _first_arrivals(rules, snapshot, incoming, if_new=if_new)
+    replaced = arriving.replaced_rows()
+    view = snapshot.without(replaced) if len(replaced) else snapshot
+    new = arriving.new_documents(incoming)
+    is_sieved = if_new and len(new) > 0
+    decisions = decide_batch(rules, view, new) if is_sieved else keep_all(rules, new)
+    num_decided = len(decisions.kept)
+    if num_decided < len(new):
+        arriving = arriving.before_new(num_decided)
+        new = new.take(np.arange(num_decided))
+    return _Decided(arriving=arriving, view=view, new=new, decisions=decisions)
+
+
+def _first_arrivals(
+    rules: Rules, snapshot: Snapshot, incoming: Incoming, *, if_new: bool
+) -> _Arrivals:
+    """Return the documents up to one whose id depends on an earlier one of the batch."""
+    existing = snapshot.rows_of_ids(incoming.ids)
+    arrivals = _Arrivals(existing, _are_same(snapshot, incoming, existing))
+    stop = _first_repeated_id(incoming.ids)
+    arriving = arrivals.first(stop)
+    if arriving.is_replacing[1:].any():
+        distinct = incoming.take(np.arange(stop))
+        stop = _first_conflict(rules, snapshot, distinct, arriving, if_new=if_new)
+    return arriving.first(stop)
 
 
 def _seen_at(snapshot: Snapshot, answers: pa.Table, repeated: Rows, now: int) -> int:
-    """Return the time of the documents that are seen: not before they were added, even if the clock
-    was set back.
+    """Return the time at which documents are seen: not before they were added.
+
+    The clock may have been set back since.
     """
-    added = [
-        answers["first_seen"],
-        *([snapshot.take(repeated, ["first_seen"])["first_seen"]] if len(repeated) else []),
-    ]
-    return max(now, *(pc.max(column.cast("int64")).as_py() or 0 for column in added))
+    added = [answers["first_seen"]]
+    if len(repeated):
+        added.append(snapshot.take(repeated, ["first_seen"])["first_seen"])
+    latest = [pc.max(times.cast("int64")).as_py() or 0 for times in added]
+    return max(now, *latest)
 
 
 def _first_conflict(
     rules: Rules,
     snapshot: Snapshot,
     incoming: Incoming,
-    existing: Rows,
-    replacing: Mask,
+    arriving: _Arrivals,
+    *,
     if_new: bool,
 ) -> int:
-    """Return the first document that replaces a row which an earlier one may be compared with, or
-    their number.
+    """Return the first document that replaces a row which an earlier one may be compared with.
 
-    All other rows that are replaced may be forgotten before the first document is decided: no
-    decision depends on them.
-
-    existing : the row of each id, or -1. replacing : whether the document has other content than
-    that row.
+    Returns the number of documents if there is none. All other rows that are replaced may be
+    forgotten before the first document is decided: no decision depends on them.
     """
-    again = np.flatnonzero(
-        (existing >= 0) & ~replacing
-    )  # their answers are about the row that removed them
-    removers = (
-        snapshot.take(existing[again], ["kept_row"])["kept_row"]
-        .fill_null(0)
-        .to_numpy()
-        .astype(np.int64)
-    )
-    queries, rows = [again], [removers]
+    # The answer about a repeated document is about the row that removed it.
+    repeated = np.flatnonzero(arriving.is_repeated)
+    kept_rows = snapshot.take(arriving.existing[repeated], ["kept_row"])["kept_row"]
+    documents = [repeated]
+    rows = [kept_rows.fill_null(0).to_numpy().astype(np.int64)]
+    replacing = np.flatnonzero(arriving.is_replacing)
     if if_new:
-        probes = take_entries(rules.lookup.probes(incoming.described.keys), incoming.featured)
-        # The rows that a bucket lists once any of the others are forgotten, and one more, which
-        # tells that it is full.
-        found = snapshot.find(probes, rules.limit + int(replacing.sum()) + 1)
-        queries += [probes.document[found.entry], np.arange(len(incoming))]
-        rows += [found.row, stored_representatives(snapshot, incoming)]
-    position = np.flatnonzero(replacing)[np.argsort(existing[replacing])]
-    row = np.concatenate(rows)
-    place, is_replaced = find_in(existing[position], row)
-    replacer = position[place[is_replaced]]
-    return int(replacer[np.concatenate(queries)[is_replaced] < replacer].min(initial=len(incoming)))
+        found_documents, found_rows = _compared(rules, snapshot, incoming, len(replacing))
+        documents.append(found_documents)
+        rows.append(found_rows)
+    document = np.concatenate(documents)
+    replacing = replacing[np.argsort(arriving.existing[replacing])]
+    index, is_replaced = find_in(arriving.existing[replacing], np.concatenate(rows))
+    replacer = replacing[index[is_replaced]]
+    conflicts = replacer[document[is_replaced] < replacer]
+    return int(conflicts.min(initial=len(incoming)))
+
+
+def _compared(
+    rules: Rules, snapshot: Snapshot, incoming: Incoming, num_replaced: int
+) -> tuple[Rows, Rows]:
+    """Return documents and the stored rows with which they may be compared, if any are replaced."""
+    probes = take_entries(rules.lookup.probes(incoming.described.keys), incoming.featured)
+    # The rows that a bucket lists once any of the others are forgotten, and one more, which
+    # shows that it is full.
+    found = snapshot.find(probes, rules.limit + num_replaced + 1)
+    documents = np.concatenate([probes.document[found.entry], np.arange(len(incoming))])
+    rows = np.concatenate([found.row, stored_representatives(snapshot, incoming)])
+    return documents, rows
 
 
 def _first_repeated_id(ids: pa.Array) -> int:
@@ -210,15 +286,15 @@ def _first_repeated_id(ids: pa.Array) -> int:
     if len(ids) == 1:
         return 1
     codes = pc.dictionary_encode(ids).indices.to_numpy()
-    repeated = np.flatnonzero(
-        codes[1:] <= np.maximum.accumulate(codes)[:-1]
-    )  # codes count up as ids are new
+    # A new id has a greater code than all ids before it.
+    repeated = np.flatnonzero(codes[1:] <= np.maximum.accumulate(codes)[:-1])
     return int(repeated[0]) + 1 if len(repeated) else len(codes)
 
 
 def _are_same(snapshot: Snapshot, incoming: Incoming, existing: Rows) -> Mask:
-    """Return which documents are stored already, with the same content; those without features have
-    one content.
+    """Return which documents are stored already, with the same content.
+
+    All documents without features have one content.
     """
     same = existing >= 0
     if same.any():
@@ -233,35 +309,45 @@ def _documents(
     rules: Rules,
     snapshot: Snapshot,
     arriving: Incoming,
-    verdicts: Verdicts,
+    decisions: BatchDecisions,
     now: int,
+    *,
     import_name: str | None,
 ) -> pa.Table:
     """Return the rows to write."""
-    kept, size = verdicts.kept, len(arriving)
+    kept = decisions.kept
+    size = len(arriving)
     moment = arrow_of(np.full(size, now, np.int64)).view(TIME)
-    removers = _array(verdicts.remover, pa.uint32(), kept)
+    first_row = snapshot.num_rows
     columns = {
-        "row": arrow_of((snapshot.num_rows + np.arange(size)).astype(np.uint32)),
+        "row": arrow_of(np.arange(first_row, first_row + size, dtype=np.uint32)),
         "id": arriving.ids,
         "state": arrow_of(np.where(kept, KEPT, REMOVED).astype(np.uint8)),
-        "member": arrow_of(verdicts.member),
-        "truncated": arrow_of(verdicts.truncated),
+        "member": arrow_of(decisions.member),
+        "truncated": arrow_of(decisions.truncated),
         **stored_columns(arriving, rules.method, rules.storage, kept),
         "first_seen": moment,
         "last_seen": moment,
         "payload": arriving.payloads,
         "import_name": pa.array([import_name] * size, "large_string"),
-        "kept_row": removers,
-        "kept_id": _ids_of(snapshot, arriving, verdicts.remover),
+        "kept_row": _nullable(decisions.remover, pa.uint32(), kept),
+        "kept_id": _ids_of(snapshot, arriving, decisions.remover),
+        **_measure_columns(rules.method.measures, decisions),
     }
-    for measure in rules.method.measures:
-        columns[measure.name] = _array(verdicts.measured[measure.name], measure.type, kept)
     schema = schemas.indexed_schema(rules.method.measures)
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-def _array(values: Array, kind: pa.DataType, mask: Mask) -> pa.Array:
+def _measure_columns(measures: schemas.Measures, decisions: BatchDecisions) -> dict[str, pa.Array]:
+    """Return the measures of each document with its remover; null for a kept document."""
+    columns = {}
+    for measure in measures:
+        values = decisions.measured[measure.name]
+        columns[measure.name] = _nullable(values, measure.type, decisions.kept)
+    return columns
+
+
+def _nullable(values: Array, kind: pa.DataType, mask: Mask) -> pa.Array:
     """Return numbers as an Arrow array, null where the mask is true."""
     if mask.all():
         return pa.nulls(len(mask), kind)
@@ -276,66 +362,70 @@ def _ids_of(snapshot: Snapshot, arriving: Incoming, rows: Rows) -> pa.Array:
 
 
 def _take(snapshot: Snapshot, documents: pa.Table, rows: Rows, columns: Sequence[str]) -> pa.Table:
-    """Return columns of rows that are stored or in `documents`, which are the next; nulls for
-    -1.
-    """
-    if len(rows) == len(documents) and bool(
-        (rows == snapshot.num_rows + np.arange(len(rows))).all()
-    ):
+    """Return columns of rows, nulls for -1. documents : the rows after the stored ones."""
+    num_stored = snapshot.num_rows
+    if np.array_equal(rows, num_stored + np.arange(len(documents))):
         return documents.select(columns)
-    is_stored = (rows >= 0) & (rows < snapshot.num_rows)
+    is_stored = (rows >= 0) & (rows < num_stored)
     if is_stored.all():
         return snapshot.take(rows, columns)
     stored = np.unique(rows[is_stored])
     both = documents.select(columns)
     if len(stored):
         both = pa.concat_tables([snapshot.take(stored, columns).cast(both.schema), both])
-    places = np.where(
-        is_stored, np.searchsorted(stored, rows), len(stored) + rows - snapshot.num_rows
-    )
-    return both.take(pa.array(np.maximum(places, 0), mask=rows < 0))
+    # `both` has the stored rows in order, then the documents.
+    index_of_stored = np.searchsorted(stored, rows)
+    index = np.where(is_stored, index_of_stored, len(stored) + rows - num_stored)
+    return both.take(pa.array(np.maximum(index, 0), mask=rows < 0))
 
 
 def _answers(rules: Rules, snapshot: Snapshot, documents: pa.Table, repeated: Rows) -> pa.Table:
     """Return the answers about new documents, then about repeated ones."""
     measures = [measure.name for measure in rules.method.measures]
     names = ["id", "state", "kept_row", "kept_id", *measures, "truncated"]
-    rows = documents
+    answered = documents.select(names)
     if len(repeated):
-        rows = pa.concat_tables(
-            [rows.select(names), snapshot.take(repeated, names).cast(rows.select(names).schema)]
-        )
-    kept = rows["state"].to_numpy() == KEPT
+        stored = snapshot.take(repeated, names).cast(answered.schema)
+        answered = pa.concat_tables([answered, stored])
+    is_kept = answered["state"].to_numpy() == KEPT
     timestamps = documents
-    if len(repeated) or not kept.all():
-        row_numbers = np.concatenate([snapshot.num_rows + np.arange(len(documents)), repeated])
-        keeper = np.where(
-            kept, row_numbers, rows["kept_row"].fill_null(0).to_numpy().astype(np.int64)
-        )
-        removed_repeats = np.flatnonzero(~kept & (row_numbers < snapshot.num_rows))
-        if len(removed_repeats):
-            alive = snapshot.rows_of_ids(
-                rows["kept_id"].combine_chunks().take(arrow_of(removed_repeats))
-            )
-            keeper[removed_repeats] = np.where(alive == keeper[removed_repeats], alive, -1)
-        timestamps = _take(snapshot, documents, keeper, _TIMESTAMPS)
-    is_repeated = arrow_of(np.arange(len(rows)) >= len(documents))
-    answered = rows.select(["kept_id", *measures, "truncated"]).columns
+    if len(repeated) or not is_kept.all():
+        keepers = _keepers(snapshot, answered, repeated)
+        timestamps = _take(snapshot, documents, keepers, _TIMESTAMPS)
+    is_repeated = np.arange(len(answered)) >= len(documents)
     columns = [
-        rows["id"],
-        arrow_of(kept),
-        is_repeated,
-        *answered,
+        answered["id"],
+        arrow_of(is_kept),
+        arrow_of(is_repeated),
+        *answered.select(["kept_id", *measures, "truncated"]).columns,
         *timestamps.select(_TIMESTAMPS).columns,
     ]
-    return pa.Table.from_arrays(columns, schema=schemas.answers_schema(rules.method.measures))
+    schema = schemas.answers_schema(rules.method.measures)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _keepers(snapshot: Snapshot, answered: pa.Table, repeated: Rows) -> Rows:
+    """Return the kept row of each answer: the document itself or its remover.
+
+    -1 if the remover of a repeated document was forgotten since, or replaced by another row.
+    """
+    num_new = len(answered) - len(repeated)
+    row = np.concatenate([snapshot.num_rows + np.arange(num_new), repeated])
+    is_kept = answered["state"].to_numpy() == KEPT
+    remover = answered["kept_row"].fill_null(0).to_numpy().astype(np.int64)
+    keeper = np.where(is_kept, row, remover)
+    removed_before = np.flatnonzero(~is_kept & (row < snapshot.num_rows))
+    if len(removed_before):
+        ids = answered["kept_id"].combine_chunks().take(arrow_of(removed_before))
+        found = snapshot.rows_of_ids(ids)
+        keeper[removed_before] = np.where(found == keeper[removed_before], found, -1)
+    return keeper
 
 
 def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> pa.Table:
-    """Return the kept documents that would remove each document; at most `limit` of them, the most
-    similar.
+    """Return the kept documents that would remove each document: `schemas.hits_schema`.
 
-    The table is of `schemas.hits_schema`, by query, the most similar first.
+    The hits come by query, the most similar first, at most `limit` of a query.
 
     Parameters
     ----------
@@ -348,46 +438,56 @@ def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> p
     pairs = candidates.take(candidates.kept)
     if found.truncated.any():
         pairs = _with_copies(snapshot, incoming, pairs)
-    measures = rules.method.measures
     if not len(pairs.row):
-        return _no_hits(measures)
-    measured, stored, position = measure_stored(
-        rules, snapshot, described, pairs, "id", *_TIMESTAMPS
-    )
-    chosen = _best(rules, pairs, measured, limit)
-    if len(chosen) != len(position) or len(chosen) > 1:
-        where = arrow_of(position[chosen])
-        stored = [column.take(where) for column in stored]
-    measures_of = [arrow_of(measured[measure.name][chosen]) for measure in measures]
-    columns = [arrow_of(pairs.query[chosen]), stored[0], *measures_of, *stored[1:]]
+        return _no_hits(rules.method.measures)
+    stored = measure_stored(rules, snapshot, described, pairs, "id", *_TIMESTAMPS)
+    best = _best(rules, pairs, stored.measured, limit)
+    return _hits(rules.method.measures, pairs, stored, best)
+
+
+def _hits(
+    measures: schemas.Measures, pairs: CandidateRows, stored: StoredPairs, best: Rows
+) -> pa.Table:
+    """Return some pairs as hits. best : their positions among `pairs`."""
+    ids, *timestamps = stored.columns
+    if len(best) != len(stored.positions) or len(best) > 1:
+        positions = arrow_of(stored.positions[best])
+        ids, *timestamps = [column.take(positions) for column in stored.columns]
+    measured = [arrow_of(stored.measured[measure.name][best]) for measure in measures]
+    columns = [arrow_of(pairs.query[best]), ids, *measured, *timestamps]
     return pa.Table.from_arrays(columns, schema=schemas.hits_schema(measures))
 
 
 @cache
 def _no_hits(measures: schemas.Measures) -> pa.Table:
-    """Return hits without rows, which take 25 microseconds to make."""
+    """Return hits without rows. A new table would take 25 microseconds."""
     return schemas.hits_schema(measures).empty_table()
 
 
 def _with_copies(snapshot: Snapshot, incoming: Incoming, pairs: CandidateRows) -> CandidateRows:
-    """Return the candidates, and the kept rows with the content of a query, which a crowded bucket
-    may not list.
+    """Return the candidates and the kept rows with the content of a query.
+
+    A crowded bucket may not list these.
     """
     copies = stored_representatives(snapshot, incoming)
-    query = np.flatnonzero(are_kept(snapshot, copies))
-    if not len(query):
+    with_copy = np.flatnonzero(are_kept(snapshot, copies))
+    if not len(with_copy):
         return pairs
-    both = np.concatenate([pairs.query, query]), np.concatenate([pairs.row, copies[query]])
-    order = np.lexsort(both[::-1])
-    query, row = both[0][order], both[1][order]
-    new = begins_run(query, row)
-    return CandidateRows(query[new], row[new], np.ones(int(new.sum()), np.bool_))
+    query = np.concatenate([pairs.query, with_copy])
+    row = np.concatenate([pairs.row, copies[with_copy]])
+    order = np.lexsort((row, query))
+    query = query[order]
+    row = row[order]
+    is_new = begins_run(query, row)
+    return CandidateRows(
+        query=query[is_new],
+        row=row[is_new],
+        kept=np.ones(np.count_nonzero(is_new), np.bool_),
+    )
 
 
 def _best(rules: Rules, pairs: CandidateRows, measured: Measured, limit: int) -> Rows:
-    """Return the duplicates among pairs, by query, the strongest first, at most `limit` of a
-    query.
-    """
+    """Return the duplicates among pairs, by query, the strongest first, at most `limit` of each."""
     confirmed: Rows = (rules.method.is_duplicate(measured) | measured.exact).nonzero()[0]
     if len(confirmed) < 2:
         return confirmed

@@ -1,4 +1,4 @@
-"""The sieve of an index: decide about a batch of documents, given those that are stored.
+"""The sieve of an index: decide about a batch of documents, given the stored documents.
 
 The decisions are those of `dedup` on the same documents in the same order, whatever the batches.
 """
@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import kernels
-from neardup.arrays import Mask, Rows, rank_in_run
+from neardup.arrays import Mask, Positions, Rows, rank_in_run
 from neardup.candidates.lookups import CandidateRows, Entries, Found, Layout, Lookup, take_entries
 from neardup.candidates.sorted_members import find_copies
-from neardup.decide.sieve import decide
+from neardup.decide.sieve import Decisions, decide
 from neardup.features.binary import binary_rows
 from neardup.index.incoming import DETAILS, Incoming, stored_described
 from neardup.methods.base import Described, Method
@@ -27,8 +27,9 @@ from neardup.verify.measured import Measured, measured_of_copies
 
 
 class Rules(NamedTuple):
-    """What an index needs of its settings to decide. limit : the greatest number of rows that a
-    bucket lists.
+    """The settings of an index by which it decides.
+
+    max_bucket_size : the greatest number of rows that a bucket lists.
     """
 
     method: Method
@@ -42,13 +43,13 @@ class Rules(NamedTuple):
         return self.lookup.limit(self.max_bucket_size)
 
 
-class Verdicts(NamedTuple):
-    """The decisions about a batch, up to the document that needs those before it to be stored.
+class BatchDecisions(NamedTuple):
+    """The decisions about the first documents of a batch; the others must see these stored.
 
-    kept : bool (num_decided,). remover : int64, the row that removed each, or that it will have in
-    this batch; -1 if it is kept. measured : of each with its remover; of a kept document with
-    itself. truncated : bool, whether a bucket had more documents than were compared. member : bool,
-    whether buckets are to list it.
+    kept : bool (num_decided,). remover : int64, the row that removed each document, stored or of
+    this batch; -1 if it is kept. measured : of each document with its remover, of a kept document
+    with itself. truncated : bool, whether a bucket had more documents than were compared. member :
+    bool, whether buckets will list the document.
     """
 
     kept: Mask
@@ -57,61 +58,122 @@ class Verdicts(NamedTuple):
     truncated: Mask
     member: Mask
 
-
-def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming) -> Verdicts:
-    """Decide about documents that the index does not have."""
-    representatives = stored_representatives(snapshot, incoming)
-    stored_kept = are_kept(snapshot, representatives)
-    first = np.arange(len(incoming))
-    if len(incoming) > 1:
-        first = find_copies(incoming.content, first.astype(np.uint32), incoming.featured).astype(
-            np.int64
+    def first(self, size: int) -> BatchDecisions:
+        """Return the decisions about the first `size` documents."""
+        return BatchDecisions(
+            kept=self.kept[:size],
+            remover=self.remover[:size],
+            measured=self.measured.take(slice(size)),
+            truncated=self.truncated[:size],
+            member=self.member[:size],
         )
-    stored = representatives >= 0
-    first[stored] = stored.nonzero()[0]
-    members = incoming.featured & ~stored & (first == np.arange(len(incoming)))
-    found, inner, truncated = _propose(rules, snapshot, incoming, members)
-    truncated &= rules.method.confirms_sets
-    if not len(found.row) + len(inner.row) and bool((members | ~incoming.featured).all()):
-        return keep_all(rules, incoming)._replace(truncated=truncated)
-    nodes = np.unique(np.concatenate([found.row, representatives[stored_kept]]))
-    left, right, measured = _confirm(rules, snapshot, incoming, found, inner, nodes)
-    # Positions: stored rows first, then the documents.
-    own = len(nodes) + np.arange(len(incoming))
-    representative = np.concatenate([np.arange(len(nodes)), len(nodes) + first])
-    representative[own[stored_kept]] = np.searchsorted(nodes, representatives[stored_kept])
-    pairs = left.astype(np.uint32), right.astype(np.uint32), rules.method.strength(measured)
-    decisions = decide(*pairs, representative.astype(np.uint32), len(nodes))
-    kept, pair = decisions.kept[own], decisions.pair[own]
-    remover = np.where(kept, 0, decisions.remover[own]).astype(np.int64)
-    rows = np.concatenate([nodes, snapshot.num_rows + np.arange(len(incoming))]).astype(np.int64)
-    columns = measured_of_copies(len(incoming), rules.method.measures).columns
-    for name, values in columns.items():
-        values[pair >= 0] = measured[name][pair[pair >= 0]]
-    truncated &= kept | (pair >= 0)  # not of copies
+
+
+class _Copies(NamedTuple):
+    """The documents with the content of each document of a batch.
+
+    stored_row : int64 (num_documents,), the stored row with the content, or -1. is_kept : bool,
+    whether this row is of a kept document. first : int64, the first position of the batch with the
+    content; the position itself for a document with a stored row or without features. is_new :
+    bool, whether a document with features is the first one with its content.
+    """
+
+    stored_row: Rows
+    is_kept: Mask
+    first: Rows
+    is_new: Mask
+
+    @property
+    def is_stored(self) -> Mask:
+        """Whether the index has the content of each document."""
+        return self.stored_row >= 0
+
+
+class _Candidates(NamedTuple):
+    """The candidates of a batch.
+
+    stored : kept rows of the index. inner : earlier documents of the batch. truncated : bool
+    (num_documents,), whether a bucket had more of them, if the method compares their sets.
+    """
+
+    stored: CandidateRows
+    inner: CandidateRows
+    truncated: Mask
+
+
+class _Duplicates(NamedTuple):
+    """The confirmed pairs of positions: the stored rows in question first, then the documents."""
+
+    left: Positions
+    right: Positions
+    measured: Measured
+
+
+def decide_batch(rules: Rules, snapshot: Snapshot, incoming: Incoming) -> BatchDecisions:
+    """Decide about documents that the index does not have."""
+    copies = _copies_of(snapshot, incoming)
+    candidates = _propose(rules, snapshot, incoming, copies.is_new)
+    num_candidates = len(candidates.stored.row) + len(candidates.inner.row)
+    if not num_candidates and bool((copies.is_new | ~incoming.featured).all()):
+        return keep_all(rules, incoming)._replace(truncated=candidates.truncated)
+    decided = _sieve(rules, snapshot, incoming, copies, candidates)
+    # A stored document was removed, and its remover is gone: its copy in the batch is kept. The
+    # documents after this copy must find it stored.
+    kept_again = np.flatnonzero(decided.kept & copies.is_stored)
+    return decided.first(int(kept_again[0]) + 1) if len(kept_again) else decided
+
+
+def _sieve(
+    rules: Rules, snapshot: Snapshot, incoming: Incoming, copies: _Copies, candidates: _Candidates
+) -> BatchDecisions:
+    """Decide about documents with copies or candidates."""
+    kept_copies = copies.stored_row[copies.is_kept]
+    stored_rows = np.unique(np.concatenate([candidates.stored.row, kept_copies]))
+    duplicates = _confirm(rules, snapshot, incoming, candidates, stored_rows)
+    decisions = decide(
+        duplicates.left,
+        duplicates.right,
+        rules.method.strength(duplicates.measured),
+        _representatives(copies, stored_rows),
+        len(stored_rows),
+    )
+    kept = decisions.kept[len(stored_rows) :]
+    pair = decisions.pair[len(stored_rows) :]
+    is_compared = kept | (pair >= 0)  # the other documents are copies
     member = kept & incoming.featured
     if rules.method.confirms_sets:
-        member |= members
-    verdicts = Verdicts(
-        kept, np.where(kept, -1, rows[remover]), Measured(columns), truncated, member
+        member |= copies.is_new
+    return BatchDecisions(
+        kept=kept,
+        remover=_removers(decisions, stored_rows, snapshot.num_rows),
+        measured=_measures_of(rules.method, duplicates.measured, pair),
+        truncated=candidates.truncated & is_compared,
+        member=member,
     )
-    # The copy of a document whose own remover is gone takes its place: those after it must see it.
-    revived = np.flatnonzero(kept & stored)
-    return _first_verdicts(verdicts, int(revived[0]) + 1) if len(revived) else verdicts
 
 
-def keep_all(rules: Rules, incoming: Incoming) -> Verdicts:
-    """Return the verdicts of documents that are added whatever they are similar to."""
-    size, measures = len(incoming), rules.method.measures
-    kept, remover = np.ones(size, np.bool_), np.full(size, -1, np.int64)
-    return Verdicts(kept, remover, measured_of_copies(size, measures), ~kept, incoming.featured)
-
-
-def _first_verdicts(verdicts: Verdicts, stop: int) -> Verdicts:
-    kept, remover, measured, truncated, member = verdicts
-    return Verdicts(
-        kept[:stop], remover[:stop], measured.take(slice(stop)), truncated[:stop], member[:stop]
+def keep_all(rules: Rules, incoming: Incoming) -> BatchDecisions:
+    """Return the decisions about documents that are added without a comparison."""
+    size = len(incoming)
+    return BatchDecisions(
+        kept=np.ones(size, np.bool_),
+        remover=np.full(size, -1, np.int64),
+        measured=measured_of_copies(size, rules.method.measures),
+        truncated=np.zeros(size, np.bool_),
+        member=incoming.featured,
     )
+
+
+def _copies_of(snapshot: Snapshot, incoming: Incoming) -> _Copies:
+    stored_row = stored_representatives(snapshot, incoming)
+    is_kept = are_kept(snapshot, stored_row)
+    positions = np.arange(len(incoming))
+    first = positions
+    if len(incoming) > 1:
+        copied = find_copies(incoming.content, positions.astype(np.uint32), incoming.featured)
+        first = np.where(stored_row >= 0, positions, copied.astype(np.int64))
+    is_new = incoming.featured & (stored_row < 0) & (first == positions)
+    return _Copies(stored_row=stored_row, is_kept=is_kept, first=first, is_new=is_new)
 
 
 def stored_representatives(snapshot: Snapshot, incoming: Incoming) -> Rows:
@@ -130,87 +192,135 @@ def are_kept(snapshot: Snapshot, rows: Rows) -> Mask:
     return kept
 
 
-def _propose(
-    rules: Rules, snapshot: Snapshot, incoming: Incoming, members: Mask
-) -> tuple[CandidateRows, CandidateRows, Mask]:
-    """Return the candidates among stored rows, and among earlier documents; and whose buckets had
-    more of them.
-    """
-    lookup, keys = rules.lookup, incoming.described.keys
+def _representatives(copies: _Copies, stored_rows: Rows) -> Positions:
+    """Return the first position with the same content, of stored rows and then of documents."""
+    num_stored = len(stored_rows)
+    of_documents = num_stored + copies.first
+    kept_copies = copies.stored_row[copies.is_kept]
+    of_documents[copies.is_kept] = np.searchsorted(stored_rows, kept_copies)
+    return np.concatenate([np.arange(num_stored), of_documents]).astype(np.uint32)
+
+
+def _removers(decisions: Decisions, stored_rows: Rows, num_rows: int) -> Rows:
+    """Return the row of the remover of each document, or -1; num_rows : the row of the first."""
+    num_stored = len(stored_rows)
+    kept = decisions.kept[num_stored:]
+    new_rows = num_rows + np.arange(len(kept))
+    row_of_position = np.concatenate([stored_rows, new_rows]).astype(np.int64)
+    remover = np.where(kept, 0, decisions.remover[num_stored:])
+    return np.where(kept, -1, row_of_position[remover])
+
+
+def _measures_of(method: Method, measured: Measured, pair: Rows) -> Measured:
+    """Return the measures of the pair that removed each document; of itself where pair is -1."""
+    columns = measured_of_copies(len(pair), method.measures).columns
+    is_paired = pair >= 0
+    for name, values in columns.items():
+        values[is_paired] = measured[name][pair[is_paired]]
+    return Measured(columns)
+
+
+_NO_CANDIDATES = CandidateRows(
+    query=np.empty(0, np.int64), row=np.empty(0, np.int64), kept=np.empty(0, np.bool_)
+)
+
+
+def _propose(rules: Rules, snapshot: Snapshot, incoming: Incoming, members: Mask) -> _Candidates:
+    """Return the candidates of documents. members : the documents that buckets may list."""
+    lookup = rules.lookup
+    keys = incoming.described.keys
     probes = take_entries(lookup.probes(keys), incoming.featured)
     found = snapshot.find(probes, rules.limit)
     stored = lookup.select(probes, found)
-    truncated = found.truncated.copy()
-    inner = CandidateRows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
+    is_truncated = found.truncated
+    inner = _NO_CANDIDATES
     if len(incoming) > 1 and members.any():
-        entries = take_entries(lookup.entries(keys), members)
-        earlier = _find_inner(lookup.layout, entries, probes, len(incoming), rules.limit)
+        earlier = _find_inner(rules, incoming, members, probes)
 
         def sketches() -> tuple[pa.Array, pa.Array]:
             return sketches_of(snapshot, found.row), binary_rows(incoming.sketch[earlier.row])
 
         listed = list_after(found, earlier, rules.limit, lookup.layout, sketches)
-        truncated |= listed.truncated
+        is_truncated = is_truncated | listed.truncated
         inner = lookup.select(probes, listed)
-    overflows = np.zeros(len(incoming), np.bool_)
-    overflows[probes.document[truncated]] = True
-    return stored.take(stored.kept), inner, overflows
+    truncated = np.zeros(len(incoming), np.bool_)
+    if rules.method.confirms_sets:
+        truncated[probes.document[is_truncated]] = True
+    return _Candidates(stored=stored.take(stored.kept), inner=inner, truncated=truncated)
 
 
-def _find_inner(
-    layout: Layout, entries: Entries, probes: Entries, num_documents: int, limit: int
-) -> Found:
-    """Return the earlier documents of the batch in the buckets of each, one more than a bucket
-    lists.
+def _find_inner(rules: Rules, incoming: Incoming, members: Mask, probes: Entries) -> Found:
+    """Return the earlier documents of the batch in the buckets of each document.
+
+    A bucket lists one document more than its limit, so that an overflow is seen.
     """
+    layout = rules.lookup.layout
+    num_documents = len(incoming)
     tables = KeyTables(layout.prefix_bits, layout.max_distance)
-    tables.append(
-        KeyEntries(entries.table, entries.key, entries.document.astype(np.uint32)), num_documents
-    )
+    entries = take_entries(rules.lookup.entries(incoming.described.keys), members)
+    rows = entries.document.astype(np.uint32)
+    tables.append(KeyEntries(entries.table, entries.key, rows), num_documents)
     none = np.zeros(num_documents // 64 + 1, np.uint64)
     states = kernels.key_tables.States(none, none)
-    found = tables.view().find(probes.table, probes.key, limit + 1, states)
-    earlier = found.row < probes.document[found.entry]
-    return found.take(earlier)._replace(truncated=np.zeros(len(probes.key), np.bool_))
+    found = tables.view().find(probes.table, probes.key, rules.limit + 1, states)
+    is_earlier = found.row < probes.document[found.entry]
+    return found.take(is_earlier)._replace(truncated=np.zeros(len(probes.key), np.bool_))
 
 
 def _confirm(
     rules: Rules,
     snapshot: Snapshot,
     incoming: Incoming,
-    stored: CandidateRows,
-    inner: CandidateRows,
-    nodes: Rows,
-) -> tuple[Rows, Rows, Measured]:
-    """Return the pairs that are duplicates, as positions, with their measures."""
-    method, described = rules.method, incoming.described
+    candidates: _Candidates,
+    stored_rows: Rows,
+) -> _Duplicates:
+    """Return the candidates that are duplicates. stored_rows : the row of the first positions."""
+    method = rules.method
+    described = incoming.described
+    stored = candidates.stored
+    inner = candidates.inner
     parts = [method.measure(described, described, inner.row, inner.query)]
     if len(stored.row):
-        parts.append(measure_stored(rules, snapshot, described, stored)[0])
-    left = np.concatenate([len(nodes) + inner.row, np.searchsorted(nodes, stored.row)])
-    right = len(nodes) + np.concatenate([inner.query, stored.query])
+        parts.append(measure_stored(rules, snapshot, described, stored).measured)
     measured = Measured(
         {name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns}
     )
-    confirmed = method.is_duplicate(measured) | measured.exact
-    return left[confirmed], right[confirmed], measured.take(confirmed)
+    num_stored = len(stored_rows)
+    left = np.concatenate([num_stored + inner.row, np.searchsorted(stored_rows, stored.row)])
+    right = num_stored + np.concatenate([inner.query, stored.query])
+    is_duplicate = method.is_duplicate(measured) | measured.exact
+    return _Duplicates(
+        left=left[is_duplicate].astype(np.uint32),
+        right=right[is_duplicate].astype(np.uint32),
+        measured=measured.take(is_duplicate),
+    )
+
+
+class StoredPairs(NamedTuple):
+    """The measures of pairs of a document and a stored row.
+
+    columns : of distinct stored rows. positions : int64 (num_pairs,), the position of each pair in
+    `columns`.
+    """
+
+    measured: Measured
+    columns: list[pa.Array]
+    positions: Rows
 
 
 def measure_stored(
     rules: Rules, snapshot: Snapshot, described: Described, pairs: CandidateRows, *columns: str
-) -> tuple[Measured, list[pa.Array], Rows]:
-    """Return the measures of documents with stored rows. columns : of these, wanted besides.
-
-    Returns
-    -------
-    The measures; `columns` of the stored rows; and the row of each pair in them.
-    """
-    rows, position = pairs.row, np.arange(len(pairs.row))
-    if len(rows) > 1 and not bool((rows[1:] > rows[:-1]).all()):  # they rise for one query
-        rows, position = np.unique(pairs.row, return_inverse=True)
+) -> StoredPairs:
+    """Measure documents with stored rows. columns : names of columns of these rows to return."""
+    rows = pairs.row
+    positions = np.arange(len(rows))
+    is_rising = len(rows) < 2 or bool((rows[1:] > rows[:-1]).all())
+    if not is_rising:  # the rows of one query rise
+        rows, positions = np.unique(rows, return_inverse=True)
     sketched, taken = snapshot.take_sketched(rows, DETAILS[rules.storage], columns)
     stored = stored_described(sketched, rules.method)
-    return rules.method.measure(stored, described, position, pairs.query), taken, position
+    measured = rules.method.measure(stored, described, positions, pairs.query)
+    return StoredPairs(measured=measured, columns=taken, positions=positions)
 
 
 Sketches = Callable[[], tuple[pa.Array, pa.Array]]
@@ -219,44 +329,60 @@ Sketches = Callable[[], tuple[pa.Array, pa.Array]]
 def list_after(
     stored: Found, later: Found, limit: int, layout: Layout, sketches: Sketches
 ) -> Found:
-    """Return the later rows that buckets list after their stored rows; truncated : whether some are
-    not listed.
+    """Return the later rows that buckets list after their stored rows.
+
+    `truncated` of the result is true where a bucket does not list all of its rows.
 
     Parameters
     ----------
-    stored, later : what the same lookups found; all rows of `later` come after those of `stored`.
+    stored, later : results of the same lookups; all rows of `later` come after those of `stored`.
     limit : the greatest number of rows that a bucket lists.
-    sketches : returns the sketches of all rows found, stored and later, large_binary. Rows of one
-        lookup are in one bucket if keys must be equal, else if their sketches are equal.
+    sketches : returns the sketches of the rows of `stored` and of `later`, large_binary. Rows of
+        one lookup are in one bucket if keys must be equal; otherwise if their sketches are equal.
     """
     num_lookups = len(later.truncated)
-    total = np.bincount(stored.entry, minlength=num_lookups) + np.bincount(
-        later.entry, minlength=num_lookups
-    )
-    crowded = total > limit
-    if not crowded.any():
+    num_stored = np.bincount(stored.entry, minlength=num_lookups)
+    num_later = np.bincount(later.entry, minlength=num_lookups)
+    is_crowded = num_stored + num_later > limit
+    if not is_crowded.any():
         return later
-    bucket = np.concatenate([stored.entry, later.entry])
-    if layout.max_distance:
-        codes = pc.dictionary_encode(pa.concat_arrays(list(sketches()))).indices.to_numpy()
-        bucket = bucket * (len(codes) + 1) + codes
-    in_stored, in_later = (
-        np.flatnonzero(crowded[stored.entry]),
-        np.flatnonzero(crowded[later.entry]),
+    buckets = _buckets(stored, later, layout, sketches)
+    stored_buckets = buckets[: len(stored.entry)]
+    later_buckets = buckets[len(stored.entry) :]
+    in_crowd = is_crowded[later.entry]
+    is_listed = np.ones(len(later.entry), np.bool_)
+    is_listed[in_crowd] = _are_listed(
+        stored_buckets[is_crowded[stored.entry]],
+        later_buckets[in_crowd],
+        later.row[in_crowd],
+        limit,
     )
-    _, number = np.unique(
-        bucket[np.append(in_stored, len(stored.entry) + in_later)], return_inverse=True
-    )
-    own = number[len(in_stored) :]
-    before = np.bincount(number[: len(in_stored)], minlength=len(number))
-    order = np.lexsort((later.row[in_later], own))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = rank_in_run(own[order])
-    fits = np.ones(len(later.entry), np.bool_)
-    fits[in_later] = before[own] + rank < limit
     truncated = later.truncated.copy()
-    truncated[later.entry[~fits]] = True
-    return later.take(fits)._replace(truncated=truncated)
+    truncated[later.entry[~is_listed]] = True
+    return later.take(is_listed)._replace(truncated=truncated)
+
+
+def _buckets(stored: Found, later: Found, layout: Layout, sketches: Sketches) -> Rows:
+    """Return a number of the bucket of each row, stored rows first."""
+    buckets = np.concatenate([stored.entry, later.entry])
+    if not layout.max_distance:
+        return buckets
+    codes = pc.dictionary_encode(pa.concat_arrays(list(sketches()))).indices.to_numpy()
+    return np.asarray(buckets * (len(codes) + 1) + codes, np.int64)
+
+
+def _are_listed(stored_buckets: Rows, later_buckets: Rows, later_rows: Rows, limit: int) -> Mask:
+    """Return which later rows are among the first `limit` of their buckets, after stored ones."""
+    num_stored = len(stored_buckets)
+    both = np.concatenate([stored_buckets, later_buckets])
+    _, numbers = np.unique(both, return_inverse=True)
+    bucket = numbers[num_stored:]
+    stored_in_bucket = np.bincount(numbers[:num_stored], minlength=len(numbers))
+    order = np.lexsort((later_rows, bucket))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = rank_in_run(bucket[order])
+    is_listed: Mask = stored_in_bucket[bucket] + rank < limit
+    return is_listed
 
 
 def sketches_of(snapshot: Snapshot, rows: Rows) -> pa.Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -39,20 +39,24 @@ def batch_of_text(
     payload: str | None,
     vector_length: int | None = None,
 ) -> Batch:
-    """Return one document as a batch. vector_length : as of `Columns`.
+    """Return one document as a batch. vector_length : as in `Columns`.
 
     Raises
     ------
     InputError
-        If a value is no string, or no Unicode text; or the document is no vector of the length.
+        If a value is not a string of Unicode text, or the document is not a vector of this length.
     """
     if vector_length is None:
         check_text("text", text, " Pass several to add_many_if_new or query_many.")
     for name, value in (("id", id), (PAYLOAD, payload)):
         if value is not None:
             check_text(name, value)
-    ids, payloads = (pa.array([value], "large_string") for value in (id or "", payload))
-    return Batch(array_of_documents([text], vector_length), ids, payloads, is_unnamed=id is None)
+    return Batch(
+        texts=array_of_documents([text], vector_length),
+        ids=pa.array([id or ""], "large_string"),
+        payloads=pa.array([payload], "large_string"),
+        is_unnamed=id is None,
+    )
 
 
 def batches_of(
@@ -69,8 +73,8 @@ def batches_of(
     Parameters
     ----------
     source, text_column, id_column, in_format : as in `dedup`.
-    method : the settings that compare them.
-    payload_column : the columns of payloads; the column `payload`, where there is one, if None.
+    method : the settings of the index.
+    payload_column : the columns of payloads; if None, the column `payload` if there is one.
 
     Raises
     ------
@@ -80,16 +84,21 @@ def batches_of(
         If a column is missing.
     """
     run = Run(Inputs(source, None, text_column, id_column, in_format=in_format), method)
-    read = read_batches(find(run).tasks, payload_column, _raise, 1)
-    batches = (batch for _, _, batch in read if batch is not None)
+    pieces = read_batches(find(run).tasks, payload_column, _raise, 1)
+    batches = (piece.batch for piece in pieces if piece.batch is not None)
+    yield from joined_batches(batches)
+
+
+def joined_batches(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Yield batches joined to larger ones, by `group_batches`."""
     yield from map(Batch.join, group_batches(batches, lambda batch: batch))
 
 
 def group_batches(items: Iterable[T], batch_of: Callable[[T], Batch | None]) -> Iterator[list[T]]:
-    """Yield items in lists whose batches can be joined, of a mebibyte or more: each is a change
-    that is synced to disk.
+    """Yield items in lists whose batches can be joined, of a mebibyte or more.
 
-    An error of `items` is raised after those before it.
+    Each list becomes one change that is synced to disk. An error of `items` is raised after the
+    items before it.
     """
 
     def size(item: T) -> int:
@@ -97,14 +106,15 @@ def group_batches(items: Iterable[T], batch_of: Callable[[T], Batch | None]) -> 
         return 0 if batch is None else int(batch.texts.nbytes)
 
     def fits(group: list[T], item: T) -> bool:
-        batch, before = batch_of(item), next(filter(None, map(batch_of, reversed(group))), None)
-        return batch is None or before is None or batch.is_unnamed == before.is_unnamed
+        batch = batch_of(item)
+        previous = next(filter(None, map(batch_of, reversed(group))), None)
+        return batch is None or previous is None or batch.is_unnamed == previous.is_unnamed
 
     yield from group_small(items, size, fits=fits)
 
 
 def find(run: Run) -> Found:
-    """Return the parts of a source to read for an index; run : by the method of the index.
+    """Return the parts of a source to read for an index. run : a run by the method of the index.
 
     Raises
     ------
@@ -114,12 +124,22 @@ def find(run: Run) -> Found:
     found = run.find()
     if found.settings != run.method:
         raise InputError(
-            f"{found.tasks[0].part.name} contains web pages, and this index compares texts. "
-            "Create an index with "
-            "method='content' for their main text (--method content), or 'structure' for "
-            "their templates."
+            f"{found.tasks[0].part.name} contains web pages, and this index compares texts. Create "
+            "an index with method='content' for their main text (--method content), or 'structure' "
+            "for their templates."
         )
     return found
+
+
+class Piece(NamedTuple):
+    """Documents of a part: `documents` as they were read, `batch` as they enter an index.
+
+    Both are None at the end of a part.
+    """
+
+    task: Task
+    documents: DocumentBatch | None = None
+    batch: Batch | None = None
 
 
 def read_batches(
@@ -129,9 +149,8 @@ def read_batches(
     threads: int,
     *,
     with_payload: bool = False,
-) -> Iterator[tuple[Task, DocumentBatch | None, Batch | None]]:
-    """Yield the documents of parts as they were read, and as they enter an index; at the end of a
-    part None for both.
+) -> Iterator[Piece]:
+    """Yield the documents of parts in pieces, and an empty piece at the end of each part.
 
     Parameters
     ----------
@@ -139,7 +158,7 @@ def read_batches(
     payload_column : as in `batches_of`.
     reject : called with each row that cannot be read.
     threads : as in `read_tasks`.
-    with_payload : whether the rows are to be copied to a kept file.
+    with_payload : whether the caller copies the rows to a kept file.
 
     Raises
     ------
@@ -152,25 +171,27 @@ def read_batches(
     for number, entry in read_tasks(tasks, threads, with_payload=with_payload or any(names)):
         if isinstance(entry, Rejected):
             reject(entry)
+        elif entry is None:
+            yield Piece(tasks[number])
         else:
-            yield (
-                tasks[number],
-                entry,
-                None if entry is None else batch_of_documents(entry, names[number]),
-            )
+            yield Piece(tasks[number], entry, batch_of_documents(entry, names[number]))
 
 
 def _payload_names(task: Task, payload_column: ColumnNames) -> list[str]:
     """Return the columns of the payloads of a part. Raises ColumnError if one is missing."""
     types = task.part.column_types()
-    names = [] if payload_column is None else check_columns(payload_column)
-    missing = next((name for name in names if name not in (types or ())), None)
-    if missing is not None and types != {}:  # of an empty or damaged file
+    existing = types or {}
+    if payload_column is None:
+        return [PAYLOAD] if PAYLOAD in existing else []
+    names = check_columns(payload_column)
+    missing = next((name for name in names if name not in existing), None)
+    is_empty_or_damaged = types == {}
+    if missing is not None and not is_empty_or_damaged:
         raise ColumnError(
-            f"{task.part.name} has no column {missing!r}: it has "
-            f"{', '.join(types or ()) or 'none'}. Name one of these."
+            f"{task.part.name} has no column {missing!r}: it has {', '.join(existing) or 'none'}. "
+            "Name one of these."
         )
-    return [PAYLOAD] if payload_column is None and PAYLOAD in (types or ()) else names
+    return names
 
 
 def _raise(row: Rejected) -> None:
@@ -178,21 +199,23 @@ def _raise(row: Rejected) -> None:
 
 
 def batch_of_documents(batch: DocumentBatch, names: list[str]) -> Batch:
-    """Return documents as they enter an index; names : the columns of payloads. Raises InputError
-    if an id is null.
+    """Return documents as they enter an index.
+
+    names : the columns of payloads. Raises InputError if an id is null.
     """
-    size = len(batch.rows)
-    ids = (
-        pa.array([""] * size, "large_string")
-        if batch.ids is None
-        else batch.ids.cast("large_string")
-    )
+    ids = pa.array([""] * len(batch.rows)) if batch.ids is None else batch.ids
+    ids = ids.cast("large_string")
     if ids.null_count:
         row = int(np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False))[0])
         raise InputError(
             f"The id of row {int(batch.rows[row])} is null. Give all documents an id, or none."
         )
-    return Batch(batch.text, ids, _payloads(batch, names), batch.ids is None)
+    return Batch(
+        texts=batch.text,
+        ids=ids,
+        payloads=_payloads(batch, names),
+        is_unnamed=batch.ids is None,
+    )
 
 
 def _payloads(batch: DocumentBatch, names: list[str]) -> pa.Array:
@@ -203,21 +226,15 @@ def _payloads(batch: DocumentBatch, names: list[str]) -> pa.Array:
         rows = [_record(line) for line in arrow_of_bytes(payload.data, payload.offsets).to_pylist()]
     else:
         assert payload is not None
-        column = column_of(payload, names[0])
-        if (
-            len(names) == 1
-            and column is not None
-            and column.type in (pa.string(), pa.large_string())
-        ):
+        column = column_of(payload, names[0]) if len(names) == 1 else None
+        if column is not None and column.type in (pa.string(), pa.large_string()):
             return pc.cast(column, "large_string")
         rows = payload.select(outer_names(payload.schema, names)).to_pylist()
     return pa.array([payload_of(row, names) for row in rows], "large_string")
 
 
 def _record(line: bytes) -> JsonObject:
-    """Return the fields of a line of JSON; none of a line that only Arrow can read, as it nests
-    deeply.
-    """
+    """Return the fields of a line of JSON; none if it nests so deeply that only Arrow reads it."""
     try:
         record: JsonObject = json.loads(line.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
@@ -226,13 +243,12 @@ def _record(line: bytes) -> JsonObject:
 
 
 def payload_of(record: JsonObject, names: Sequence[str]) -> str | None:
-    """Return the payload of a row: of one column its text, of several an object; JSON if it is no
-    text.
+    """Return the payload of a row: the value of one column, or an object of several columns.
+
+    A value that is not a string becomes JSON.
     """
     values = {name: value_of(record, name) for name in names}
     value = next(iter(values.values()), None) if len(names) < 2 else values
-    return (
-        value
-        if value is None or isinstance(value, str)
-        else json.dumps(value, ensure_ascii=False, default=str)
-    )
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -21,7 +21,7 @@ from neardup.features.idf import IdfTable
 from neardup.files import AnyPath, JsonObject, read_json
 from neardup.formats.reading import Task
 from neardup.index import meta
-from neardup.index.documents import find, group_batches, read_batches
+from neardup.index.documents import find, joined_batches, read_batches
 from neardup.index.incoming import new_prefix
 from neardup.index.open_index import Batch, OpenIndex
 from neardup.methods.registry import IDF, settings_from_json
@@ -32,7 +32,7 @@ from neardup.settings.constraints import ColumnNames
 from neardup.settings.methods import MethodSettings
 from neardup.settings.run import IndexSettings
 
-_Name = Callable[[Task, Batch], Batch]
+_WithIds = Callable[[Task, Batch], Batch]
 
 
 def make_index(
@@ -42,7 +42,7 @@ def make_index(
     payload_column: ColumnNames,
     settings: dict[str, Any],
 ) -> OpenIndex:
-    """Return an index of what a run kept, open; parameters as in `Index.from_run`.
+    """Return an open index of the documents that a run kept; parameters as in `Index.from_run`.
 
     Raises
     ------
@@ -55,15 +55,21 @@ def make_index(
     method = _method_of(folder, report)
     if settings.get("max_bucket_size") is None:
         settings = settings | {"max_bucket_size": report["settings"]["max_bucket_size"]}
-    tasks, name = _kept_tasks(folder, report, method), _names(folder, report)
+    tasks = _kept_tasks(folder, report, method)
+    with_ids = _naming(folder, report)
     if method.vector_length == 0 and tasks:
         length: dict[str, Any] = {"dimensions": tasks[0].columns.vector_length or None}
         method = replace(method, **length)
-    made = IndexSettings(**settings)
-    prepared = meta.prepare(method, made, idf)
-    return OpenIndex.create(
-        address, prepared, made, lambda index: _fill(index, tasks, name, payload_column)
-    )
+    index_settings = IndexSettings(**settings)
+    prepared = meta.prepare(method, index_settings, idf)
+
+    def fill(index: OpenIndex) -> None:
+        pieces = read_batches(tasks, payload_column, _raise, count_threads(None))
+        named = (with_ids(piece.task, piece.batch) for piece in pieces if piece.batch is not None)
+        for batch in joined_batches(named):
+            index.add(batch, if_new=False)
+
+    return OpenIndex.create(address, prepared, index_settings, fill)
 
 
 def _report_of(folder: Path) -> JsonObject:
@@ -75,9 +81,8 @@ def _report_of(folder: Path) -> JsonObject:
         ) from error
     if report.get("command") != "dedup" or "method" not in report:
         raise InputError(
-            f"{folder} is of neardup {report.get('command')} {report.get('version')}: an "
-            "index is created from the "
-            "output of `neardup dedup` of the installed version. Run dedup again."
+            f"{folder} is of neardup {report.get('command')} {report.get('version')}: an index is "
+            "created from the output of `neardup dedup` of the installed version. Run dedup again."
         )
     return report
 
@@ -86,8 +91,7 @@ def _method_of(folder: Path, report: JsonObject) -> MethodSettings:
     if report["method"] is None:
         raise SettingError(
             f"The run in {folder} used a Python function, which its report cannot name. Use "
-            "Index.create with the "
-            f"method, and add_many({str(folder / 'kept')!r})."
+            f"Index.create with the method, and add_many({str(folder / 'kept')!r})."
         )
     method: MethodSettings = settings_from_json(report["method"])
     counted: dict[str, Any] = {"idf": "corpus"} if getattr(method, "idf", None) == IDF else {}
@@ -99,55 +103,46 @@ def _kept_tasks(folder: Path, report: JsonObject, method: MethodSettings) -> lis
     if report.get("write", "kept") != "kept":
         raise InputError(
             f"The run {folder} has no kept documents: it was written with "
-            f"write={report['write']!r}. Run dedup again "
-            "with write='kept' (--write kept)."
+            f"write={report['write']!r}. Run dedup again with write='kept' (--write kept)."
         )
     kept = folder / "kept"
     sources = [part for part in report["inputs"] if part["role"] == "source"]
-    named = [kept / part["kept"] for part in sources]
-    rest = (
-        sorted(path for path in kept.rglob("*") if path.is_file())
-        if report["num_inputs"] > MAX_INPUTS
-        else []
-    )
-    files = [path for path in dict.fromkeys([*named, *rest]) if path.exists()]
-    formats, units = (
-        {part["format"] for part in sources},
-        {part["unit"] for part in sources if part["unit"] != "row"},
-    )
-    text, id_column = report["columns"]["text"], report["columns"]["id"]
-    in_format = formats.pop() if len(formats) == 1 and formats != {"table"} else None
+    paths = [kept / part["kept"] for part in sources]
+    if report["num_inputs"] > MAX_INPUTS:  # the report does not list the others
+        paths += sorted(path for path in kept.rglob("*") if path.is_file())
+    files = [path for path in dict.fromkeys(paths) if path.exists()]
+    if not files:
+        return []
+    formats = {part["format"] for part in sources}
+    units = {part["unit"] for part in sources if part["unit"] != "row"}
     inputs = Inputs(
-        files,
-        None,
-        text,
-        id_column,
+        source=files,
+        text_column=report["columns"]["text"],
+        id_column=report["columns"]["id"],
         text_unit="line" if units == {"line"} else "auto",
-        in_format=in_format,
+        in_format=formats.pop() if len(formats) == 1 and formats != {"table"} else None,
     )
-    return find(Run(inputs, method)).tasks if files else []
+    return find(Run(inputs, method)).tasks
 
 
-def _names(folder: Path, report: JsonObject) -> _Name:
-    """Return a function that gives a batch the ids that its documents had in the run."""
+def _naming(folder: Path, report: JsonObject) -> _WithIds:
+    """Return a function that gives a batch the ids of its documents in the run."""
     if report["columns"]["id"] == FILE_COLUMN:
-        return _paths_of(folder / "kept", report)
+        return _naming_by_paths(folder / "kept", report)
     if report["columns"]["id"] is not None or report["num_inputs"] > MAX_INPUTS:
         return lambda _, batch: batch
     if report.get("groups"):
         raise InputError(
-            f"The documents of the run in {folder} have no ids, and the numbers of those that "
-            "were removed with their "
-            "group are not stored. Run dedup with ids (--id-column), or use Index.create and "
-            "add_many."
+            f"The documents of the run in {folder} have no ids, and the numbers of those that were "
+            "removed with their group are not stored. Run dedup with ids (--id-column), or use "
+            "Index.create and add_many."
         )
-    numbers, prefix = _kept_numbers(folder, report), new_prefix()
+    numbers = _kept_numbers(folder, report)
+    prefix = new_prefix()
 
     def number(_: Task, batch: Batch) -> Batch:
-        ids = pa.array(
-            [f"{prefix}{next(numbers)}" for _ in range(len(batch.texts))], "large_string"
-        )
-        return batch._replace(ids=ids, is_unnamed=False)
+        ids = [f"{prefix}{next(numbers)}" for _ in range(len(batch.texts))]
+        return batch._replace(ids=pa.array(ids, "large_string"), is_unnamed=False)
 
     return number
 
@@ -156,38 +151,29 @@ def _kept_numbers(folder: Path, report: JsonObject) -> Iterator[int]:
     """Yield the running numbers of the documents that a run kept, which has no column of ids."""
     with arrow_file(folder / "removed.parquet") as file:
         removed = pq.read_table(file, columns=["id"])["id"].cast("int64").to_numpy()
-    against = [
-        part for part in report["inputs"] if part["role"] == "against" and part["format"] != "index"
-    ]
-    first = sum(part["documents"] for part in against)
+    # The earlier collection was read first, and its documents have the first numbers.
+    against = [part for part in report["inputs"] if part["role"] == "against"]
+    first = sum(part["documents"] for part in against if part["format"] != "index")
     kept = np.ones(report["counts"]["read"], np.bool_)
     kept[removed - first] = False
     yield from (np.flatnonzero(kept) + first).tolist()
-    yield from count(
-        first + len(kept)
-    )  # pragma: no cover - the files have as many documents as the run kept
+    # Only if the kept files got more documents since the run:
+    yield from count(first + len(kept))  # pragma: no cover
 
 
-def _paths_of(kept: Path, report: JsonObject) -> _Name:
-    """Return a function that replaces paths below kept/ by those that the files had in the run."""
+def _naming_by_paths(kept: Path, report: JsonObject) -> _WithIds:
+    """Return a function that gives the documents of a file the path of the file in the run."""
     names = {part["kept"]: part["name"] for part in report["inputs"] if part["kept"] is not None}
+    # A file that the report does not list is below the root of the others.
     roots = {name[: -len(part)] for part, name in names.items() if part and name.endswith(part)}
     root = roots.pop() if len(roots) == 1 else ""
 
     def rename(task: Task, batch: Batch) -> Batch:
         part = os.path.relpath(task.part.name, kept).replace(os.sep, "/")
-        return batch._replace(
-            ids=pa.array([names.get(part, root + part)] * len(batch.texts), "large_string")
-        )
+        ids = [names.get(part, root + part)] * len(batch.texts)
+        return batch._replace(ids=pa.array(ids, "large_string"))
 
     return rename
-
-
-def _fill(index: OpenIndex, tasks: list[Task], name: _Name, payload_column: ColumnNames) -> None:
-    read = read_batches(tasks, payload_column, _raise, count_threads(None))
-    named = (name(task, batch) for task, _, batch in read if batch is not None)
-    for batch in map(Batch.join, group_batches(named, lambda batch: batch)):
-        index.add(batch, if_new=False)
 
 
 def _raise(row: Rejected) -> None:

@@ -1,6 +1,4 @@
-"""Documents on their way into an index, or asked of it, and the columns in which a store keeps
-them.
-"""
+"""Documents to add to an index or to look up in it, and the columns in which a store keeps them."""
 
 from __future__ import annotations
 
@@ -24,12 +22,15 @@ from neardup.schemas import indexed_schema
 from neardup.stores.base import StoreSettings
 from neardup.stores.documents import Binaries, Sketched
 
-FINGERPRINTS, FEATURES, TEXT = "fingerprints", "features", "text"
+FINGERPRINTS = "fingerprints"
+FEATURES = "features"
+TEXT = "text"
 SETS = ("features", "tags")
 DETAILS: dict[str, tuple[str, ...]] = {FINGERPRINTS: (), FEATURES: SETS, TEXT: ("text",)}
-"""The columns that documents are compared by besides `Sketched`, for each choice of storage."""
+"""The columns that comparisons read besides `Sketched`, for each choice of storage."""
 _CODEC = "zstd"
-_LENGTH_BYTES, _HASH_BYTES = 4, 8
+_LENGTH_BYTES = 4  # the length of a text, before its compressed bytes
+_HASH_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class Incoming:
     """A batch of documents.
 
     ids, texts, payloads : large_string arrays of shape (num_documents,); payloads may have nulls.
-    described : their features and keys. sketch : what the method stores of each, (num_documents,
-    width).
+    described : features and keys. sketch : (num_documents, width), the signature or fingerprint
+    that the method stores.
     """
 
     ids: pa.Array
@@ -62,32 +63,29 @@ class Incoming:
         return self.described.keys.featured
 
     def numbered(self, prefix: str, first: int) -> Incoming:
-        """Return the documents with ids made of a prefix and numbers, of which `first` is the
-        first.
-        """
-        ids = pa.array(
-            [f"{prefix}{first + position}" for position in range(len(self))], "large_string"
-        )
-        return replace(self, ids=ids)
+        """Return the documents with ids made of a prefix and consecutive numbers from `first`."""
+        ids = [f"{prefix}{first + position}" for position in range(len(self))]
+        return replace(self, ids=pa.array(ids, "large_string"))
 
     def take(self, rows: Rows) -> Incoming:
         """Return some of the documents."""
         if len(rows) == len(self) and bool((rows == np.arange(len(self))).all()):
             return self
-        chosen = arrow_of(rows)
-        ids, texts, payloads = (
-            column.take(chosen) for column in (self.ids, self.texts, self.payloads)
+        index = arrow_of(rows)
+        return Incoming(
+            ids=self.ids.take(index),
+            texts=self.texts.take(index),
+            payloads=self.payloads.take(index),
+            described=self.described.take(rows),
+            sketch=self.sketch[rows],
         )
-        return Incoming(ids, texts, payloads, self.described.take(rows), self.sketch[rows])
 
 
 def new_prefix() -> str:
-    """Return the beginning of ids for documents that have none: "#", 12 random letters and digits,
-    and "-".
+    """Return a new prefix of ids for documents without ids: "#", 12 letters and digits, and "-".
 
-    It has 60 random bits, so that no index and no caller uses it again: documents may move to any
-    other index. Nothing else distinguishes an id that a copy, an import or a caller brings from one
-    that this index gave.
+    It has 60 random bits, so that no index and no caller uses it again: documents may move to
+    another index, and a copy, an import or a caller may bring ids that another index made.
     """
     return f"#{base64.b32encode(secrets.token_bytes(8))[:12].decode().lower()}-"
 
@@ -97,7 +95,11 @@ def describe(method: Method, texts: pa.Array, ids: pa.Array, payloads: pa.Array)
     features = method.describe(texts)
     sketch = method.sketch(features)
     return Incoming(
-        ids, texts, payloads, Described(features, method.keys_of(sketch, features)), sketch
+        ids=ids,
+        texts=texts,
+        payloads=payloads,
+        described=Described(features, method.keys_of(sketch, features)),
+        sketch=sketch,
     )
 
 
@@ -105,24 +107,23 @@ def store_settings(
     meta: Mapping[str, Any], method: Method, attachments: Mapping[str, bytes] | None = None
 ) -> StoreSettings:
     """Return the settings of a store of documents that a method compares."""
-    return StoreSettings(
-        meta, method.lookup.layout, indexed_schema(method.measures), attachments or {}
-    )
+    schema = indexed_schema(method.measures)
+    return StoreSettings(meta, method.lookup.layout, schema, attachments or {})
 
 
 def stored_columns(
     incoming: Incoming, method: Method, storage: str, kept: Mask
 ) -> dict[str, pa.Array]:
-    """Return the columns of documents that depend on their text alone: content, sketch, features,
-    structure, text.
+    """Return the columns that depend on the text alone: content, sketch, features, tags, text.
 
     Parameters
     ----------
     storage : FINGERPRINTS, FEATURES or TEXT.
-    kept : bool (num_documents,); features and texts of the others are never compared, and are not
-        stored. Where samples of features find documents, the features of all are stored.
+    kept : bool (num_documents,). Features and texts of removed documents are never compared, and
+        are not stored; but if samples of features find documents, the features of all are stored.
     """
-    features, none = incoming.described.features, pa.nulls(len(incoming), "large_binary")
+    features = incoming.described.features
+    none = pa.nulls(len(incoming), "large_binary")
     columns = {
         "content": fixed_binary(features.content),
         "featured": arrow_of(incoming.featured),
@@ -142,23 +143,27 @@ def stored_columns(
     return columns
 
 
+def replace_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    """Return a table of stored documents with other values of a column."""
+    index = table.schema.get_field_index(name)
+    return table.set_column(index, table.schema.field(index), values)
+
+
 def stored_described(sketched: Sketched, method: Method) -> Described:
     """Return stored documents as input of `Method.measure`; their keys are their sketches.
 
-    sketched : with the DETAILS of the storage.
+    Requires: `sketched` has the DETAILS of the storage.
     """
     features = _stored_features(sketched, method)
-    return Described(
-        features, Keys(stored_sketches(sketched, method), features.content, sketched.featured)
-    )
+    sketches = stored_sketches(sketched, method)
+    return Described(features, Keys(sketches, features.content, sketched.featured))
 
 
 def stored_keys(sketched: Sketched, method: Method) -> Keys:
-    """Return the keys by which stored documents are found. sketched : with SETS."""
+    """Return the keys by which stored documents are found. Requires: `sketched` has SETS."""
     features = _stored_features(sketched, method)
-    return method.keys_of(stored_sketches(sketched, method), features)._replace(
-        featured=sketched.featured
-    )
+    keys = method.keys_of(stored_sketches(sketched, method), features)
+    return keys._replace(featured=sketched.featured)
 
 
 def stored_sketches(sketched: Sketched, method: Method) -> Array:
@@ -168,30 +173,28 @@ def stored_sketches(sketched: Sketched, method: Method) -> Array:
 
 
 def _stored_features(sketched: Sketched, method: Method) -> Features:
-    content, details = sketched.content, sketched.details
+    content = sketched.content
+    details = sketched.details
     if "text" in details:
-        return method.describe(pa.array(decompress(_rows_of(details["text"])), "large_string"))
+        texts = decompress(_rows_of(details["text"]))
+        return method.describe(pa.array(texts, "large_string"))
     if "features" not in details:
-        return Features(
-            content, Lists(np.empty(0, np.uint64), np.zeros(len(content) + 1, np.int64))
-        )
-    return Features(
-        content,
-        _lists_of(details["features"]),
-        _lists_of(details["tags"]) if "tags" in details else None,
-    )
+        no_hashes = np.empty(0, np.uint64)
+        return Features(content, Lists(no_hashes, np.zeros(len(content) + 1, np.int64)))
+    structure = _lists_of(details["tags"]) if "tags" in details else None
+    return Features(content, _lists_of(details["features"]), structure)
 
 
 def _lists_of(binaries: Binaries) -> Lists:
-    return Lists(
-        binaries.data.view("<u8").astype(np.uint64, copy=False), binaries.offsets // _HASH_BYTES
-    )
+    hashes = binaries.data.view("<u8").astype(np.uint64, copy=False)
+    return Lists(hashes, binaries.offsets // _HASH_BYTES)
 
 
 def _rows_of(binaries: Binaries) -> list[bytes | None]:
-    """Return bytes row by row, None for none."""
-    data, ends = binaries.data.tobytes(), binaries.offsets.tolist()
-    return [data[begin:end] or None for begin, end in itertools.pairwise(ends)]
+    """Return bytes row by row, None for an empty row."""
+    data = binaries.data.tobytes()
+    offsets = binaries.offsets.tolist()
+    return [data[start:stop] or None for start, stop in itertools.pairwise(offsets)]
 
 
 def fixed_binary(content: Words) -> pa.Array:
@@ -201,14 +204,19 @@ def fixed_binary(content: Words) -> pa.Array:
 
 
 def compress(texts: pa.Array, wanted: Mask) -> pa.Array:
-    """Return texts compressed with zstd, each after its length in four bytes; null where not
-    wanted.
+    """Return texts compressed with zstd, each after its length in four bytes.
+
+    A text that is not wanted is null.
     """
-    codec, rows = pa.Codec(_CODEC), []
+    codec = pa.Codec(_CODEC)
+    rows: list[bytes | None] = []
     for text, is_wanted in zip(texts.to_pylist(), wanted.tolist(), strict=True):
+        if not is_wanted:
+            rows.append(None)
+            continue
         data = (text or "").encode()
-        head = len(data).to_bytes(_LENGTH_BYTES, "little")
-        rows.append(head + codec.compress(data, asbytes=True) if is_wanted else None)
+        length = len(data).to_bytes(_LENGTH_BYTES, "little")
+        rows.append(length + codec.compress(data, asbytes=True))
     return pa.array(rows, "large_binary")
 
 
@@ -235,8 +243,12 @@ def _decompress(codec: pa.Codec, row: bytes) -> str:
 
 
 def _binary_lists(lists: Lists, wanted: Mask) -> pa.Array:
-    """Return each wanted list; null for the others."""
+    """Return the bytes of each wanted list, large_binary; null for the others."""
     sizes = np.where(wanted, lists.sizes, 0)
-    data = np.ascontiguousarray(lists.hashes[ranges(lists.offsets[:-1], sizes)], "<u8")
-    buffers = [np.packbits(wanted, bitorder="little"), offsets_from_lengths(sizes) * 8, data]
+    hashes = lists.hashes[ranges(lists.offsets[:-1], sizes)]
+    buffers = [
+        np.packbits(wanted, bitorder="little"),
+        offsets_from_lengths(sizes) * _HASH_BYTES,
+        np.ascontiguousarray(hashes, "<u8"),
+    ]
     return pa.Array.from_buffers(pa.large_binary(), len(wanted), list(map(pa.py_buffer, buffers)))

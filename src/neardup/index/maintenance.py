@@ -1,4 +1,4 @@
-"""What an index does besides answering: forget documents, copy them, check them."""
+"""Upkeep of an index: list its documents, choose the ones to forget, copy them, check them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from neardup.index.incoming import (
     SETS,
     Incoming,
     decompress,
+    replace_column,
     stored_described,
     stored_keys,
     stored_sketches,
@@ -45,14 +46,14 @@ def document(rules: Rules, snapshot: StoredSnapshot, id: str) -> dict[str, Any] 
     if row[0] < 0:
         return None
     found: dict[str, Any] = shown(snapshot.take(row, _SHOWN)).to_pylist()[0]
-    return found | {
-        "sketch": stored_sketches(snapshot.take_sketched(row, (), ())[0], rules.method)[0]
-    }
+    sketched, _ = snapshot.take_sketched(row, (), ())
+    return found | {"sketch": stored_sketches(sketched, rules.method)[0]}
 
 
 def documents(snapshot: StoredSnapshot) -> Iterator[pa.Table]:
-    """Yield all documents, their texts decompressed, with the number of those that each removed;
-    two scans.
+    """Yield all documents with decompressed texts and the number of documents that each removed.
+
+    Scans the index twice.
     """
     removed = np.zeros(snapshot.num_rows, np.int64)
     for table in snapshot.scan(["kept_row"]):
@@ -63,22 +64,23 @@ def documents(snapshot: StoredSnapshot) -> Iterator[pa.Table]:
 
 
 def kept_texts(snapshot: StoredSnapshot) -> Iterator[tuple[pa.ChunkedArray, pa.Array]]:
-    """Yield the ids of the kept documents and their texts, empty where the index has none."""
+    """Yield the ids of the kept documents and their texts, empty if the index stores no text."""
     for table in snapshot.scan(["id", "state", "text"]):
         table = _kept(table)
         yield table["id"], _texts(table)
 
 
 def with_duplicates(table: pa.Table, removed: Ints) -> pa.Table:
-    """Return shown documents with the column `duplicates`: how many each removed, null if it was
-    removed itself.
+    """Return shown documents with the column `duplicates`: the number that each removed.
+
+    The number is null for a removed document.
     """
     counts = pa.array(removed, "int64", mask=~table["kept"].to_numpy())
     return table.append_column("duplicates", counts)
 
 
 def shown(table: pa.Table) -> pa.Table:
-    """Return stored rows as they are shown: `kept` instead of the state, texts decompressed."""
+    """Return stored rows for a user: `kept` instead of the state, texts decompressed."""
     kept = pc.equal(table["state"], pa.scalar(KEPT, "uint8"))
     texts = pa.array(decompress(table["text"].to_pylist()), "large_string")
     table = table.select(_SHOWN).set_column(_SHOWN.index("state"), "kept", kept)
@@ -87,13 +89,11 @@ def shown(table: pa.Table) -> pa.Table:
 
 def rows_of_import(snapshot: StoredSnapshot, import_name: str) -> Rows:
     """Return the rows of the documents that an import brought."""
-    found = [
-        table.filter(pc.fill_null(pc.equal(table["import_name"], import_name), False))[
-            "row"
-        ].to_numpy()
-        for table in snapshot.scan(["row", "import_name"])
-    ]
-    return np.concatenate([np.empty(0, np.int64), *found]).astype(np.int64)
+    found = [np.empty(0, np.int64)]
+    for table in snapshot.scan(["row", "import_name"]):
+        is_of_import = pc.fill_null(pc.equal(table["import_name"], import_name), False)
+        found.append(table.filter(is_of_import)["row"].to_numpy())
+    return np.concatenate(found).astype(np.int64)
 
 
 def expired_rows(
@@ -106,69 +106,79 @@ def expired_rows(
 
     Parameters
     ----------
-    added_before, seen_before : microseconds since 1970. max_documents : how many may stay, the
-        latest ones.
+    added_before, seen_before : microseconds since 1970.
+    max_documents : the number of documents that may stay, the latest ones.
     """
-    parts = []
+    expired_parts = [np.empty(0, np.int64)]
+    row_parts = [np.empty(0, np.int64)]
+    first_seen_parts = [np.empty(0, np.int64)]
     for table in snapshot.scan(["row", "first_seen", "last_seen"]):
-        row, first, last = (table[name].cast("int64").to_numpy() for name in table.column_names)
-        parts.append((row, (first < (added_before or 0)) | (last < (seen_before or 0)), first))
-    if not parts:
-        return np.empty(0, np.int64)
-    rows, expired, first = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        row = table["row"].cast("int64").to_numpy()
+        first_seen = table["first_seen"].cast("int64").to_numpy()
+        last_seen = table["last_seen"].cast("int64").to_numpy()
+        is_expired = (first_seen < (added_before or 0)) | (last_seen < (seen_before or 0))
+        expired_parts.append(row[is_expired])
+        row_parts.append(row[~is_expired])
+        first_seen_parts.append(first_seen[~is_expired])
     if max_documents is not None:
-        staying = np.flatnonzero(~expired)
-        oldest = staying[np.lexsort((rows[staying], first[staying]))]
-        expired[oldest[: max(0, len(staying) - max_documents)]] = True
-    return np.asarray(rows[expired], np.int64)
+        staying = np.concatenate(row_parts)
+        by_age = np.lexsort((staying, np.concatenate(first_seen_parts)))
+        num_excess = max(0, len(staying) - max_documents)
+        expired_parts.append(staying[by_age[:num_excess]])
+    return np.concatenate(expired_parts)
 
 
 def growth(snapshot: StoredSnapshot, now: int, points: int) -> list[tuple[int, int]]:
-    """Return the number of documents, of those not forgotten, that were added up to some moments.
+    """Return moments with the number of stored documents that were added up to each.
 
     now : microseconds since 1970, the last moment. points : the number of moments.
     """
-    edges = counts = np.zeros(0, np.int64)
+    moments = np.zeros(0, np.int64)
+    counts = np.zeros(0, np.int64)
     for table in snapshot.scan(["first_seen"]):
         first_seen = table["first_seen"].cast("int64").to_numpy()
-        if not len(edges) and len(first_seen):
-            edges = np.linspace(min(first_seen[0], now - points), now, points).astype(np.int64)
+        if not len(moments) and len(first_seen):
+            start = min(first_seen[0], now - points)
+            moments = np.linspace(start, now, points).astype(np.int64)
             counts = np.zeros(points, np.int64)
-        places = np.minimum(np.searchsorted(edges, first_seen), points - 1)
-        counts += np.bincount(places, minlength=len(counts))
-    return list(zip(edges.tolist(), np.cumsum(counts).tolist(), strict=True))
+        index = np.minimum(np.searchsorted(moments, first_seen), points - 1)
+        counts += np.bincount(index, minlength=len(counts))
+    return list(zip(moments.tolist(), np.cumsum(counts).tolist(), strict=True))
 
 
 def kept_documents(rules: Rules, snapshot: StoredSnapshot, storage: str) -> Iterator[Incoming]:
-    """Yield the kept documents of an index as documents to add to another one that stores
-    `storage`.
+    """Yield the kept documents of an index as documents to add to another index.
+
+    storage : the storage of the other index.
 
     Raises
     ------
     SettingError
-        If the other one stores more than this one has.
+        If the other index stores more than this one has.
     """
     levels = ("fingerprints", "features", "text")
     if levels.index(storage) > levels.index(rules.storage):
         raise SettingError(
-            f"An index that stores {storage} can add documents only from an index that also "
-            "does: got "
-            f"storage={rules.storage!r}. Add the documents from their source."
+            f"An index that stores {storage} can add documents only from an index that also does: "
+            f"got storage={rules.storage!r}. Add the documents from their source."
         )
     details = DETAILS[rules.storage]
-    for table in snapshot.scan(
-        ("id", "state", "payload", *SKETCHED, *dict.fromkeys(("text", *details)))
-    ):
+    columns = dict.fromkeys(("id", "state", "payload", *SKETCHED, "text", *details))
+    for table in snapshot.scan(list(columns)):
         table = _kept(table)
-        if table.num_rows:
-            sketched = sketched_of(table, details)
-            described = stored_described(sketched, rules.method)
-            sketch = stored_sketches(sketched, rules.method)
-            keys = rules.method.keys_of(sketch, described.features)._replace(
-                featured=sketched.featured
-            )
-            ids, payloads = (table[name].combine_chunks() for name in ("id", "payload"))
-            yield Incoming(ids, _texts(table), payloads, described._replace(keys=keys), sketch)
+        if not table.num_rows:
+            continue
+        sketched = sketched_of(table, details)
+        described = stored_described(sketched, rules.method)
+        sketch = stored_sketches(sketched, rules.method)
+        keys = rules.method.keys_of(sketch, described.features)
+        yield Incoming(
+            ids=table["id"].combine_chunks(),
+            texts=_texts(table),
+            payloads=table["payload"].combine_chunks(),
+            described=described._replace(keys=keys._replace(featured=sketched.featured)),
+            sketch=sketch,
+        )
 
 
 def _kept(table: pa.Table) -> pa.Table:
@@ -180,49 +190,50 @@ def _texts(table: pa.Table) -> pa.Array:
 
 
 def copy(rules: Rules, snapshot: StoredSnapshot, writer: Writer) -> None:
-    """Copy all documents to a new index, whose tables of keys differ.
+    """Copy all documents to a new, empty index, which has other tables of keys.
 
-    rules : of the new index.
+    rules : the rules of the new index.
     """
-    old = np.empty(0, np.int64)
+    old_rows = np.empty(0, np.int64)  # the old row of each new row
     for table in snapshot.scan(indexed_schema(rules.method.measures).names):
-        rows = table["row"].to_numpy().astype(np.int64)
-        old = np.concatenate([old, rows])
-        place, there = find_in(old, table["kept_row"].cast("int64").fill_null(-1).to_numpy())
-        moved = pa.array(place.astype(np.uint32), mask=~there)
-        new_rows = arrow_of((writer.num_rows + np.arange(len(rows))).astype(np.uint32))
-        for name, column in (("row", new_rows), ("kept_row", moved)):
-            at = table.schema.get_field_index(name)
-            table = table.set_column(at, table.schema.field(at), column)
+        old_rows = np.concatenate([old_rows, table["row"].to_numpy().astype(np.int64)])
+        new_rows = np.arange(writer.num_rows, len(old_rows), dtype=np.uint32)
+        old_removers = table["kept_row"].cast("int64").fill_null(-1).to_numpy()
+        removers, is_copied = find_in(old_rows, old_removers)
+        # A remover that was forgotten has no row.
+        new_removers = pa.array(removers.astype(np.uint32), mask=~is_copied)
+        table = replace_column(table, "row", arrow_of(new_rows))
+        table = replace_column(table, "kept_row", new_removers)
         writer.write(changes_of(rules, table, 0))
 
 
 def changes_of(rules: Rules, table: pa.Table, first: int) -> Changes:
-    """Return the change that adds documents of a scan of all columns; first : is added to their
-    rows.
+    """Return the change that adds documents of a scan of all columns.
+
+    first : the number to add to their rows.
     """
     keys = stored_keys(sketched_of(table, SETS), rules.method)
     entries = take_entries(rules.lookup.entries(keys), table["member"].to_numpy())
-    at = table.schema.get_field_index("row")
-    table = table.set_column(
-        at, table.schema.field(at), pc.add(table["row"], pa.scalar(first, "uint32"))
-    )
+    table = replace_column(table, "row", pc.add(table["row"], pa.scalar(first, "uint32")))
     return Changes(table.cast(indexed_schema(rules.method.measures)), entries)
 
 
 def verify(rules: Rules, snapshot: StoredSnapshot) -> list[str]:
-    """Return the documents that their own keys do not find, a sentence each, at most ten."""
-    damaged = []
+    """Return a sentence for each document that its own keys do not find, at most ten."""
+    damaged: list[str] = []
     for table in snapshot.scan(("row", "id", "member", *SKETCHED, *SETS)):
         table = table.filter(table["member"])
         if not table.num_rows:
             continue
-        probes = rules.lookup.entries(stored_keys(sketched_of(table, SETS), rules.method))
+        keys = stored_keys(sketched_of(table, SETS), rules.method)
+        probes = rules.lookup.entries(keys)
         found = snapshot.find(probes, rules.max_bucket_size)
         rows = table["row"].to_numpy().astype(np.int64)
-        missing = ~found.truncated
-        missing[found.entry[found.row == rows[probes.document[found.entry]]]] = False
-        ids = table["id"].take(arrow_of(np.unique(probes.document[missing]))).to_pylist()
+        finds_itself = found.row == rows[probes.document[found.entry]]
+        is_missing = ~found.truncated
+        is_missing[found.entry[finds_itself]] = False
+        missing = np.unique(probes.document[is_missing])
+        ids = table["id"].take(arrow_of(missing)).to_pylist()
         damaged += [
             f"The document {id!r} is not found by its own keys. Rebuild the index." for id in ids
         ]

@@ -1,6 +1,4 @@
-"""The settings of an index as a store keeps them: JSON, read back by the same or a later
-version.
-"""
+"""The stored settings of an index: JSON, read back by the same or a later version."""
 
 from __future__ import annotations
 
@@ -25,15 +23,15 @@ from neardup.settings.methods import MethodSettings
 from neardup.settings.run import IndexSettings
 from neardup.version import __version__
 
-FORMAT, FORMAT_VERSION = (
-    "neardup-index",
-    2,
-)  # 1 named documents by their rows, which other documents got, too
+FORMAT = "neardup-index"
+# Version 1 gave new documents ids made of their rows: two indexes gave the same id.
+FORMAT_VERSION = 2
 
 
 def fixed(method: Method, settings: IndexSettings) -> Method:
-    """Return the method with the bands or blocks that an index is made with, so that another
-    version keeps them.
+    """Return the method with explicit bands or blocks for an index.
+
+    Another version, with other defaults, then reads the index as it was made.
 
     Raises
     ------
@@ -42,18 +40,15 @@ def fixed(method: Method, settings: IndexSettings) -> Method:
     """
     if settings.storage == FINGERPRINTS and method.confirms_sets:
         raise SettingError(
-            "storage='fingerprints' requires SimHash(confirm='hamming'), whose fingerprints "
-            "alone decide: got "
-            f"{type(method.settings).__name__}, which confirms duplicates by their features. "
-            "Use storage='features' "
-            "(--storage features), or SimHash(confirm='hamming') (--method simhash --confirm "
-            "hamming)."
+            "storage='fingerprints' requires SimHash(confirm='hamming'), whose fingerprints alone "
+            f"decide: got {type(method.settings).__name__}, which confirms duplicates by their "
+            "features. Use storage='features' (--storage features), or SimHash(confirm='hamming') "
+            "(--method simhash --confirm hamming)."
         )
     if method.settings.vector_length == 0:
         raise SettingError(
             "An index needs the length of its vectors: got dimensions=None. Set dimensions "
-            "(--dimensions) to "
-            "the number of numbers in each."
+            "(--dimensions) to the number of numbers in each."
         )
     return method.for_index(settings.expected_documents)
 
@@ -61,40 +56,45 @@ def fixed(method: Method, settings: IndexSettings) -> Method:
 def prepare(
     settings: MethodSettings, index: IndexSettings, idf: IdfTable | AnyPath | None
 ) -> Method:
-    """Return the method of a new index. Raises SettingError if it needs `idf`, or an index cannot
-    use it.
+    """Return the method of a new index.
+
+    Raises
+    ------
+    SettingError
+        If the method needs `idf`, or an index cannot use the method.
     """
     table = idf if isinstance(idf, IdfTable) or idf is None else IdfTable.open(idf)
     chosen = method_of(settings)
-    method = fixed(with_table(chosen.resolve() if table is None else chosen, table), index)
-    method.sketch(
-        method.describe(pa.array(method.examples[:1], "large_string"))
-    )  # raises if a package is missing
+    if table is None:
+        chosen = chosen.resolve()
+    method = fixed(with_table(chosen, table), index)
+    example = pa.array(method.examples[:1], "large_string")
+    method.sketch(method.describe(example))  # raises if a package is missing
     return method
 
 
 def attachments_of(method: Method) -> dict[str, bytes]:
-    """Return the files that a store keeps of a method: its table of document frequencies, if it has
-    one.
-    """
+    """Return the files of a method to store: its table of document frequencies, if it has one."""
     if method.idf is None:
         return {}
     with TemporaryDirectory(prefix="neardup-") as folder:
-        method.idf.save(Path(folder) / IDF)
-        return {IDF: (Path(folder) / IDF).read_bytes()}
+        file = Path(folder) / IDF
+        method.idf.save(file)
+        return {IDF: file.read_bytes()}
 
 
 def table_of(data: bytes | None) -> IdfTable | None:
-    """Return the table of document frequencies of its file, None for None."""
+    """Return the table of document frequencies from the bytes of its file; None for None."""
     if data is None:
         return None
     with TemporaryDirectory(prefix="neardup-") as folder:
-        (Path(folder) / IDF).write_bytes(data)
-        return IdfTable.open(Path(folder) / IDF)
+        file = Path(folder) / IDF
+        file.write_bytes(data)
+        return IdfTable.open(file)
 
 
 def meta_of(method: Method, settings: IndexSettings, created: int) -> JsonObject:
-    """Return the settings as a store keeps them."""
+    """Return the settings to store. created : microseconds since 1970."""
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -103,8 +103,14 @@ def meta_of(method: Method, settings: IndexSettings, created: int) -> JsonObject
         "method": settings_to_json(method.settings),
         "index": dataclasses.asdict(settings),
         "idf": None if method.idf is None else method.idf.version,
-        "scheme": json.loads(json.dumps(method.scheme())),
+        "scheme": _as_json(method.scheme()),
     }
+
+
+def _as_json(values: JsonObject) -> JsonObject:
+    """Return values as they are after JSON: tuples become lists."""
+    parsed: JsonObject = json.loads(json.dumps(values))
+    return parsed
 
 
 def rules_of(meta: Mapping[str, Any], idf: IdfTable | None, address: str) -> Rules:
@@ -113,42 +119,36 @@ def rules_of(meta: Mapping[str, Any], idf: IdfTable | None, address: str) -> Rul
     Raises
     ------
     StoreError
-        If it is of another format, or its table of document frequencies is not the one it was made
-        with.
+        If the format differs, or the table of document frequencies is not the one of its creation.
     SchemeError
         If this version of neardup makes other fingerprints; both schemes are named.
     """
     if meta.get("format") != FORMAT or meta.get("format_version") != FORMAT_VERSION:
         raise StoreError(
             f"{address} is not an index of format {FORMAT} {FORMAT_VERSION}: got "
-            f"{meta.get('format')} "
-            f"{meta.get('format_version')}, written by neardup {meta.get('neardup')}. Use "
-            "that version, or create a "
-            "new index."
+            f"{meta.get('format')} {meta.get('format_version')}, written by neardup "
+            f"{meta.get('neardup')}. Use that version, or create a new index."
         )
     version = None if idf is None else idf.version
     if meta["idf"] != version:
         raise StoreError(
-            f"{address} has a different table of document frequencies than when it was "
-            f"created: got {version}, it "
-            f"needs {meta['idf']}. Restore it from a backup."
+            f"{address} has a different table of document frequencies than when it was created: "
+            f"got {version}, it needs {meta['idf']}. Restore it from a backup."
         )
     settings = IndexSettings(**meta["index"])
     method = with_table(method_of(settings_from_json(meta["method"])), idf)
-    require_same(
-        meta["scheme"],
-        json.loads(json.dumps(method.scheme())),
-        f"the index {address}",
-        "this version",
-    )
+    scheme = _as_json(method.scheme())
+    require_same(meta["scheme"], scheme, f"the index {address}", "this version")
     return Rules(
-        method, method.lookup, settings.storage, settings.max_bucket_size or method.max_bucket_size
+        method=method,
+        lookup=method.lookup,
+        storage=settings.storage,
+        max_bucket_size=settings.max_bucket_size or method.max_bucket_size,
     )
 
 
 def with_table(method: Method, idf: IdfTable | None) -> Method:
-    """Return the method with the document frequencies of its features, which become part of its
-    scheme.
+    """Return the method with the document frequencies of its features, part of its scheme.
 
     Raises
     ------
@@ -157,79 +157,75 @@ def with_table(method: Method, idf: IdfTable | None) -> Method:
     SchemeError
         If the table counts other features.
     """
-    weighed, table = method.weighed, method.idf if idf is None else idf
+    weighed = method.weighed
+    table = method.idf if idf is None else idf
     if weighed is None:
         if table is not None:
             raise SettingError(
-                "idf is for methods that weigh features by document frequencies: got "
-                f"{table!r} for "
-                f"{type(method.settings).__name__}, which weighs all alike. Leave idf (--idf) "
-                "out, or set "
-                "boost_rare=True (--boost-rare)."
+                f"idf is for methods that weigh features by document frequencies: got {table!r} "
+                f"for {type(method.settings).__name__}, which weighs all alike. Leave idf (--idf) "
+                "out, or set boost_rare=True (--boost-rare)."
             )
         return method
     if table is None or not len(table.hashes):
         tokens = weighed.tokens if isinstance(weighed.tokens, str) else "jieba"
-        options = f"--tokens {tokens} --ngram {weighed.ngram}" + (
-            f" --html {weighed.html}" if weighed.html else ""
-        )
+        options = f"--tokens {tokens} --ngram {weighed.ngram}"
+        if weighed.html:
+            options += f" --html {weighed.html}"
         boosts = getattr(method.settings, "boost_rare", False)
         without = "; or use boost_rare=False (--no-boost-rare), which needs none" if boosts else ""
         raise SettingError(
             "The method weighs features by the number of documents that contain them, and the "
-            "index needs the table "
-            f"of these counts: got {'none' if table is None else table}. Count documents by "
-            "`neardup "
-            f"document-frequencies INPUT... {options} -o idf.parquet`, and pass "
-            "idf='idf.parquet' (--idf "
-            f"idf.parquet){without}."
+            f"index needs the table of these counts: got {'none' if table is None else table}. "
+            f"Count documents by `neardup document-frequencies INPUT... {options} -o idf.parquet`, "
+            f"and pass idf='idf.parquet' (--idf idf.parquet){without}."
         )
     table.require(weighed)
     if getattr(method.settings, "idf", None) is not None:
-        method = dataclasses.replace(
-            method, settings=dataclasses.replace(method.settings, idf=table)
-        )
+        settings = dataclasses.replace(method.settings, idf=table)
+        method = dataclasses.replace(method, settings=settings)
     return method.with_idf(table)
 
 
 def require_method(meta: Mapping[str, Any], given: Any, address: str) -> None:
-    """Raise SchemeError unless an index was made with these settings of a method."""
-    ours = settings_to_json(fixed(method_of(given), IndexSettings(**meta["index"])).settings)
-    theirs = meta["method"]
-    different = [name for name in ours if ours[name] != theirs.get(name)]
+    """Raise SchemeError unless an index was created with these settings of a method."""
+    method = fixed(method_of(given), IndexSettings(**meta["index"]))
+    wanted = settings_to_json(method.settings)
+    stored = meta["method"]
+    different = [name for name in wanted if wanted[name] != stored.get(name)]
+    if "method" in different:
+        different = ["method"]
     if different:
-        different = ["method"] if "method" in different else different
-        shown = [
-            ", ".join(f"{name}={values.get(name)!r}" for name in different)
-            for values in (theirs, ours)
-        ]
+        stored_text = ", ".join(f"{name}={stored.get(name)!r}" for name in different)
+        wanted_text = ", ".join(f"{name}={wanted.get(name)!r}" for name in different)
         raise SchemeError(
-            f"The index {address} was created with {shown[0]}: got {shown[1]}. Open it "
-            "without a method, or create "
-            "another index."
+            f"The index {address} was created with {stored_text}: got {wanted_text}. Open it "
+            "without a method, or create another index."
         )
     table = given.idf if isinstance(given, Method) else None
     if table is not None and table.version != meta["idf"]:
         raise SchemeError(
-            f"The index {address} weighs features by another table of document frequencies: "
-            f"got {table.version}, it "
-            f"was created with {meta['idf']}. Create both with the same table (--idf)."
+            f"The index {address} weighs features by another table of document frequencies: got "
+            f"{table.version}, it was created with {meta['idf']}. Create both with the same table "
+            "(--idf)."
         )
 
 
-def require_features(ours: Method, theirs: Method, address: str) -> None:
-    """Raise SchemeError unless two methods make the same features, and sketches of which one is the
-    start of the other.
+def require_features(stored: Method, method: Method, address: str) -> None:
+    """Raise SchemeError unless features match and the new sketches are prefixes of the stored ones.
 
-    ours : of a stored index.
+    stored : the method of a stored index. method : the method of an index of its documents.
     """
-    schemes = [method.scheme() for method in (ours, theirs)]
-    lengths = [scheme.pop("num_hashes", 0) for scheme in schemes]
-    require_same(schemes[0], schemes[1], f"the index {address}", "the method")
-    stored = max(lengths[0], getattr(ours.settings, "num_hashes", None) or 0)
-    if lengths[1] > stored:
+    stored_scheme = stored.scheme()
+    scheme = method.scheme()
+    scheme_hashes = stored_scheme.pop("num_hashes", 0)
+    wanted_hashes = scheme.pop("num_hashes", 0)
+    require_same(stored_scheme, scheme, f"the index {address}", "the method")
+    # The bands may use fewer hashes than the stored signatures have.
+    stored_hashes = max(scheme_hashes, getattr(stored.settings, "num_hashes", None) or 0)
+    if wanted_hashes > stored_hashes:
         raise SchemeError(
-            f"The bands take {lengths[1]} hashes, and the index {address} stored {stored} of "
-            "each document. Use fewer "
-            "bands or rows, or make the index with longer signatures (num_hashes)."
+            f"The bands take {wanted_hashes} hashes, and the index {address} stored "
+            f"{stored_hashes} of each document. Use fewer bands or rows, or make the index with "
+            "longer signatures (num_hashes)."
         )

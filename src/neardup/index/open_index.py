@@ -1,5 +1,5 @@
-"""An open index, whose documents come and go in batches: the interface that surfaces and engines
-use.
+"""An open index, to which surfaces and engines add batches of documents and from which they remove
+them.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ PAYLOAD = "payload"
 
 
 class Batch(NamedTuple):
-    """Documents: large_string arrays of shape (num_documents,). is_unnamed : whether they have no
-    ids yet.
+    """Documents to add or to look up.
+
+    texts, ids, payloads : large_string arrays (num_documents,); texts of vectors are lists.
+    is_unnamed : whether the documents have no ids yet.
     """
 
     texts: pa.Array
@@ -42,20 +44,29 @@ class Batch(NamedTuple):
 
     @classmethod
     def of(cls, table: pa.Table) -> Batch:
-        """Return the documents that `table` wrote."""
-        texts, ids, payloads = (table[name].combine_chunks() for name in ("text", "id", PAYLOAD))
-        return cls(texts, ids, payloads, ids.null_count > 0)
+        """Return the documents from the result of `table`."""
+        ids = table["id"].combine_chunks()
+        return cls(
+            texts=table["text"].combine_chunks(),
+            ids=ids,
+            payloads=table[PAYLOAD].combine_chunks(),
+            is_unnamed=ids.null_count > 0,
+        )
 
     @classmethod
     def join(cls, batches: Sequence[Batch]) -> Batch:
-        """Return one batch or more as one. Requires: all of them are unnamed, or none."""
+        """Return batches as one, at least one. Requires: all of them are unnamed, or none."""
         if len(batches) == 1:
             return batches[0]
-        texts, ids, payloads = (pa.concat_arrays([batch[i] for batch in batches]) for i in range(3))
-        return cls(texts, ids, payloads, batches[0].is_unnamed)
+        return cls(
+            texts=pa.concat_arrays([batch.texts for batch in batches]),
+            ids=pa.concat_arrays([batch.ids for batch in batches]),
+            payloads=pa.concat_arrays([batch.payloads for batch in batches]),
+            is_unnamed=batches[0].is_unnamed,
+        )
 
     def table(self) -> pa.Table:
-        """Return the documents as a table to be stored; documents without ids have nulls."""
+        """Return the documents as a table to store; the ids of unnamed documents are null."""
         ids = pa.nulls(len(self.texts), "large_string") if self.is_unnamed else self.ids
         return pa.table({"id": ids, "text": texts_of(self.texts), PAYLOAD: self.payloads})
 
@@ -65,17 +76,18 @@ class OpenIndex:
 
     Attributes
     ----------
-    store : of its documents and keys. address : as it was named, without a password. rules : of its
-        decisions, with the
-    method. settings : the other settings.
+    store : the store of the documents and keys.
+    address : the address of the store, without a password.
+    rules : the rules of the decisions, with the method.
+    settings : the other settings.
     """
 
     def __init__(self, store: Store) -> None:
         """Wrap an open store; `create` and `open` call this."""
-        self.store, self.address = store, shown_address(store.address)
-        self.rules = meta.rules_of(
-            store.settings.meta, meta.table_of(store.attachment(IDF)), self.address
-        )
+        self.store = store
+        self.address = shown_address(store.address)
+        idf = meta.table_of(store.attachment(IDF))
+        self.rules = meta.rules_of(store.settings.meta, idf, self.address)
         self.settings = IndexSettings(**store.settings.meta["index"])
         self._prefix = new_prefix()
 
@@ -87,27 +99,27 @@ class OpenIndex:
         settings: IndexSettings,
         fill: Callable[[OpenIndex], None] | None = None,
     ) -> OpenIndex:
-        """Create an index, and open it. If `fill`, which adds its first documents, does not return,
-        there is none.
+        """Create an index, and open it.
+
+        fill : adds the first documents; if it raises, no index is created.
         """
-        about = meta.meta_of(method, settings, now())
-        made = store_settings(about, method, meta.attachments_of(method))
-        filled = None if fill is None else lambda store: fill(cls(store))
-        return cls._of(create_store(address, made, filled))
+        stored_meta = meta.meta_of(method, settings, now())
+        stored = store_settings(stored_meta, method, meta.attachments_of(method))
+        fill_store = None if fill is None else lambda store: fill(cls(store))
+        return cls._of(create_store(address, stored, fill_store))
 
     @classmethod
     def open(
         cls, address: str, *, read_only: bool, method: MethodSettings | None = None
     ) -> OpenIndex:
-        """Open an index. method : the settings that it must have been created with; None accepts
-        any.
-        """
+        """Open an index. method : the settings of its creation; None accepts any."""
         return cls._of(open_store(address, read_only=read_only), method)
 
     @classmethod
     def _of(cls, store: Store, method: MethodSettings | None = None) -> OpenIndex:
-        """Return the index of an open store, which is closed if its method is not `method` or
-        cannot be used.
+        """Return the index of an open store.
+
+        The store is closed if its method is not `method` or cannot be used.
         """
         try:
             if method is not None:
@@ -129,8 +141,9 @@ class OpenIndex:
         return self.rules.method.measures
 
     def describe(self, batch: Batch) -> Incoming:
-        """Return documents with their features and keys, which takes most of the time and no
-        lock.
+        """Return documents with their features and keys.
+
+        This takes most of the time of `add`, and needs no lock.
         """
         return describe(self.rules.method, batch.texts, batch.ids, batch.payloads)
 
@@ -148,7 +161,7 @@ class OpenIndex:
         ----------
         if_new : whether a document that is similar to a kept one is removed.
         import_name : the name of the import that brings them.
-        described : as `describe` returned it, if it was called before.
+        described : the result of `describe`, if it was called before.
         """
         if import_name is not None:
             check_import_name(import_name)
@@ -161,14 +174,12 @@ class OpenIndex:
             )
 
     def query(self, incoming: Incoming, limit: int) -> pa.Table:
-        """Return the kept documents that are similar to each document, at most `limit`:
-        `schemas.hits_schema`.
-        """
+        """Return at most `limit` similar kept documents of each: `schemas.hits_schema`."""
         with self.store.reading() as snapshot:
             return collection.query(self.rules, snapshot, incoming, limit)
 
     def collect(self, tables: Iterable[pa.Table]) -> pa.Table:
-        """Return answers as one table, of no rows if there are none."""
+        """Return answers as one table, without rows if there are none."""
         return pa.concat_tables([schemas.answers_schema(self.measures).empty_table(), *tables])
 
     # The index as a whole.
@@ -177,25 +188,26 @@ class OpenIndex:
         """Return counts, sizes and settings, as values for JSON."""
         with self.store.reading() as snapshot:
             counts = snapshot.count()
-        stored, total, idf = (
-            self.store.describe(),
-            counts.kept + counts.removed,
-            self.rules.method.idf,
-        )
-        about = self.store.settings.meta
+        stored = self.store.describe()
+        idf = self.rules.method.idf
+        stored_meta = self.store.settings.meta
+        num_bytes = stored.get("bytes")
+        num_documents = counts.kept + counts.removed
+        bytes_per_document = None
+        if num_documents and num_bytes:
+            bytes_per_document = round(num_bytes / num_documents, 1)
         return {
             "address": self.address,
             "documents": {"kept": counts.kept, "removed": counts.removed},
-            "bytes": stored.get("bytes"),
-            "bytes_per_document": round(stored["bytes"] / total, 1)
-            if total and stored.get("bytes")
-            else None,
+            "bytes": num_bytes,
+            "bytes_per_document": bytes_per_document,
             "durable": self.store.durable,
             "promise": self.store.promise,
-            **{
-                name: about[name]
-                for name in ("created", "neardup", "format_version", "method", "index")
-            },
+            "created": stored_meta["created"],
+            "neardup": stored_meta["neardup"],
+            "format_version": stored_meta["format_version"],
+            "method": stored_meta["method"],
+            "index": stored_meta["index"],
             "idf": None if idf is None else idf.describe(),
             "imports": [staged._asdict() for staged in self.imports()],
             "store": stored,
@@ -203,18 +215,19 @@ class OpenIndex:
 
     def remove(self, ids: pa.Array) -> Removed:
         """Forget documents by id, large_string without nulls."""
-        rows = np.empty(0, np.int64)
+        unknown = ids
 
         def choose(writer: Writer) -> Rows:
-            nonlocal rows
+            nonlocal unknown
             rows = writer.rows_of_ids(ids)
+            unknown = ids.filter(arrow_of(rows < 0)).unique()
             return np.unique(rows)
 
-        count = self.forget(choose)
-        return Removed(count, ids.filter(arrow_of(rows < 0)).unique())
+        num_documents = self.forget(choose)
+        return Removed(num_documents, unknown)
 
     def forget(self, choose: Callable[[Writer], Rows]) -> int:
-        """Forget the rows that a function chooses, of which -1 is none; return their number."""
+        """Forget the rows that `choose` returns, and return their number; -1 is ignored."""
         with self.store.writing() as writer:
             rows = choose(writer)
             rows = rows[rows >= 0]
@@ -223,8 +236,9 @@ class OpenIndex:
             return len(rows)
 
     def merge(self, other: OpenIndex) -> pa.Table:
-        """Add the kept documents of another index of the same method that are new here; return the
-        answers.
+        """Add the new ones of the kept documents of another index, and return the answers.
+
+        Both indexes must have the same method.
         """
         meta.require_method(other.store.settings.meta, self.rules.method, other.address)
         with other.store.reading() as snapshot, self.store.writing() as writer:
@@ -232,15 +246,16 @@ class OpenIndex:
             return self.collect(collection.add(self.rules, writer, part, now()) for part in parts)
 
     def rebuild(self, address: str, method: Method) -> OpenIndex:
-        """Make another index of the same documents, with the bands or blocks of another method of
-        the same scheme.
+        """Create another index of the same documents, with the bands or blocks of `method`.
+
+        Both methods must have the same scheme.
         """
         prepared = meta.with_table(meta.fixed(method, self.settings), self.rules.method.idf)
         meta.require_features(self.rules.method, prepared, self.address)
 
-        def fill(made: OpenIndex) -> None:
-            with self.store.reading() as snapshot, made.store.writing() as writer:
-                maintenance.copy(made.rules, snapshot, writer)
+        def fill(rebuilt: OpenIndex) -> None:
+            with self.store.reading() as snapshot, rebuilt.store.writing() as writer:
+                maintenance.copy(rebuilt.rules, snapshot, writer)
 
         return OpenIndex.create(address, prepared, self.settings, fill)
 
@@ -258,14 +273,15 @@ class OpenIndex:
             writer.stage(import_name, now(), None)
 
     def stage(self, import_name: str, batches: Iterable[Batch]) -> int:
-        """Store documents durably in an open import, found by no query before it is committed;
-        return their number.
+        """Store documents durably in an open import, and return their number.
+
+        No query finds them before the import is committed.
 
         Raises
         ------
         UnknownImportError
-            If there is no such import, also if it was committed or cancelled while this call stages
-            documents.
+            If there is no such import, also if another call committed or cancelled it during this
+            call.
         """
         self.require_open(import_name)
         count = 0
@@ -282,7 +298,8 @@ class OpenIndex:
         check_import_name(import_name)
         with self.store.writing() as writer:
             _refuse_unknown(writer, import_name)
-            overlay, decided = Overlay(writer, self.rules), list[collection.Step]()
+            overlay = Overlay(writer, self.rules)
+            decided: list[collection.Step] = []
             for batch in map(Batch.of, writer.staged(import_name)):
                 incoming = self.describe(batch)
                 if batch.is_unnamed:
@@ -290,9 +307,8 @@ class OpenIndex:
                 decided += collection.steps(
                     self.rules, overlay, incoming, now(), import_name=import_name
                 )
-            writer.write_all(
-                [*(step.changes for step in decided), Changes(ended_import=import_name)]
-            )
+            changes = [step.changes for step in decided]
+            writer.write_all([*changes, Changes(ended_import=import_name)])
         return self.collect(step.answers for step in decided)
 
     def cancel_import(self, import_name: str) -> None:
@@ -315,25 +331,27 @@ class OpenIndex:
 
 
 def _refuse_unknown(snapshot: StoredSnapshot, import_name: str, num_staged: int = 0) -> None:
-    """Raise UnknownImportError if there is no open import of a name; num_staged : by this call,
-    before it ended.
+    """Raise UnknownImportError if there is no open import of a name.
+
+    num_staged : the number of documents that this call staged before the import ended.
     """
     names = [known.name for known in snapshot.imports()]
     if import_name in names:
         return
-    ended = (
-        f" It ended after {num_staged:,} documents of this call were staged." if num_staged else ""
-    )
+    ended = ""
+    if num_staged:
+        ended = f" It ended after {num_staged:,} documents of this call were staged."
     raise UnknownImportError(
-        f"There is no open import {import_name!r}: got {', '.join(names) or 'none'}.{ended} "
-        "Open it with open_import "
-        "(neardup index imports open)."
+        f"There is no open import {import_name!r}: got {', '.join(names) or 'none'}.{ended} Open "
+        "it with open_import (neardup index imports open)."
     )
 
 
 class Removed(NamedTuple):
-    """The number of documents that were forgotten. unknown : the ids that the index did not have,
-    each once.
+    """The result of `remove`.
+
+    num_documents : the number of forgotten documents. unknown : the ids that the index did not
+    have, each once.
     """
 
     num_documents: int

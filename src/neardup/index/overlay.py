@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from neardup.arrays import Rows, Words
 from neardup.candidates.lookups import Entries, Found
 from neardup.index.decisions import Rules, are_kept, list_after, sketches_of
-from neardup.index.incoming import store_settings
+from neardup.index.incoming import replace_column, store_settings
 from neardup.stores.base import Changes, Snapshot, Writer
 from neardup.stores.documents import array_of
 from neardup.stores.memory import MemoryStore
@@ -22,18 +22,20 @@ from neardup.stores.state import StateWriter
 class Overlay(Snapshot):
     """A snapshot with documents on top.
 
-    Its documents follow those of the snapshot, so that a bucket lists rows of the snapshot first.
+    Its documents have the rows after those of the snapshot: a bucket lists rows of the snapshot
+    first.
 
     Parameters
     ----------
     base : the snapshot.
-    rules : of the index.
-    top : a writer of another store of such documents. It may have some already, of an overlay on
-        the same snapshot.
+    rules : the rules of the index.
+    top : a writer of the store of the documents on top. It may have some already, which an overlay
+        on the same snapshot wrote.
     """
 
     def __init__(self, base: Snapshot, rules: Rules, top: Writer | None = None) -> None:
-        self._layout, self._first = rules.lookup.layout, base.num_rows
+        self._layout = rules.lookup.layout
+        self._first_row = base.num_rows  # of the documents on top
         top = top or StateWriter(MemoryStore("memory:", store_settings({}, rules.method)))
         self._top: Snapshot = top
         ids = (array_of(table["id"]) for table in top.scan(["id"]))
@@ -48,68 +50,73 @@ class Overlay(Snapshot):
 
     @property
     def num_rows(self) -> int:
-        return self._first + self._top.num_rows
+        return self._first_row + self._top.num_rows
 
     def find(self, lookups: Entries, limit: int) -> Found:
-        stored, added = self._base.find(lookups, limit), self._top.find(lookups, limit + 1)
+        stored = self._base.find(lookups, limit)
+        added = self._top.find(lookups, limit + 1)
+        added = added._replace(truncated=stored.truncated)
 
         def sketches() -> tuple[pa.Array, pa.Array]:
             return sketches_of(self._base, stored.row), sketches_of(self._top, added.row)
 
-        later = list_after(
-            stored, added._replace(truncated=stored.truncated), limit, self._layout, sketches
-        )
-        entry, row = (
-            np.concatenate([stored.entry, later.entry]),
-            np.concatenate([stored.row, later.row + self._first]),
-        )
+        later = list_after(stored, added, limit, self._layout, sketches)
+        entry = np.concatenate([stored.entry, later.entry])
+        row = np.concatenate([stored.row, later.row + self._first_row])
+        kept = np.concatenate([stored.kept, later.kept])
         order = np.argsort(entry, kind="stable")
         return Found(
-            entry[order],
-            row[order],
-            np.concatenate([stored.kept, later.kept])[order],
-            later.truncated,
+            entry=entry[order],
+            row=row[order],
+            kept=kept[order],
+            truncated=later.truncated,
         )
 
     def rows_of_ids(self, ids: pa.Array) -> Rows:
-        stored, later = self._base.rows_of_ids(ids), self._top.rows_of_ids(ids)
-        return np.where(later >= 0, later + self._first, stored)
+        stored = self._base.rows_of_ids(ids)
+        added = self._top.rows_of_ids(ids)
+        return np.where(added >= 0, added + self._first_row, stored)
 
     def rows_of_contents(self, contents: Words) -> Rows:
-        stored, later = self._base.rows_of_contents(contents), self._top.rows_of_contents(contents)
-        # A kept row comes before a removed one, wherever it is.
-        for_later = (later >= 0) & (
-            (stored < 0) | (are_kept(self._top, later) & ~are_kept(self._base, stored))
-        )
-        return np.where(for_later, later + self._first, stored)
+        stored = self._base.rows_of_contents(contents)
+        added = self._top.rows_of_contents(contents)
+        # A kept row precedes a removed one, even if it is on top.
+        only_added_is_kept = are_kept(self._top, added) & ~are_kept(self._base, stored)
+        prefer_added = (added >= 0) & ((stored < 0) | only_added_is_kept)
+        return np.where(prefer_added, added + self._first_row, stored)
 
     def without(self, rows: Rows) -> Overlay:
-        overlay, is_later = copy(self), rows >= self._first
-        overlay._base = self._base.without(rows[~is_later])
-        overlay._top = self._top.without(rows[is_later] - self._first)
+        overlay = copy(self)
+        is_on_top = rows >= self._first_row
+        overlay._base = self._base.without(rows[~is_on_top])
+        overlay._top = self._top.without(rows[is_on_top] - self._first_row)
         return overlay
 
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
-        is_later = rows >= self._first
-        parts = [
-            self._base.take(rows[~is_later], columns),
-            self._top.take(rows[is_later] - self._first, columns),
-        ]
-        parts[1] = parts[1].cast(parts[0].schema)
-        places = np.argsort(np.argsort(is_later, kind="stable"))
-        return pa.concat_tables(parts).take(pa.array(places))
+        is_on_top = rows >= self._first_row
+        stored = self._base.take(rows[~is_on_top], columns)
+        added = self._top.take(rows[is_on_top] - self._first_row, columns)
+        both = pa.concat_tables([stored, added.cast(stored.schema)])
+        order = np.argsort(is_on_top, kind="stable")
+        return both.take(pa.array(np.argsort(order)))
 
     def write(self, changes: Changes) -> None:
-        """Show the state with changes; the store itself does not change."""
-        assert isinstance(self._top, Writer)  # not of a state without some rows
-        is_later, documents = changes.forgotten >= self._first, changes.documents
-        if not is_later.all():
-            self._replaced.append(changes.forgotten[~is_later])
-            self._base = self._base.without(changes.forgotten[~is_later])
-        seen = changes.seen[changes.seen >= self._first] - self._first
+        """Apply changes to this state; the store of the snapshot does not change."""
+        assert isinstance(self._top, Writer)  # a state without some rows is read only
+        is_on_top = changes.forgotten >= self._first_row
+        if not is_on_top.all():
+            replaced = changes.forgotten[~is_on_top]
+            self._replaced.append(replaced)
+            self._base = self._base.without(replaced)
+        documents = changes.documents
         if documents is not None:
-            at = documents.schema.get_field_index("row")
-            rows = pc.subtract(documents["row"], pa.scalar(self._first, "uint32"))
-            documents = documents.set_column(at, documents.schema.field(at), rows)
-        forgotten = changes.forgotten[is_later] - self._first
-        self._top.write(Changes(documents, changes.entries, seen, changes.seen_at, forgotten))
+            rows = pc.subtract(documents["row"], pa.scalar(self._first_row, "uint32"))
+            documents = replace_column(documents, "row", rows)
+        of_top = Changes(
+            documents=documents,
+            entries=changes.entries,
+            seen=changes.seen[changes.seen >= self._first_row] - self._first_row,
+            seen_at=changes.seen_at,
+            forgotten=changes.forgotten[is_on_top] - self._first_row,
+        )
+        self._top.write(of_top)

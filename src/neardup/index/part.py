@@ -16,31 +16,29 @@ from neardup.index.open_index import OpenIndex
 
 
 class IndexPart(TablePart):
-    """The kept documents of an index that stores texts, as one input, in the order in which they
-    were added.
+    """The kept documents of an index that stores texts, as one input, in the order of their rows.
 
     Its columns are the id and the text, or the html of pages.
     """
 
     def __init__(self, index: OpenIndex) -> None:
-        storage, method = index.rules.storage, index.method
+        storage = index.rules.storage
+        method = index.method
         if storage != TEXT or method.vector_length is not None:
             kind = f"storage={storage!r}" if method.vector_length is None else "vectors"
             raise SettingError(
-                f"An index is searched if it stores texts: got {index.address} with {kind}. "
-                "Pass the files that it was "
-                "made of, or create it with storage='text' (--storage text)."
+                f"An index is searched if it stores texts: got {index.address} with {kind}. Pass "
+                "the files that it was made of, or create it with storage='text' (--storage text)."
             )
-        columns = ("id", TEXT_COLUMN if method.of_pages() is method else "text")
-        super().__init__(
-            pa.table(dict.fromkeys(columns, pa.array([], "large_string"))), index.address
-        )
-        self.format, self.relative_name, self._store = "index", "index.parquet", index.store
+        text_column = TEXT_COLUMN if method.of_pages() is method else "text"
+        none = pa.array([], "large_string")
+        super().__init__(pa.table({"id": none, text_column: none}), index.address)
+        self.format = "index"
+        self.relative_name = "index.parquet"
+        self._store = index.store
 
     def identity(self) -> Identity:
-        """Return the name with the time when the index was made; its documents; and how many were
-        ever added.
-        """
+        """Return the name and time of creation, the number of documents, and of rows ever added."""
         created = self._store.settings.meta["created"]
         with self._store.reading() as snapshot:
             return Identity(
@@ -54,7 +52,7 @@ class IndexPart(TablePart):
         return self.identity().num_bytes
 
     def batches(self, names: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-        """Yield columns of all documents, of one state of the index; names : None for all."""
+        """Yield columns of all documents, from one state of the index; names : None for all."""
         with self._store.reading() as snapshot:
             for columns in maintenance.kept_texts(snapshot):
                 table = pa.table(columns, schema=self.table.schema)

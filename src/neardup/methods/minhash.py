@@ -382,7 +382,7 @@ class MinHashSketcher(TokenSketcher):
         if scan is None:
             sign(*self.method.describe(texts).sets, self.width, settings.seed, values)
         else:
-            flagged = signing.sign_texts(*scan, settings.ngram, settings.seed, values)
+            flagged = signing.sign_texts(*scan, settings.ngram, settings.seed, out=values)
             if flagged.any():
                 sets = self.method.describe(texts.filter(arrow_of(flagged))).sets
                 values[flagged] = sign(*sets, self.width, settings.seed)
@@ -402,7 +402,7 @@ class MinHashSketcher(TokenSketcher):
             weights = weights[distinct.firsts]
         seed = self.method.settings.seed
         signing.sign_weighted(
-            distinct.hashes, weights, distinct.offsets, self.width, seed, out.values
+            distinct.hashes, weights, distinct.offsets, self.width, seed, out=out.values
         )
 
     def accepts(self, weights: Floats) -> Mask:

@@ -1,6 +1,4 @@
-"""An index of fingerprints in memory: all within a Hamming distance of a query, while fingerprints
-come and go.
-"""
+"""An index of fingerprints in memory: find all within a Hamming distance, add and remove."""
 
 from __future__ import annotations
 
@@ -24,13 +22,15 @@ from neardup.stores.key_tables import ALL, KeyTables
 
 AnyFingerprints: TypeAlias = Fingerprints | HashValues
 _MAX_TABLES = 16  # without a limit on memory
-_SCAN_COST = 0.35  # nanoseconds for a row that is compared in a scan of all
-_PLANNED_GROWTH = 8  # the number of tables is chosen anew when an eighth more rows are there
+_SCAN_COST = 0.35  # nanoseconds to compare a row in a scan of all rows
+_PLANNED_GROWTH = 8  # the number of tables is chosen again after growth by an eighth
 
 
 class HammingTables:
-    """The rows of a store in tables, whose number is chosen by the expected cost of a query, or in
-    one that is scanned.
+    """The rows of a store in tables of keys.
+
+    The number of tables is chosen by the expected cost of a query; small stores have one table,
+    which is scanned.
 
     Attributes
     ----------
@@ -38,13 +38,16 @@ class HammingTables:
     """
 
     def __init__(self, bits: int, max_distance: int, memory_bytes: float | None) -> None:
-        self.bits, self.max_distance, self.memory_bytes = bits, max_distance, memory_bytes
-        self._planned_rows = 0
+        self.bits = bits
+        self.max_distance = max_distance
+        self.memory_bytes = memory_bytes
+        self._planned_rows = 0  # the number of rows for which the number of tables was chosen
         self._make_tables(fastest_blocks(0, bits, max_distance, memory_bytes))
 
     def add(self, store: RowStore, first: int) -> None:
-        """Enter the rows of a store from `first` on, or all in other tables if these are faster by
-        now.
+        """Enter the rows of a store from `first` on.
+
+        Enters all rows in new tables if another number of tables is faster now.
         """
         if store.num_rows > self._planned_rows:
             self._planned_rows = store.num_rows + store.num_rows // _PLANNED_GROWTH
@@ -61,7 +64,9 @@ class HammingTables:
 
     def find(self, queries: Array, store: RowStore, threads: int) -> Matches:
         """Return the rows within the distance of each query."""
-        stored, tables, masks = store.stored(), self._tables.view().tables(ALL), self.lookup.masks
+        stored = store.stored()
+        tables = self._tables.view().tables(ALL)
+        masks = self.lookup.masks
 
         def prepare(block: Array) -> SearchBlock:
             keys = self.lookup.permute(block)
@@ -77,8 +82,9 @@ class HammingTables:
 
 
 def fastest_blocks(num_rows: int, bits: int, max_distance: int, memory_bytes: float | None) -> int:
-    """Return the number of blocks of the fastest tables within the memory; `max_distance` where a
-    scan is faster.
+    """Return the number of blocks of the fastest tables within the memory.
+
+    Returns `max_distance`, which makes one table, if a scan of all rows is faster.
     """
     plans = plan_blocks(num_rows, bits, max_distance)
     if memory_bytes is None:
@@ -86,40 +92,37 @@ def fastest_blocks(num_rows: int, bits: int, max_distance: int, memory_bytes: fl
     else:
         plans = [plan for plan in plans if plan.memory_bytes <= memory_bytes]
     best = min(plans, key=lambda plan: (plan.query_cost, plan.num_tables), default=None)
-    # At distance 0 a single table, as large as one that is scanned, has all bits in its key.
-    scanned = max(1, max_distance)
-    return (
-        best.num_blocks if best is not None and best.query_cost < _SCAN_COST * num_rows else scanned
-    )
+    if best is not None and best.query_cost < _SCAN_COST * num_rows:
+        return best.num_blocks
+    # At distance 0 the key of a single table has all bits, and no scan is needed.
+    return max(1, max_distance)
 
 
 class HammingIndex(RowIndex[HammingTables]):
-    """An index in memory that finds all fingerprints within a Hamming distance: every one of them,
-    always.
+    """Find all fingerprints within a Hamming distance, in memory: the result is exact.
 
     Parameters
     ----------
-    bits : of a fingerprint: 32, 64, 128 or 256.
-    max_distance : the distance up to which a query finds, 0 to 16.
-    scheme : how the fingerprints were made; when unset, that of the first `Fingerprints` added. An
-        index with a scheme accepts only fingerprints of the same.
-    memory_bytes : the most that the tables may take, about; more tables make queries faster. When
-        unset, at most 16 tables.
-    threads : of `query_many`; all processors of this process when unset.
+    bits : the length of a fingerprint: 32, 64, 128 or 256.
+    max_distance : the greatest distance that a query finds, 0 to 16.
+    scheme : the scheme of the fingerprints; by default the scheme of the first `Fingerprints`
+        added. An index with a scheme accepts only fingerprints of this scheme.
+    memory_bytes : the approximate limit of the memory of the tables; more tables make queries
+        faster. When unset, at most 16 tables.
+    threads : the number of threads of `query_many`; all processors of this process when unset.
 
     Notes
     -----
-    Manku, Jain and Das Sarma (2007), section 3, in sorted runs, as a stored index has them: the
-    latest fingerprints of a table are scanned; from 512 on they become a run, and runs are merged
-    so that each is at least twice as large as the next: to add n fingerprints one by one takes O(n
-    log n). The number of tables is chosen by the expected cost of a query, again whenever an eighth
-    more fingerprints are there; where a scan of all is faster, a single table has them. A
-    fingerprint that is removed is passed over; when they are as many as those that stay, the index
-    is built anew.
+    Manku, Jain and Das Sarma (2007), section 3, with sorted runs as in a stored index: the latest
+    fingerprints of a table are scanned; 512 of them become a run, and runs are merged so that each
+    is at least twice as large as the next. Adding n fingerprints one by one takes O(n log n). The
+    number of tables is chosen by the expected cost of a query, again after each growth by an
+    eighth; if a scan of all fingerprints is faster, there is a single table. Removed fingerprints
+    are skipped, and the index is rebuilt once they are half of all.
 
     With the default, 8 + 13 x (number of tables) bytes a fingerprint of 64 bits and 24 for an
-    integer id: about 85 bytes at distance 3. Not for use by several threads while one of them adds
-    or removes.
+    integer id: about 85 bytes at distance 3. Threads can share the index unless one of them adds or
+    removes.
 
     Examples
     --------
@@ -144,17 +147,17 @@ class HammingIndex(RowIndex[HammingTables]):
         if store.scheme is not None and store.scheme.get("bits", bits) != bits:
             raise SchemeError(
                 f"The scheme has {store.scheme['bits']} bits and the index has {bits}: got "
-                f"bits={bits}. Pass "
-                f"bits={store.scheme['bits']}."
+                f"bits={bits}. Pass bits={store.scheme['bits']}."
             )
-        is_number = isinstance(memory_bytes, (int, float, np.number)) and not isinstance(
-            memory_bytes, bool
-        )
+        is_real = isinstance(memory_bytes, (int, float, np.number))
+        is_number = is_real and not isinstance(memory_bytes, bool)
         if memory_bytes is not None and not (is_number and memory_bytes > 0):
             raise SettingError(
                 f"memory_bytes must be a number above 0 or None: got {memory_bytes!r}. Change it."
             )
-        self.bits, self.max_distance, self.memory_bytes = bits, max_distance, memory_bytes
+        self.bits = bits
+        self.max_distance = max_distance
+        self.memory_bytes = memory_bytes
         super().__init__(store, partial(HammingTables, bits, max_distance, memory_bytes), threads)
 
     def _settings(self) -> JsonObject:
@@ -168,7 +171,7 @@ class HammingIndex(RowIndex[HammingTables]):
         )
 
     def add(self, id: str | int, fingerprint: int | Fingerprints) -> None:
-        """Add a fingerprint: an integer, or Fingerprints of one. Raises as `add_many` does."""
+        """Add a fingerprint: an integer, or Fingerprints of one. Raises as `add_many`."""
         self._add([id], _one_fingerprint(fingerprint))
 
     def add_many(self, ids: IdsLike, fingerprints: AnyFingerprints) -> None:
@@ -183,28 +186,28 @@ class HammingIndex(RowIndex[HammingTables]):
         Raises
         ------
         InputError
-            If an id is there already or twice, or is not of the kind of the others; if the two
-            differ in length; if a document has no fingerprint.
+            If an id is already in the index, occurs twice, or has another type than the others; if
+            the two arguments differ in length; if a document has no fingerprint.
         SchemeError
-            If the fingerprints are of another scheme or length.
+            If the fingerprints have another scheme or length.
         """
         self._add(ids, fingerprints)
 
     def add_if_new(
         self, id: str | int, fingerprint: int | Fingerprints
     ) -> list[tuple[str | int, int]]:
-        """Add a fingerprint unless a close one exists: return the close ones, and add it if there
-        are none.
+        """Return the close fingerprints, and add the fingerprint if there are none.
 
         Parameters
         ----------
-        id : of the fingerprint; an id that is there already is an InputError, as for `add`.
+        id : the id of the fingerprint. An id that is already in the index raises InputError, as for
+            `add`.
         fingerprint : as for `add`.
 
         Returns
         -------
         list of (id, distance)
-            As of `query`. Empty: it was added.
+            As for `query`. An empty list: the fingerprint was added.
         """
         self._store.check_new(id)
         found = self.query(fingerprint)
@@ -213,15 +216,16 @@ class HammingIndex(RowIndex[HammingTables]):
         return found
 
     def query(self, fingerprint: int | Fingerprints) -> list[tuple[str | int, int]]:
-        """Return (id, distance) of all within the distance, nearest first; at equal distance, those
-        added earlier.
+        """Return (id, distance) of all fingerprints within the distance, nearest first.
+
+        Fingerprints of equal distance come in the order in which they were added.
         """
         words = self._store.to_values(_one_fingerprint(fingerprint))
         found = self._searcher.find(words, self._store, 1)
         return self._hits(found.row, 64 * words.shape[1] - found.equal)
 
     def query_many(self, fingerprints: AnyFingerprints) -> pa.Table:
-        """Return all within the distance of each of many fingerprints.
+        """Return all fingerprints within the distance of each of many.
 
         Parameters
         ----------
@@ -235,19 +239,18 @@ class HammingIndex(RowIndex[HammingTables]):
         """
         words = self._store.to_values(fingerprints)
         found = self._searcher.find(words, self._store, self._threads)
-        return self._table(
-            found.query, found.row, distance=(64 * words.shape[1] - found.equal).astype(np.uint8)
-        )
+        distance = 64 * words.shape[1] - found.equal
+        return self._table(found.query, found.row, distance=distance.astype(np.uint8))
 
     def merge(self, other: HammingIndex) -> None:
-        """Add all fingerprints of another index. Raises SchemeError if its scheme or number of bits
-        differs.
+        """Add all fingerprints of another index.
+
+        Raises SchemeError if its scheme or number of bits differs.
         """
         if isinstance(other, HammingIndex) and self.bits != other.bits:
             raise SchemeError(
-                f"Fingerprints of {self.bits} and of {other.bits} bits cannot be compared: "
-                "got an index of "
-                f"{other.bits}. Create both with the same settings."
+                f"Fingerprints of {self.bits} and of {other.bits} bits cannot be compared: got an "
+                f"index of {other.bits}. Create both with the same settings."
             )
         self._merge(other)
 
@@ -260,8 +263,9 @@ class HammingIndex(RowIndex[HammingTables]):
         memory_bytes: float | None = None,
         threads: int | None = None,
     ) -> HammingIndex:
-        """Return an index of the fingerprints in a file: of an index, of `Fingerprints.save`, or of
-        `neardup sign`.
+        """Return an index of the fingerprints in a file.
+
+        `save`, `Fingerprints.save` and `neardup sign` write such files.
 
         Parameters
         ----------
@@ -272,9 +276,8 @@ class HammingIndex(RowIndex[HammingTables]):
         threads : as for `HammingIndex`.
         """
         fingerprints = Fingerprints.open(path)
-        fingerprints = (
-            fingerprints[~fingerprints.empty] if fingerprints.empty.any() else fingerprints
-        )
+        if fingerprints.empty.any():
+            fingerprints = fingerprints[~fingerprints.empty]
         scheme = None if fingerprints.scheme.get("name") == UNKNOWN else fingerprints.scheme
         index = cls(
             fingerprints.bits,

@@ -1,6 +1,4 @@
-"""An index of MinHash signatures in memory: those similar to a query, while signatures come and
-go.
-"""
+"""An index of MinHash signatures in memory: find similar ones, add and remove."""
 
 from __future__ import annotations
 
@@ -24,49 +22,50 @@ from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, find_in_b
 from neardup.sketches.row_store import IdsLike, RowStore, SignatureRows, one_row
 
 AnySignatures: TypeAlias = Signatures | Uint32s
-_LEAST_SLOTS = 1 << 8
+_MIN_SLOTS = 1 << 8
 
 
 class BandTables:
-    """A table for each band, from its values to rows; 16 to 24 bytes a row and band."""
+    """A hash table for each band, from its values to rows; 16 to 24 bytes a row and band."""
 
     def __init__(self, bands: Bands) -> None:
         self.bands = bands
-        slots = np.full((bands.num_bands, _LEAST_SLOTS), kernels.band_tables.FREE, np.uint64)
+        shape = (bands.num_bands, _MIN_SLOTS)
         self._tables = kernels.band_tables.Tables(
-            slots, np.empty((bands.num_bands, _LEAST_SLOTS), np.uint32)
+            slots=np.full(shape, kernels.band_tables.FREE, np.uint64),
+            older=np.empty(shape, np.uint32),
         )
 
     def add(self, store: RowStore, first: int) -> None:
-        """Enter the rows of a store from `first` on; one without features, all ones, shares no
-        band.
-        """
+        """Enter the rows of a store from `first` on. A row without features is in no table."""
         self._grow(store.num_rows)
         for start, stop in spans(first, store.num_rows):
             block = store.values[start:stop]
-            keys, featured = self._keys_of(block), ~is_empty(block)
+            keys = self._keys_of(block)
+            featured = ~is_empty(block)
             kernels.band_tables.enter_rows(
                 keys, self.bands.rows_per_band, start, featured, store.values, self._tables
             )
 
-    def find(self, queries: Array, store: RowStore, least: int, threads: int) -> Matches:
-        """Return the rows that share a band with each query and agree with it in at least so many
-        hashes.
-        """
-        stored, rows_per_band = store.stored(), self.bands.rows_per_band
+    def find(self, queries: Array, store: RowStore, min_equal: int, threads: int) -> Matches:
+        """Return the rows that share a band and at least `min_equal` hashes with each query."""
+        stored = store.stored()
+        rows_per_band = self.bands.rows_per_band
 
         def prepare(block: Array) -> SearchBlock:
             keys = self._keys_of(block)
             return lambda begin, found: int(
                 kernels.band_tables.find_rows(
-                    block, keys, begin, rows_per_band, stored, self._tables, least, found
+                    block, keys, begin, rows_per_band, stored, self._tables, min_equal, found
                 )
             )
 
         found = find_in_blocks(queries, prepare, threads)
         empty = is_empty(queries)
-        # The signature of an empty set may share hashes with that of another set, once in 2^32.
-        return Matches(*(column[~empty[found.query]] for column in found)) if empty.any() else found
+        if not empty.any():
+            return found
+        # The signature of an empty set may share hashes with another set, once in 2^32.
+        return found.take(~empty[found.query])
 
     def _keys_of(self, block: Array) -> Words:
         keys = np.empty((self.bands.num_bands, len(block)), np.uint64)
@@ -74,35 +73,34 @@ class BandTables:
         return keys
 
     def _grow(self, num_rows: int) -> None:
-        """Grow the tables for so many rows, at most two thirds full."""
-        old, needed = self._tables, 3 * num_rows // 2 + 1
-        slots, older = old
-        if needed > slots.shape[1]:
-            slots = np.full(
-                (len(slots), max(needed, 3 * slots.shape[1] // 2)),
-                kernels.band_tables.FREE,
-                np.uint64,
-            )
-            kernels.band_tables.move_slots(old.slots, slots)
-        if num_rows > older.shape[1]:
-            older = np.empty((len(older), max(num_rows, 3 * older.shape[1] // 2)), np.uint32)
-            older[:, : old.older.shape[1]] = old.older
+        """Grow the tables for all rows, at most two thirds full."""
+        num_bands = self.bands.num_bands
+        slots, older = self._tables
+        old_slots = slots.shape[1]
+        needed_slots = 3 * num_rows // 2 + 1
+        if needed_slots > old_slots:
+            shape = (num_bands, max(needed_slots, 3 * old_slots // 2))
+            slots = np.full(shape, kernels.band_tables.FREE, np.uint64)
+            kernels.band_tables.move_slots(self._tables.slots, slots)
+        old_rows = older.shape[1]
+        if num_rows > old_rows:
+            older = np.empty((num_bands, max(num_rows, 3 * old_rows // 2)), np.uint32)
+            older[:, :old_rows] = self._tables.older
         self._tables = kernels.band_tables.Tables(slots, older)
 
 
 class LSHIndex(RowIndex[BandTables]):
-    """An index in memory that finds the signatures of similar sets, by locality-sensitive hashing
-    in bands.
+    """Find the signatures of similar sets, in memory, by locality-sensitive hashing in bands.
 
     Parameters
     ----------
     method : the threshold from which sets are similar; the recall, or the bands that find them; and
-        num_hashes, the length of the signatures, when unset that of the first added. `MinHash()`
-        when None. Of longer signatures than the bands take, the first hashes go into bands and all
-        into estimates.
+        num_hashes, the length of the signatures, by default the length of the first one added.
+        `MinHash()` when None. If signatures are longer than the bands need, their first hashes go
+        into bands, and all hashes into estimates.
     threshold : instead of a method, for `MinHash(threshold=threshold)`.
-    scheme : how the signatures were made; when unset, that of the first `Signatures` added.
-    threads : of `query_many`; all processors of this process when unset.
+    scheme : the scheme of the signatures; by default the scheme of the first `Signatures` added.
+    threads : the number of threads of `query_many`; all processors of this process when unset.
 
     Raises
     ------
@@ -119,9 +117,9 @@ class LSHIndex(RowIndex[BandTables]):
     nothing.
 
     Memory: 4 x num_hashes + (16 to 24) x num_bands bytes a signature, and 24 for an integer id:
-    about 750 with 128 hashes and the 12 bands of the default. What was removed is passed over, and
-    left out once it is half of all. Not for use by several threads while one of them adds or
-    removes.
+    about 750 with 128 hashes and the 12 bands of the default. Removed signatures are skipped, and
+    their memory is freed once they are half of all. Threads can share the index unless one of them
+    adds or removes.
 
     Examples
     --------
@@ -142,17 +140,18 @@ class LSHIndex(RowIndex[BandTables]):
     ) -> None:
         if method is not None and threshold is not None:
             raise SettingError(
-                f"threshold is part of the method: got threshold={threshold!r} and "
-                f"{method!r:.80}. Leave one of the "
-                "two out."
+                f"threshold is part of the method: got threshold={threshold!r} and {method!r:.80}. "
+                "Leave one of the two out."
             )
         method = named_as(MinHash, "minhash" if method is None else method, threshold)
         if method.num_bands is not None and method.rows_per_band is not None:
             self.bands = Bands(method.num_bands, method.rows_per_band)
         else:
-            chosen, rows, length = method.recall, method.rows_per_band, method.num_hashes
             self.bands = choose_bands(
-                method.threshold, chosen, num_hashes=length, rows_per_band=rows
+                method.threshold,
+                method.recall,
+                num_hashes=method.num_hashes,
+                rows_per_band=method.rows_per_band,
             )
         self.method = method
         store = SignatureRows(method.num_hashes, self.bands.num_hashes, scheme)
@@ -173,7 +172,7 @@ class LSHIndex(RowIndex[BandTables]):
 
     @property
     def num_hashes(self) -> int | None:
-        """The length of the signatures, None until it is known."""
+        """The length of the signatures; None until it is known."""
         return self._store.width
 
     def __repr__(self) -> str:
@@ -182,9 +181,7 @@ class LSHIndex(RowIndex[BandTables]):
         return f"LSHIndex(threshold={self.threshold}, {bands}, {len(self):,} signatures)"
 
     def add(self, id: str | int, signature: AnySignatures) -> None:
-        """Add a signature: an array of num_hashes, or Signatures of one. Raises as `add_many`
-        does.
-        """
+        """Add a signature: an array (num_hashes,), or Signatures of one. Raises as `add_many`."""
         self._add([id], one_row(signature))
 
     def add_many(self, ids: IdsLike, signatures: AnySignatures) -> None:
@@ -193,32 +190,32 @@ class LSHIndex(RowIndex[BandTables]):
         Parameters
         ----------
         ids : strings, or integers below 2^63: a list, a NumPy or an Arrow array.
-        signatures : Signatures, or a uint32 array of shape (n, num_hashes), taken to be of the
-            index's scheme.
+        signatures : Signatures, or a uint32 array of shape (n, num_hashes), assumed to have the
+            scheme of the index.
 
         Raises
         ------
         InputError
-            If an id is there already or twice, or is not of the kind of the others; if the two
-            differ in length.
+            If an id is already in the index, occurs twice, or has another type than the others; if
+            the two arguments differ in length.
         SchemeError
-            If the signatures are of another scheme, seed or length; both are named.
+            If the signatures have another scheme, seed or length; both are named.
         """
         self._add(ids, signatures)
 
     def add_if_new(self, id: str | int, signature: AnySignatures) -> list[tuple[str | int, float]]:
-        """Add a signature unless a similar one is there: return the similar ones, and add it if
-        there are none.
+        """Return the similar signatures, and add the signature if there are none.
 
         Parameters
         ----------
-        id : of the signature; an id that is there already is an InputError, as for `add`.
+        id : the id of the signature. An id that is already in the index raises InputError, as for
+            `add`.
         signature : as for `add`.
 
         Returns
         -------
         list of (id, similarity)
-            As of `query`. Empty: it was added.
+            As for `query`. An empty list: the signature was added.
         """
         self._store.check_new(id)
         found = self.query(signature)
@@ -229,14 +226,15 @@ class LSHIndex(RowIndex[BandTables]):
     def query(
         self, signature: AnySignatures, *, min_similarity: float | None = None
     ) -> list[tuple[str | int, float]]:
-        """Return (id, similarity) of the similar ones, most similar first; at equal similarity,
-        earlier ones.
+        """Return (id, similarity) of the similar signatures, the most similar first.
+
+        Signatures of equal similarity come in the order in which they were added.
 
         Parameters
         ----------
-        signature : an array of num_hashes, or Signatures of one.
-        min_similarity : the least estimated Jaccard similarity that is returned; the threshold when
-            None; 0.0 for all that share a band.
+        signature : an array (num_hashes,), or Signatures of one.
+        min_similarity : the least estimated Jaccard similarity to return; the threshold when None;
+            0.0 for all signatures that share a band.
         """
         found = self._find(one_row(signature), min_similarity)
         return self._hits(found.row, found.equal / (self.num_hashes or 1))
@@ -244,7 +242,7 @@ class LSHIndex(RowIndex[BandTables]):
     def query_many(
         self, signatures: AnySignatures, *, min_similarity: float | None = None
     ) -> pa.Table:
-        """Return the similar ones of each of many signatures: what `query` returns for each.
+        """Return the similar signatures of each of many: the results of `query` as a table.
 
         Parameters
         ----------
@@ -262,60 +260,66 @@ class LSHIndex(RowIndex[BandTables]):
 
     def _find(self, signatures: AnySignatures, min_similarity: float | None) -> Matches:
         values = self._store.to_values(signatures)
-        least = _least_equal(
-            self.threshold if min_similarity is None else min_similarity, self.num_hashes or 1
-        )
-        return self._searcher.find(
-            values if len(self) else values[:0], self._store, least, self._threads
-        )
+        if not len(self):
+            values = values[:0]
+        if min_similarity is None:
+            min_similarity = self.threshold
+        min_equal = _min_equal(min_similarity, self.num_hashes or 1)
+        return self._searcher.find(values, self._store, min_equal, self._threads)
 
     def merge(self, other: LSHIndex) -> None:
-        """Add all signatures of another index, whatever its bands. Raises as `add_many` does."""
+        """Add all signatures of another index; its bands may differ. Raises as `add_many`."""
         self._merge(other)
 
     @classmethod
     def open(
         cls, path: AnyPath, *, method: MinHash | None = None, threads: int | None = None
     ) -> LSHIndex:
-        """Return an index of the signatures in a file: of an index, of `Signatures.save`, or of
-        `neardup sign`.
+        """Return an index of the signatures in a file.
+
+        `save`, `Signatures.save` and `neardup sign` write such files.
 
         Parameters
         ----------
         path : a Parquet file with columns `id` and `signature`.
-        method : in place of the settings of the index that was saved; `MinHash()` if it has none.
+        method : replaces the settings of the index that was saved; `MinHash()` if there are none.
         threads : as for `LSHIndex`.
 
         Raises
         ------
         InputError
-            If the file cannot be read, or is none of these.
+            If the file cannot be read, or is not such a file.
         """
-
         index = None
         for table in read_batches(path):
             signatures = Signatures._from_table(table, os.fspath(path))
             if index is None:
                 scheme = None if signatures.scheme.get("name") == UNKNOWN else signatures.scheme
-                saved = read_json(table.schema, INDEX_KEY)[0] or {}
-                chosen = MinHash(**saved) if method is None else named_as(MinHash, method)
-                if scheme is not None and method is not None and method.num_hashes is None:
-                    chosen = replace(method, num_hashes=int(scheme["num_hashes"]))
+                chosen = _method_of_file(table.schema, scheme, method)
                 index = cls(chosen, scheme=scheme, threads=threads)
             if table.num_rows:
                 index._add(signatures.ids, signatures.values)
-        assert index is not None  # there is one table at least
+        assert index is not None  # read_batches yields at least one table
         return index
 
 
-def _least_equal(min_similarity: float, num_hashes: int) -> int:
-    """Return how many hashes agree at least where the estimated similarity is at least so much."""
-    number = isinstance(min_similarity, (int, float, np.number)) and not isinstance(
-        min_similarity, bool
-    )
-    if not number or not 0 <= min_similarity <= 1:
+def _method_of_file(schema: pa.Schema, scheme: Scheme | None, method: MinHash | None) -> MinHash:
+    """Return the method of the index of a file; method : the method that the user chose."""
+    if method is None:
+        return MinHash(**(read_json(schema, INDEX_KEY)[0] or {}))
+    chosen = named_as(MinHash, method)
+    if scheme is not None and chosen.num_hashes is None:
+        return replace(chosen, num_hashes=int(scheme["num_hashes"]))
+    return chosen
+
+
+def _min_equal(min_similarity: float, num_hashes: int) -> int:
+    """Return the least number of equal hashes of signatures of at least this similarity."""
+    is_real = isinstance(min_similarity, (int, float, np.number))
+    is_number = is_real and not isinstance(min_similarity, bool)
+    if not is_number or not 0 <= min_similarity <= 1:
         raise SettingError(
-            f"min_similarity must be a number from 0 to 1, or None: got {min_similarity!r}. "
-            "Change min_similarity."
+            f"min_similarity must be a number from 0 to 1, or None: got {min_similarity!r}. Change "
+            "min_similarity."
         )
     return int(np.searchsorted(np.arange(num_hashes + 1) / num_hashes, min_similarity))

@@ -1,4 +1,4 @@
-"""What the indexes share: rows in a store, a searcher that finds them, and the file of both."""
+"""Base of the indexes in memory: rows in a store, a searcher that finds them, and their file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Array, Ints
+from neardup.arrays import Array, Ints, Mask
 from neardup.errors import InputError
 from neardup.executor import count_threads, map_all
 from neardup.files import AnyPath, JsonObject
@@ -19,12 +19,12 @@ from neardup.fingerprints.sketches import INDEX_KEY, Scheme, require_same, write
 from neardup.settings.run import RunSettings
 from neardup.sketches.row_store import IdsLike, Rows, RowStore
 
-_BLOCK = 1 << 14  # signatures worked on at once
+_BLOCK_ROWS = 1 << 14  # entered or looked up at once
 
 SearcherT = TypeVar("SearcherT", bound="Searcher")
 SearchBlock = Callable[[int, "kernels.matches.Found"], int]
-"""Searches for the queries of a block from a number on; returns the query that did not fit into the
-buffers, or their number.
+"""Searches for the queries of a block, from one on; returns the first query whose rows did not fit
+into the buffers, or the number of queries.
 """
 
 
@@ -32,18 +32,22 @@ class Searcher(Protocol):
     """Finds rows of a store by their numbers."""
 
     def add(self, store: RowStore, first: int) -> None:
-        """Take in the rows of a store from `first` on."""
+        """Enter the rows of a store from `first` on."""
 
 
 class Matches(NamedTuple):
     """Rows found, by query, then the most similar, then row.
 
-    query, row : int64; equal : int64, the hashes or bits that agree.
+    query, row : int64 (num_found,). equal : int64, the number of equal hashes or bits.
     """
 
     query: Ints
     row: Ints
     equal: Ints
+
+    def take(self, chosen: Mask | Ints) -> Matches:
+        """Return some of the rows found."""
+        return Matches(self.query[chosen], self.row[chosen], self.equal[chosen])
 
 
 def find_in_blocks(
@@ -55,53 +59,59 @@ def find_in_blocks(
     """
 
     def find_block(span: tuple[int, int]) -> list[Matches]:
-        block = np.array(queries[span[0] : span[1]])  # of one layout, for the compiler
-        return _collect(len(block), span[0], prepare(block))
+        start, stop = span
+        block = np.array(queries[start:stop])  # contiguous: kernels are compiled for one layout
+        return _collect(len(block), start, prepare(block))
 
     parts = map_all(list(spans(0, len(queries))), find_block, threads)
     return _in_order([match for part in parts for match in part])
 
 
-def _collect(num_queries: int, first: int, ask: SearchBlock) -> list[Matches]:
+def _collect(num_queries: int, first: int, search: SearchBlock) -> list[Matches]:
     """Return the results of a block of queries, in buffers that grow as needed."""
     parts = []
-    begin, size = 0, 64 + 2 * num_queries
+    begin = 0
+    size = 64 + 2 * num_queries
     while begin < num_queries:
-        queries, rows, counts = (np.empty(size, np.uint32) for _ in range(3))
-        found = kernels.matches.Found(queries, rows, counts, np.zeros(1, np.int64))
-        reached = ask(begin, found)
-        query, row, equal = (column[: int(found.used[0])].astype(np.int64) for column in found[:3])
-        parts.append(Matches(query + first, row, equal))
+        query, row, equal = (np.empty(size, np.uint32) for _ in range(3))
+        used = np.zeros(1, np.int64)
+        reached = search(begin, kernels.matches.Found(query, row, equal, used))
+        num_found = int(used[0])
+        part = Matches(
+            query=query[:num_found].astype(np.int64) + first,
+            row=row[:num_found].astype(np.int64),
+            equal=equal[:num_found].astype(np.int64),
+        )
+        parts.append(part)
         if reached == begin:
-            size *= 4  # this query alone has more
+            size *= 4  # the rows of this query alone do not fit
         begin = reached
     return parts
 
 
 def spans(first: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows to work on at once."""
-    for start in range(first, stop, _BLOCK):
-        yield start, min(start + _BLOCK, stop)
+    """Yield the ranges of the blocks from `first` to `stop`."""
+    for start in range(first, stop, _BLOCK_ROWS):
+        yield start, min(start + _BLOCK_ROWS, stop)
 
 
 def _in_order(parts: list[Matches]) -> Matches:
     none = Matches(*np.empty((3, 0), np.int64))
-    query, row, equal = (np.concatenate(columns) for columns in zip(none, *parts, strict=True))
-    order = np.lexsort((row, -equal, query))
-    return Matches(query[order], row[order], equal[order])
+    columns = zip(none, *parts, strict=True)
+    found = Matches(*map(np.concatenate, columns))
+    return found.take(np.lexsort((found.row, -found.equal, found.query)))
 
 
 class RowIndex(ABC, Generic[SearcherT]):
-    """Base of the indexes: a store of rows and a searcher, which is made again when removed rows
-    are left out.
-    """
+    """Base of the indexes: a store of rows, and a searcher, rebuilt when the store is compacted."""
 
     def __init__(
         self, store: RowStore, make_searcher: Callable[[], SearcherT], threads: int | None
     ) -> None:
         self._store = store
         self._threads = count_threads(RunSettings(threads=threads).threads)
-        self._make_searcher, self._searcher = make_searcher, make_searcher()
+        self._make_searcher = make_searcher
+        self._searcher = make_searcher()
 
     @abstractmethod
     def _settings(self) -> JsonObject:
@@ -109,11 +119,11 @@ class RowIndex(ABC, Generic[SearcherT]):
 
     @property
     def scheme(self) -> Scheme | None:
-        """How the rows were made; None until the first are added that have a scheme."""
+        """The scheme of the rows; None until rows with a scheme are added."""
         return self._store.scheme
 
     def __len__(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return len(self._store)
 
     def __contains__(self, id: object) -> bool:
@@ -142,9 +152,7 @@ class RowIndex(ABC, Generic[SearcherT]):
         return list(zip(self._store.ids_of(rows).to_pylist(), measured.tolist(), strict=True))
 
     def _table(self, query: Ints, rows: Ints, **measured: Any) -> pa.Table:
-        """Return the results of many queries: the position of each query, ids, and measures by
-        name.
-        """
+        """Return the results of many queries. measured : the columns of measures, by name."""
         return pa.table({"query": query, "id": self._store.ids_of(rows), **measured})
 
     def _merge(self, other: RowIndex[SearcherT]) -> None:
@@ -164,16 +172,14 @@ class RowIndex(ABC, Generic[SearcherT]):
     def save(self, path: AnyPath, *, overwrite: bool = False) -> None:
         """Write ids and rows to a Parquet file, the scheme and the settings in its metadata.
 
-        `Signatures.open` or `Fingerprints.open` reads it, too. The file appears when it is
-        complete; tables are built again when it is opened. Raises OutputError if the file exists
-        and is not to be replaced.
+        `Signatures.open` or `Fingerprints.open` can read it, too. The file appears when it is
+        complete; `open` builds the tables again. Raises OutputError if the file exists and
+        `overwrite` is false.
         """
         write_tables(path, map(self._to_table, self._store.batches()), overwrite)
 
     def _to_table(self, rows: Rows) -> pa.Table:
         table = self._store.to_sketches(rows).to_table()
-        metadata = {
-            **(table.schema.metadata or {}),
-            INDEX_KEY: json.dumps(self._settings()).encode(),
-        }
+        metadata = dict(table.schema.metadata or {})
+        metadata[INDEX_KEY] = json.dumps(self._settings()).encode()
         return table.replace_schema_metadata(metadata)

@@ -1,10 +1,9 @@
-"""The face of the Python package datasketch, version 2: the same signatures and answers, by the
-same calls.
+"""Drop-in replacement for the Python package datasketch, version 2.
 
-``from neardup.compat.datasketch import MinHash, MinHashLSH`` instead of ``from datasketch import
-...``; the modules have datasketch's names as well. For a program written for datasketch 1.x, whose
-signatures are of the scheme "legacy", import from `neardup.compat.datasketch.v1`. What differs is
-on the page "Coming from datasketch".
+Use ``from neardup.compat.datasketch import MinHash, MinHashLSH`` instead of ``from datasketch
+import ...``: the calls, the signatures, the answers and the names of modules are the same. For a
+program written for datasketch 1.x, whose signatures have the scheme "legacy", import from
+`neardup.compat.datasketch.v1`. The page "Coming from datasketch" lists the differences.
 """
 
 from neardup.compat.datasketch.b_bit_minhash import bBitMinHash
@@ -16,7 +15,7 @@ from neardup.compat.datasketch.lshforest import MinHashLSHForest
 from neardup.compat.datasketch.minhash import MinHash
 from neardup.compat.datasketch.weighted_minhash import WeightedMinHash, WeightedMinHashGenerator
 
-_NOT_HERE = (
+_ONLY_IN_DATASKETCH = (
     "HNSW",
     "HyperLogLog",
     "HyperLogLogPlusPlus",
@@ -28,8 +27,8 @@ _NOT_HERE = (
 
 
 def __getattr__(name: str) -> object:
-    """Refuse what only datasketch has, with the way to go on."""
-    if name in _NOT_HERE:
+    """Refuse a class that only datasketch has, with a hint."""
+    if name in _ONLY_IN_DATASKETCH:
         raise ImportError(
             f"neardup has no {name}: got it from neardup.compat.datasketch. Import it from "
             "datasketch."

@@ -1,4 +1,4 @@
-"""MinHash cut to its last bits, as datasketch has it."""
+"""bBitMinHash of datasketch: the lowest bits of the values of a MinHash."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from neardup.compat.datasketch.minhash import MinHash
 from neardup.compat.datasketch.schemes import SCHEMES, Signature, read_head, scheme_named
 from neardup.errors import InputError, SchemeError, SettingError
 
-# seed, b, r, number of values: negative, and followed by a byte, with every scheme but legacy
+# seed, b, r, number of values; except with legacy, the number is negative and the byte of the
+# scheme follows.
 _HEAD = "<qBdi"
 _BLOCK_BITS = 64
 
@@ -23,8 +24,8 @@ class bBitMinHash(Signature):
     Parameters
     ----------
     minhash : the MinHash.
-    b : bits to keep, 0 to 32.
-    r : size of the set as a share of all that could be in it; 0.0 if it is small or not known.
+    b : the number of bits to keep, 0 to 32.
+    r : the share of all possible members that the set has; 0.0 if it is small or not known.
 
     Attributes
     ----------
@@ -32,7 +33,7 @@ class bBitMinHash(Signature):
 
     Notes
     -----
-    Li and König, b-Bit Minwise Hashing (WWW 2010), theorem 1; the values of datasketch.
+    Li and König, b-Bit Minwise Hashing (WWW 2010), theorem 1. The values are equal to datasketch.
 
     Examples
     --------
@@ -59,88 +60,93 @@ class bBitMinHash(Signature):
             )
         self.seed = minhash.seed
         self.scheme = scheme_named(minhash.scheme).name
-        self.hashvalues = (
-            minhash.hashvalues & minhash.hashvalues.dtype.type((1 << self.b) - 1)
-        ).astype(np.uint32)
+        values = minhash.hashvalues
+        mask = values.dtype.type((1 << self.b) - 1)
+        self.hashvalues = (values & mask).astype(np.uint32)
 
     def kind(self) -> tuple[Any, ...]:
         """Return the scheme, the seed, b and r."""
         return self.scheme, self.seed, self.b, self.r
 
     def jaccard(self, other: bBitMinHash) -> float:
-        """Estimate the Jaccard similarity of the sets; below 0 where fewer bits agree than by
-        chance.
+        """Estimate the Jaccard similarity of the sets.
+
+        The estimate is negative if fewer bits agree than by chance.
         """
         for name in ("b", "scheme", "seed"):
-            mine, its = getattr(self, name), getattr(other, name)
-            if mine != its:
+            value = getattr(self, name)
+            other_value = getattr(other, name)
+            if value != other_value:
                 raise SchemeError(
-                    f"Two b-bit MinHash of which the {name} is {mine!r} and {its!r} do not "
-                    "compare. "
-                    f"Make both with one {name}."
+                    f"Two b-bit MinHash of which the {name} is {value!r} and {other_value!r} do "
+                    f"not compare. Make both with one {name}."
                 )
         share = int(np.count_nonzero(self.hashvalues == other.hashvalues)) / self.hashvalues.size
-        low, high = self._chance(other)
-        return (share - low) / (1 - high)
+        c1, c2 = self._chances(other)
+        return (share - c1) / (1 - c2)
 
-    def _chance(self, other: bBitMinHash) -> tuple[float, float]:
-        """Return C1 and C2 of the theorem; the limit of both, where nothing is known of the
-        sizes.
-        """
-        mine, its = _chance_of_one(self.r, self.b), _chance_of_one(other.r, self.b)
+    def _chances(self, other: bBitMinHash) -> tuple[float, float]:
+        """Return C1 and C2 of the theorem; the limit of both if no size is known."""
+        a1 = _chance(self.r, self.b)
+        a2 = _chance(other.r, self.b)
         if self.r == 0.0 and other.r == 0.0:
-            return mine, its
+            return a1, a2
         scale = 1 / (self.r + other.r)
-        return (mine * other.r + its * self.r) * scale, (mine * self.r + its * other.r) * scale
+        c1 = (a1 * other.r + a2 * self.r) * scale
+        c2 = (a1 * self.r + a2 * other.r) * scale
+        return c1, c2
 
     def bytesize(self) -> int:
-        """Return the number of bytes of the state that pickle keeps."""
+        """Return the number of bytes of the pickled state."""
         return struct.calcsize(self._head()) + 8 * -(-self.hashvalues.size // self._per_block())
 
     def _head(self) -> str:
         return SCHEMES[self.scheme].head_format(_HEAD)
 
     def _per_block(self) -> int:
-        """Return how many values a block of 64 bits has; a value takes a power of two of them."""
-        return _BLOCK_BITS // next(
-            bits for bits in (1, 2, 4, 8, 16, 32) if self.b <= bits and (self.b or bits == 4)
-        )
+        """Return the number of values in a block of 64 bits.
+
+        The bits of a value are rounded up to a power of two; a value of 0 bits takes 4.
+        """
+        if self.b == 0:
+            return _BLOCK_BITS // 4
+        return _BLOCK_BITS // next(bits for bits in (1, 2, 4, 8, 16, 32) if self.b <= bits)
 
     def __getstate__(self) -> Any:
-        count, per_block = self.hashvalues.size, self._per_block()
+        count = self.hashvalues.size
+        per_block = self._per_block()
         head = SCHEMES[self.scheme].head(count)
         blocks = np.zeros((-(-count // per_block), per_block), np.uint64)
         blocks.flat[:count] = self.hashvalues
         packed = np.bitwise_or.reduce(blocks << _shifts(per_block), axis=1)
-        return bytearray(
-            struct.pack(self._head(), self.seed, self.b, self.r, *head)
-            + packed.astype("<u8").tobytes()
-        )
+        data = struct.pack(self._head(), self.seed, self.b, self.r, *head)
+        return bytearray(data + packed.astype("<u8").tobytes())
 
     def __setstate__(self, state: Any) -> None:
         data = memoryview(state)
         try:
-            (self.seed, self.b, self.r), count, scheme = read_head(_HEAD, data)
-            self.scheme, per_block = scheme.name, self._per_block()
-            packed = np.frombuffer(
-                data, "<u8", -(-count // per_block), struct.calcsize(self._head())
-            )
+            head = read_head(_HEAD, data)
+            self.seed, self.b, self.r = head.values
+            self.scheme = head.scheme.name
+            per_block = self._per_block()
+            num_blocks = -(-head.num_values // per_block)
+            packed = np.frombuffer(data, "<u8", num_blocks, struct.calcsize(self._head()))
         except (struct.error, IndexError, ValueError, StopIteration) as error:
             raise InputError(f"The {len(data)} bytes are no whole bBitMinHash: {error}.") from None
         mask = np.uint64((1 << (_BLOCK_BITS // per_block)) - 1)
         values = (packed[:, None] >> _shifts(per_block)) & mask
-        self.hashvalues = values.reshape(-1)[:count].astype(np.uint32)
+        self.hashvalues = values.reshape(-1)[: head.num_values].astype(np.uint32)
 
 
 def _shifts(per_block: int) -> Words:
-    """Return by how much each value of a block is shifted: the first the most."""
+    """Return the shift of each value of a block: the first value has the highest bits."""
     return (np.arange(per_block - 1, -1, -1) * (_BLOCK_BITS // per_block)).astype(np.uint64)
 
 
-def _chance_of_one(r: float, b: int) -> float:
-    """Return A of the theorem, or its limit where r goes to 0.
+def _chance(r: float, b: int) -> float:
+    """Return A of the theorem, or its limit as r goes to 0.
 
-    As in datasketch, the exponent below the line is 2b where the paper has 2^b.
+    As in datasketch, the exponent of the denominator is 2b; in the paper it is 2^b.
     """
     if r == 0.0:
         return 1.0 / (1 << b)

@@ -1,9 +1,9 @@
-"""MinHash that does not grow, as datasketch has it: its values, its seed, and their bytes."""
+"""LeanMinHash of datasketch: the values and the seed of a MinHash, and their bytes."""
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class LeanMinHash(MinHash):
-    """A MinHash without permutations and hash function, to be kept and compared.
+    """A MinHash without permutations and hash function, to store and compare.
 
     Parameters
     ----------
-    minhash : a MinHash to take over.
+    minhash : the MinHash to copy.
     seed, hashvalues : instead of minhash, both.
-    scheme : of the hashvalues; to be given with them.
+    scheme : the scheme of the hashvalues; required with them.
 
     Examples
     --------
@@ -51,7 +51,9 @@ class LeanMinHash(MinHash):
                     f"scheme {scheme!r} conflicts with the scheme {minhash.scheme!r} of the "
                     "MinHash. Leave it out."
                 )
-            seed, hashvalues, scheme = minhash.seed, minhash.hashvalues, minhash.scheme
+            seed = minhash.seed
+            hashvalues = minhash.hashvalues
+            scheme = minhash.scheme
         elif hashvalues is None or seed is None:
             raise SettingError(
                 "Init parameters cannot be None: give either minhash, or both seed and hashvalues."
@@ -77,19 +79,20 @@ class LeanMinHash(MinHash):
 
     def copy(self) -> Self:
         """Return a copy."""
-        return self._made(self.seed, self.hashvalues, self.scheme)
+        return self._from_values(self.seed, self.hashvalues, self.scheme)
 
     @classmethod
-    def _made(cls, seed: Any, hashvalues: Any, scheme: str) -> Self:
+    def _from_values(cls, seed: Any, hashvalues: Any, scheme: str) -> Self:
         lean = object.__new__(cls)
         lean._fill(seed, hashvalues, scheme)
         return lean
 
     def _format(self, byteorder: str) -> str:
-        return f"{self._known.head_format(f'{byteorder}qi')}{len(self)}{self._known.value_format}"
+        head = self._known.head_format(f"{byteorder}qi")
+        return f"{head}{len(self)}{self._known.value_format}"
 
     def bytesize(self, byteorder: str = "@") -> int:
-        """Return the number of bytes that `serialize` writes; byteorder is one of module struct."""
+        """Return the number of bytes that `serialize` writes; byteorder : as in `struct`."""
         return struct.calcsize(self._format(byteorder))
 
     def serialize(self, buf: Any, byteorder: str = "@") -> None:
@@ -97,30 +100,26 @@ class LeanMinHash(MinHash):
 
         Notes
         -----
-        legacy: the seed in 8 bytes, the number of values in 4, the values in 4 each. The other
-        schemes: the number is negative, and the byte of the scheme follows it; a value has 4 bytes,
-        8 with affine64.
+        legacy: the seed in 8 bytes, the number of values in 4, each value in 4. Other schemes: the
+        number is negative, and the byte of the scheme follows; a value has 4 bytes, with affine64
+        8.
         """
         size = self.bytesize(byteorder)
         if len(buf) < size:
             raise InputError(
-                f"The buffer does not have enough space for this MinHash: it has {len(buf)} "
-                f"bytes of {size}. "
-                "Use a bytearray of bytesize()."
+                f"The buffer does not have enough space for this MinHash: it has {len(buf)} bytes "
+                f"of {size}. Use a bytearray of bytesize()."
             )
-        head = self._known.head(len(self))
-        struct.pack_into(
-            self._format(byteorder), buf, 0, self.seed, *head, *self.hashvalues.tolist()
-        )
+        values = [self.seed, *self._known.head(len(self)), *self.hashvalues.tolist()]
+        struct.pack_into(self._format(byteorder), buf, 0, *values)
 
     @classmethod
     def deserialize(cls, buf: Any, byteorder: str = "@") -> Self:
-        """Return the LeanMinHash of bytes written by `serialize`, by this class or by any version
-        of datasketch.
+        """Return the LeanMinHash from the bytes of `serialize`, also of any version of datasketch.
 
-        Bytes that are too few, or of a scheme that is not known, are an InputError.
+        Raises InputError if there are too few bytes, or the scheme is unknown.
         """
-        return cls._made(*_read(memoryview(buf).cast("B"), byteorder))
+        return cls._from_values(*_read(memoryview(buf).cast("B"), byteorder))
 
     def __getstate__(self) -> Any:
         buf = bytearray(self.bytesize())
@@ -137,14 +136,21 @@ class LeanMinHash(MinHash):
     def union(cls, *lmhs: MinHash) -> LeanMinHash:
         """Return the LeanMinHash of the union of two or more sets."""
         values = cls._least(lmhs)
-        return cls._made(lmhs[0].seed, values, lmhs[0].scheme)
+        return cls._from_values(lmhs[0].seed, values, lmhs[0].scheme)
 
 
-def _read(buf: memoryview, byteorder: str) -> tuple[int, Array, str]:
-    """Return the seed, the values and the scheme that `serialize` wrote."""
+class _Serialized(NamedTuple):
+    seed: int
+    hashvalues: Array
+    scheme: str
+
+
+def _read(buf: memoryview, byteorder: str) -> _Serialized:
+    """Return the content of the bytes that `serialize` wrote."""
     try:
         [seed], count, scheme = read_head(f"{byteorder}qi", buf)
-        offset = struct.calcsize(f"{scheme.head_format(f'{byteorder}qi')}0{scheme.value_format}")
+        head = scheme.head_format(f"{byteorder}qi")
+        offset = struct.calcsize(f"{head}0{scheme.value_format}")  # aligned for the values
         order = {"@": "=", "!": ">"}.get(byteorder, byteorder)
         values = np.frombuffer(buf, f"{order}{scheme.value_format}", count, offset)
     except (struct.error, IndexError, ValueError) as error:
@@ -152,4 +158,4 @@ def _read(buf: memoryview, byteorder: str) -> tuple[int, Array, str]:
             f"The {len(buf)} bytes are no whole LeanMinHash: {error}. Give the bytes and the "
             "byteorder of serialize()."
         ) from None
-    return seed, values.astype(scheme.dtype), scheme.name
+    return _Serialized(seed, values.astype(scheme.dtype), scheme.name)

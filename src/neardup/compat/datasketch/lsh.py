@@ -1,11 +1,11 @@
-"""The index of datasketch for similarity from a threshold on, in memory or on Redis."""
+"""MinHashLSH of datasketch: an index for similarity above a threshold, in memory or on Redis."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.arrays import Array
 from neardup.compat.datasketch.schemes import Signature, agreed_scheme
@@ -15,9 +15,10 @@ from neardup.errors import InputError, SchemeError, SettingError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# The rules of Kronrod with 21 points and of Gauss with 10: nodes on both sides of the middle, their
-# weights by each. In the order in which QUADPACK adds: floats depend on it.
-_RULE = (
+# Nodes of the Kronrod rule with 21 points: the distance from the centre, on both sides, the weight,
+# and the weight in the Gauss rule with 10 points, 0.0 for a node that it lacks. The order is that
+# of the additions in QUADPACK: floating-point sums depend on it.
+_NODES = (
     (0.9739065285171717, 0.032558162307964725, 0.06667134430868814),
     (0.8650633666889845, 0.07503967481091996, 0.1494513491505806),
     (0.6794095682990244, 0.10938715880229764, 0.21908636251598204),
@@ -29,10 +30,23 @@ _RULE = (
     (0.5627571346686047, 0.12349197626206584, 0.0),
     (0.2943928627014602, 0.14277593857706009, 0.0),
 )
-_MIDDLE = 0.1494455540029169
+_CENTRE_WEIGHT = 0.1494455540029169
 _TOLERANCE = 1.49e-8  # absolute and relative; the default of scipy.integrate.quad
-_MOST_PARTS = 50
-_EPSILON = 2.220446049250313e-16
+_MAX_INTERVALS = 50
+_ROUNDING = 2.220446049250313e-16 * 50.0  # relative; the first factor is the machine epsilon
+
+
+class _Interval(NamedTuple):
+    """The integral over an interval, and an estimate of its error.
+
+    deviation : the integral of |function - its mean|.
+    """
+
+    low: float
+    high: float
+    integral: float
+    error: float
+    deviation: float
 
 
 def integrate(function: Callable[[float], float], low: float, high: float) -> float:
@@ -44,116 +58,146 @@ def integrate(function: Callable[[float], float], low: float, high: float) -> fl
     extrapolation: the interval with the largest estimated error is halved until the sum of the
     errors is small. Extrapolation begins only after halvings that smooth functions do not need.
     """
-    result, error, spread = _rule(function, low, high)
-    if error == 0.0 or (error <= max(_TOLERANCE, _TOLERANCE * abs(result)) and error != spread):
-        return result  # an error equal to the spread is no estimate
-    parts = [(error, low, high, result)]
-    while len(parts) == 1 or (
-        error > max(_TOLERANCE, _TOLERANCE * abs(result)) and len(parts) < _MOST_PARTS
-    ):
-        worst = max(range(len(parts)), key=lambda index: parts[index][0])
-        worst_error, start, end, value = parts[worst]
-        middle = 0.5 * (start + end)
-        left, left_error, _ = _rule(function, start, middle)
-        right, right_error, _ = _rule(function, middle, end)
-        halves = [(left_error, start, middle, left), (right_error, middle, end, right)]
-        if right_error > left_error:
-            halves.reverse()
-        parts[worst], error = halves[0], error + (left_error + right_error) - worst_error
-        parts.append(halves[1])
-        result += (left + right) - value
+    whole = _apply_rule(function, low, high)
+    integral = whole.integral
+    error = whole.error
+    is_estimate = error != whole.deviation
+    if error == 0.0 or (error <= _tolerance(integral) and is_estimate):
+        return integral
+    intervals = [whole]
+    while len(intervals) == 1 or (error > _tolerance(integral) and len(intervals) < _MAX_INTERVALS):
+        index = max(range(len(intervals)), key=lambda index: intervals[index].error)
+        worst = intervals[index]
+        first, second = _halve(function, worst)
+        intervals[index] = first
+        intervals.append(second)
+        error = error + (first.error + second.error) - worst.error
+        integral += (first.integral + second.integral) - worst.integral
     total = 0.0
-    for part in parts:  # since Python 3.12 `sum` compensates, which QUADPACK does not
-        total += part[3]
+    for interval in intervals:  # since Python 3.12 `sum` compensates, which QUADPACK does not
+        total += interval.integral
     return total
 
 
-def _rule(
-    function: Callable[[float], float], low: float, high: float
-) -> tuple[float, float, float]:
-    """Return the integral by the rule of Kronrod, an estimate of its error, and that of |function -
-    its mean|.
-    """
-    centre, half = 0.5 * (low + high), 0.5 * (high - low)
+def _tolerance(integral: float) -> float:
+    return max(_TOLERANCE, _TOLERANCE * abs(integral))
+
+
+def _halve(function: Callable[[float], float], interval: _Interval) -> list[_Interval]:
+    """Return both halves, the half with the larger error first: the order of QUADPACK."""
+    middle = 0.5 * (interval.low + interval.high)
+    left = _apply_rule(function, interval.low, middle)
+    right = _apply_rule(function, middle, interval.high)
+    return [right, left] if right.error > left.error else [left, right]
+
+
+def _apply_rule(function: Callable[[float], float], low: float, high: float) -> _Interval:
+    """Integrate by the Kronrod rule; the difference from the Gauss rule estimates the error."""
+    centre = 0.5 * (low + high)
+    half = 0.5 * (high - low)
     middle = function(centre)
-    gauss, kronrod, total = 0.0, _MIDDLE * middle, abs(_MIDDLE * middle)
-    sides: list[tuple[float, float, float]] = []
-    for node, weight, gauss_weight in _RULE:
-        left, right = function(centre - half * node), function(centre + half * node)
+    gauss = 0.0
+    kronrod = _CENTRE_WEIGHT * middle
+    absolute = abs(_CENTRE_WEIGHT * middle)
+    sides: list[tuple[float, float]] = []
+    for distance, weight, gauss_weight in _NODES:
+        left = function(centre - half * distance)
+        right = function(centre + half * distance)
         gauss += gauss_weight * (left + right)
         kronrod += weight * (left + right)
-        total += weight * (abs(left) + abs(right))
-        sides.append((weight, left, right))
-    mean = kronrod * 0.5
-    spread = _MIDDLE * abs(middle - mean)
-    deviations = 0.0
-    for weight, left, right in sides:
-        deviations += weight * (abs(left - mean) + abs(right - mean))
-    spread += deviations
-    error, spread = abs((kronrod - gauss) * half), spread * abs(half)
-    if spread and error:
-        error = spread * min(1.0, (200.0 * error / spread) ** 1.5)
-    return kronrod * half, max(_EPSILON * 50.0 * total * abs(half), error), spread
+        absolute += weight * (abs(left) + abs(right))
+        sides.append((left, right))
+    deviation = _deviation(middle, sides, 0.5 * kronrod) * abs(half)
+    rounding_error = _ROUNDING * absolute * abs(half)
+    return _Interval(
+        low=low,
+        high=high,
+        integral=kronrod * half,
+        error=max(rounding_error, _error((kronrod - gauss) * half, deviation)),
+        deviation=deviation,
+    )
+
+
+def _error(difference: float, deviation: float) -> float:
+    """Return the estimate of QUADPACK from the difference of the two rules."""
+    error = abs(difference)
+    if deviation and error:
+        error = deviation * min(1.0, (200.0 * error / deviation) ** 1.5)
+    return error
+
+
+def _deviation(middle: float, sides: list[tuple[float, float]], mean: float) -> float:
+    """Return the sum of |function - mean| by the Kronrod rule, from the values at its nodes."""
+    of_sides = 0.0
+    for (_, weight, _), (left, right) in zip(_NODES, sides, strict=True):
+        of_sides += weight * (abs(left - mean) + abs(right - mean))
+    return _CENTRE_WEIGHT * abs(middle - mean) + of_sides
 
 
 @cache
 def optimal_bands(threshold: float, num_perm: int, weights: tuple[float, float]) -> tuple[int, int]:
-    """Return the bands b and rows r with the least weighted sum of the expected false positives and
-    negatives.
+    """Return the bands b and rows r of the least weighted sum of false positives and negatives.
 
-    Leskovec et al., Mining of Massive Datasets, 3.4.2: sets of similarity s meet with probability 1
-    - (1 - s^r)^b.
+    Leskovec et al., Mining of Massive Datasets, 3.4.2: sets of similarity s share a band with
+    probability 1 - (1 - s^r)^b.
 
     >>> optimal_bands(0.9, 128, (0.5, 0.5))
     (5, 25)
     """
-    return _least_error(lambda s: s, (0.0, threshold, 1.0), num_perm, num_perm, weights)
+    limits = _Limits(low=0.0, threshold=threshold, high=1.0)
+    return _least_error(lambda s: s, limits, num_perm, num_perm, weights)
 
 
 @cache
 def optimal_containment_bands(
     threshold: float, num_perm: int, max_rows: int, ratio: float, weights: tuple[float, float]
 ) -> tuple[int, int]:
-    """Return the bands and rows for containment, where the indexed set has ratio times the members
-    of the query.
+    """Return the bands and rows for containment; ratio : size of the indexed set to the query's.
 
     Zhu et al. (VLDB 2016), section 5: a containment of t is a similarity of t / (1 + ratio - t).
     """
-    limits = (0.0, min(threshold, ratio), min(ratio, 1.0))
+    limits = _Limits(low=0.0, threshold=min(threshold, ratio), high=min(ratio, 1.0))
     return _least_error(lambda t: t / (1 + ratio - t), limits, num_perm, max_rows, weights)
+
+
+class _Limits(NamedTuple):
+    """Values of a measure: pairs from `threshold` to `high` are wanted, from `low` not."""
+
+    low: float
+    threshold: float
+    high: float
 
 
 def _least_error(
     similarity: Callable[[float], float],
-    limits: tuple[float, float, float],
+    limits: _Limits,
     num_perm: int,
     max_rows: int,
     weights: tuple[float, float],
 ) -> tuple[int, int]:
     """Return the first bands and rows of the least error.
 
-    similarity : of a value of the measure. limits : the least value, the least of wanted pairs, and
-    the greatest.
+    similarity : returns the Jaccard similarity at a value of the measure.
     """
 
-    def error(num_bands: int, num_rows: int) -> float:
-        b, r = float(num_bands), float(num_rows)
+    def error(bands_and_rows: tuple[int, int]) -> float:
+        b, r = map(float, bands_and_rows)
         false_positive = integrate(
-            lambda s: 1 - (1 - similarity(s) ** r) ** b, limits[0], limits[1]
+            lambda s: 1 - (1 - similarity(s) ** r) ** b, limits.low, limits.threshold
         )
         false_negative = 0.0
-        if limits[1] < limits[2]:
-            # 1 - (1 - x), not x: rounded so, values below 2^-53 are 0, and the first of several
+        if limits.threshold < limits.high:
+            # 1 - (1 - x), not x: values below 2^-53 are rounded to 0, and the first of several
             # zeros is chosen.
             false_negative = integrate(
-                lambda s: 1 - (1 - (1 - similarity(s) ** r) ** b), limits[1], limits[2]
+                lambda s: 1 - (1 - (1 - similarity(s) ** r) ** b), limits.threshold, limits.high
             )
         return false_positive * weights[0] + false_negative * weights[1]
 
-    pairs = (
-        (b, r) for b in range(1, num_perm + 1) for r in range(1, min(max_rows, num_perm // b) + 1)
-    )
-    return min(pairs, key=lambda pair: error(*pair))
+    choices = []
+    for b in range(1, num_perm + 1):
+        choices += [(b, r) for r in range(1, min(max_rows, num_perm // b) + 1)]
+    return min(choices, key=error)
 
 
 def require_settings(threshold: float, num_perm: int, weights: tuple[float, float]) -> None:
@@ -168,32 +212,33 @@ def require_settings(threshold: float, num_perm: int, weights: tuple[float, floa
         )
     if any(not 0.0 <= weight <= 1.0 for weight in weights) or sum(weights) != 1.0:
         raise SettingError(
-            f"Weights must be in [0.0, 1.0] and sum to 1.0: got {tuple(weights)}. Use (0.4, "
-            "0.6) to miss fewer pairs."
+            f"Weights must be in [0.0, 1.0] and sum to 1.0: got {tuple(weights)}. Use (0.4, 0.6) "
+            "to miss fewer pairs."
         )
 
 
 class MinHashLSH:
-    """Keys by the bands of their MinHash: those that share a band with a query are its answer.
+    """Keys by the bands of their MinHash: a query returns the keys that share a band with it.
 
     Parameters
     ----------
     threshold : the Jaccard similarity for which bands and rows are chosen.
-    num_perm : length of the signatures.
-    weights : of the false positives and of the false negatives in that choice; they sum to 1.
-    params : the number of bands and of rows, if they are to be given.
+    num_perm : the length of the signatures.
+    weights : the weights of false positives and false negatives in this choice; they sum to 1.
+    params : the number of bands and the number of rows, instead of this choice.
     storage_config : {"type": "dict"}, the default, or "redis" with the server under "redis" and the
-        name of the index under "basename": indexes of one name are one, and datasketch's are found
-        too.
-    prepickle : on Redis, whether keys are kept as pickles, as datasketch does by default: of str,
-        bytes or int, read without running anything. If not, keys are bytes. In memory it changes
-        nothing.
-    hashfunc : from the bytes of a band to what is kept of them; the bytes themselves if not given.
+        name of the index under "basename". Indexes of one name share their data, also with
+        datasketch.
+    prepickle : on Redis, whether keys are stored as pickles, as in datasketch by default: pickles
+        of str, bytes or int, read without running code. If false, keys are bytes. Ignored in
+        memory.
+    hashfunc : a function from the bytes of a band to the bytes to store; by default the bytes of
+        the band.
 
     Attributes
     ----------
-    b, r : bands, and rows of a band.
-    h : length of the signatures.
+    b, r : the number of bands, and of rows of a band.
+    h : the length of the signatures.
     keys : the bytes of the bands by key.
     hashtables : for each band, the keys by its bytes.
 
@@ -208,7 +253,7 @@ class MinHashLSH:
     ['one']
     """
 
-    # Set here, since the state that pickle kept of an index of datasketch may lack them.
+    # Defaults of the class: a pickled index of datasketch may lack these attributes.
     buffer_size = 50000
     _on_server = False
     _minhash_scheme: str | None = None
@@ -226,14 +271,14 @@ class MinHashLSH:
     ) -> None:
         require_settings(threshold, num_perm, weights)
         self.h = num_perm
-        self.b, self.r = (
-            params if params is not None else optimal_bands(threshold, num_perm, tuple(weights))
-        )
+        if params is None:
+            params = optimal_bands(threshold, num_perm, tuple(weights))
+        self.b, self.r = params
         if self.b * self.r > num_perm:
             raise SettingError(
-                f"The product of b and r in params is {self.b} * {self.r} = "
-                f"{self.b * self.r}; it must be at most "
-                f"num_perm={num_perm}. Give the num_perm of your MinHash, or fewer bands or rows."
+                f"The product of b and r in params is {self.b} * {self.r} = {self.b * self.r}; it "
+                f"must be at most num_perm={num_perm}. Give the num_perm of your MinHash, or fewer "
+                "bands or rows."
             )
         if self.b < 2:
             raise SettingError(
@@ -248,8 +293,9 @@ class MinHashLSH:
         self.hashranges = [(band * self.r, (band + 1) * self.r) for band in range(self.b)]
 
     def insert(self, key: Hashable, minhash: Signature, check_duplication: bool = True) -> None:
-        """Add a key with its MinHash. A key that is there already is an InputError, if it is to be
-        checked.
+        """Add a key with its MinHash.
+
+        With check_duplication, raises InputError if the index has the key.
         """
         self._insert(key, minhash, check_duplication)
 
@@ -270,7 +316,7 @@ class MinHashLSH:
             hashtable.insert(band, stored, buffer=buffer)
 
     def _stored(self, key: Hashable) -> Any:
-        """Return a key as the storage has it: bytes on a server."""
+        """Return a key in the form of the storage: bytes on a server."""
         if not self._on_server:
             return key
         if self.prepickle:
@@ -278,48 +324,53 @@ class MinHashLSH:
         if not isinstance(key, bytes):
             raise InputError(
                 f"prepickle=False requires bytes keys on a server: got {key!r}, a "
-                f"{type(key).__name__}. "
-                "Give bytes, or use prepickle=True."
+                f"{type(key).__name__}. Give bytes, or use prepickle=True."
             )
         return key
 
     def _keys_of(self, stored: Iterable[Any]) -> set[Hashable]:
-        """Return keys from what the storage has."""
+        """Return keys from their form in the storage."""
         if self._on_server and self.prepickle:
             return {read_key(data) for data in stored}
-        return set(iter(stored))  # one by one, which gives the order that datasketch's sets have
+        return set(iter(stored))  # `iter` gives the order of the sets of datasketch
 
     def merge(self, other: MinHashLSH, check_overlap: bool = False) -> None:
-        """Add all keys of another index; with check_overlap, one that both have is an
-        InputError.
+        """Add all keys of another index.
+
+        With check_overlap, raises InputError if both indexes have a key.
         """
-        if type(self) is not type(other):
-            raise SettingError(
-                f"Cannot merge type MinHashLSH and type {type(other).__name__}. Give a MinHashLSH."
-            )
-        if (self.h, self.b, self.r) != (other.h, other.b, other.r):
-            raise SettingError(
-                "Cannot merge MinHashLSH with different initialization parameters: num_perm, "
-                "b and r are "
-                f"{(self.h, self.b, self.r)} and {(other.h, other.b, other.r)}."
-            )
-        known, its = self._minhash_scheme, other._minhash_scheme
-        if known is not None and its is not None and known != its:
-            raise SchemeError(
-                f"Cannot merge indexes of two schemes, {known!r} and {its!r}. Build both with one."
-            )
-        bands_of = {
-            key: other.keys.get(stored)
-            for stored in list(other.keys)
-            for key in other._keys_of([stored])
-        }
+        self._require_mergeable(other)
+        bands_of: dict[Hashable, list[bytes]] = {}
+        for stored in list(other.keys):
+            (key,) = other._keys_of([stored])
+            bands_of[key] = other.keys.get(stored)
         if check_overlap and any(key in self for key in bands_of):
             raise InputError(
                 "The keys are overlapping, duplicate key exists. Remove it from one of the two."
             )
-        self._minhash_scheme = known or its
+        self._minhash_scheme = self._minhash_scheme or other._minhash_scheme
         for key, bands in bands_of.items():
             self._put(self._stored(key), bands)
+
+    def _require_mergeable(self, other: MinHashLSH) -> None:
+        if type(self) is not type(other):
+            raise SettingError(
+                f"Cannot merge type MinHashLSH and type {type(other).__name__}. Give a MinHashLSH."
+            )
+        sizes = (self.h, self.b, self.r)
+        other_sizes = (other.h, other.b, other.r)
+        if sizes != other_sizes:
+            raise SettingError(
+                "Cannot merge MinHashLSH with different initialization parameters: num_perm, b and "
+                f"r are {sizes} and {other_sizes}."
+            )
+        scheme = self._minhash_scheme
+        other_scheme = other._minhash_scheme
+        if scheme is not None and other_scheme is not None and scheme != other_scheme:
+            raise SchemeError(
+                f"Cannot merge indexes of two schemes, {scheme!r} and {other_scheme!r}. Build both "
+                "with one."
+            )
 
     def query(self, minhash: Signature) -> list[Hashable]:
         """Return the keys that share a band with a MinHash, in no order."""
@@ -339,19 +390,20 @@ class MinHashLSH:
         return self._keys_of(stored for bucket in buckets for stored in bucket)
 
     def add_to_query_buffer(self, minhash: Signature) -> None:
-        """Query now, answer with `collect_query_buffer`."""
+        """Run a query for `collect_query_buffer`."""
         self._buffered += (self._query_b(minhash, self.b),)
 
     def collect_query_buffer(self) -> list[Hashable]:
-        """Return the keys that all queries since the last collection have in common."""
-        buffered, self._buffered = self._buffered, ()
+        """Return the keys that all queries since the last collection found."""
+        buffered = self._buffered
+        self._buffered = ()
         return list(set.intersection(*buffered)) if buffered else []
 
     def __contains__(self, key: Hashable) -> bool:
         return self._stored(key) in self.keys
 
     def remove(self, key: Hashable) -> None:
-        """Take a key out; one that is not there is an InputError."""
+        """Remove a key. Raises InputError if the index does not have it."""
         stored = self._stored(key)
         if stored not in self.keys:
             raise InputError(f"The given key does not exist: {key!r}.")
@@ -366,7 +418,7 @@ class MinHashLSH:
         return any(not len(hashtable) for hashtable in self.hashtables)
 
     def get_counts(self) -> list[dict[Hashable, int]]:
-        """Return for each band the number of keys by its bytes."""
+        """Return a dict for each band: the number of keys by the bytes of the band."""
         return [hashtable.itemcounts() for hashtable in self.hashtables]
 
     def get_subset_counts(self, *keys: Hashable) -> list[dict[Hashable, int]]:
@@ -383,8 +435,9 @@ class MinHashLSH:
         return MinHashLSHDeletionSession(self, buffer_size)
 
     def _bands(self, minhash: Signature, b: int | None = None) -> list[bytes]:
-        """Return the values of each of the first b bands, the most significant byte first, after
-        the hash function.
+        """Return the bytes of each of the first b bands, through hashfunc if there is one.
+
+        The most significant byte of a value comes first.
         """
         data = self._byteswap(minhash.hashvalues)
         width = len(data) // self.h
@@ -400,14 +453,15 @@ class MinHashLSH:
     def _require_length(self, minhash: Signature) -> None:
         if len(minhash) != self.h:
             raise SettingError(
-                f"Expecting minhash with length {self.h}, got {len(minhash)}. Make MinHash "
-                "and index with one num_perm."
+                f"Expecting minhash with length {self.h}, got {len(minhash)}. Make MinHash and "
+                "index with one num_perm."
             )
 
 
 class _Session:
-    """A context in which to change an index. On a server, what is inserted waits for its end, or
-    until much waits.
+    """A context in which to change an index.
+
+    On a server, insertions are buffered until the buffer is full or the context ends.
     """
 
     def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
@@ -421,7 +475,7 @@ class _Session:
         self.close()
 
     def close(self) -> None:
-        """Send what waits."""
+        """Send the buffered insertions."""
         self.lsh.keys.empty_buffer()
 
 

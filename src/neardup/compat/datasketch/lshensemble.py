@@ -1,4 +1,4 @@
-"""The index of datasketch for containment, in memory or on Redis."""
+"""MinHashLSHEnsemble of datasketch: an index for containment, in memory or on Redis."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ def optimal_partitions(
 
     Parameters
     ----------
-    sizes : the sizes that occur, ascending.
-    counts : how often each occurs.
-    num_part : partitions; with as many as sizes, each size is one.
+    sizes : the distinct sizes, ascending.
+    counts : the number of sets of each size.
+    num_part : the number of partitions. If there are no more sizes, each size is a partition.
 
     Notes
     -----
-    Zhu et al. (VLDB 2016), section 6: a partition stands for its greatest size, and costs the false
-    positives expected of that. Dynamic programming, O(num_part num_sizes^2); of equal costs, the
-    smaller first partitions. The partitions are those of datasketch, which from three on are not
-    always the cheapest.
+    Zhu et al. (VLDB 2016), section 6: each size counts as the greatest of its partition, and the
+    cost is the expected number of false positives. Dynamic programming, O(num_part num_sizes^2);
+    of equal costs, the smaller first partitions are chosen. The partitions are equal to the ones of
+    datasketch; three or more of them are not always the cheapest.
     """
-    sizes, counts = np.asarray(sizes), np.asarray(counts)
+    sizes = np.asarray(sizes)
+    counts = np.asarray(counts)
     if num_part < 2:
         return [(sizes[0], sizes[-1])]
     if num_part >= len(sizes):
@@ -46,63 +47,62 @@ def optimal_partitions(
 
 
 def _costs(sizes: Array, counts: Array) -> Floats:
-    """Return the false positives expected of the sizes from l to u, at [l, u], 0 where l is above
-    u.
-    """
+    """Return the expected false positives of a partition of sizes l to u, at [l, u]; 0 if l > u."""
     costs = np.zeros((len(sizes), len(sizes)))
     for last, size in enumerate(sizes):
-        # Not from running sums: ties are decided by the last bit of the sum of each range.
+        # Not by running sums: the last bit of the sum of each range decides ties.
         terms = (float(size) - sizes[: last + 1]) / float(size) * counts[: last + 1]
         costs[: last + 1, last] = [np.add.reduce(terms[first:]) for first in range(last + 1)]
     return costs
 
 
 def _ends(costs: Floats, num_part: int) -> Sequence[int]:
-    """Return where each partition ends, from the least costs of the first sizes in so many
-    partitions.
-    """
+    """Return the last position of each partition."""
     num_sizes = len(costs)
+    # best[n][u] : the least cost of n partitions of the sizes up to position u.
     best = {1: costs[0]}
     for part in range(2, num_part):
         best[part] = np.zeros(num_sizes)
         for last in range(part - 1, num_sizes):
-            best[part][last] = _split(best[part - 1], costs, part, last)[1]
-    end = _split(best[num_part - 1], costs, num_part, num_sizes - 1)[0]
+            _, best[part][last] = _split(best[part - 1], costs, part, last)
+    end, _ = _split(best[num_part - 1], costs, num_part, num_sizes - 1)
     ends = [num_sizes - 1, end]
     for part in range(num_part - 1, 1, -1):
-        # By best[part - 1] the total would be least; datasketch goes by best[part], and its answers
+        # best[part - 1] would give the least total; datasketch uses best[part], and its answers
         # depend on it.
-        end = _split(best[part], costs, part, end)[0]
+        end, _ = _split(best[part], costs, part, end)
         ends.append(end)
     return ends[::-1]
 
 
-def _split(best: Floats, costs: Floats, part: int, last: int) -> tuple[int, np.float64]:
-    """Return where to end all but the last of so many partitions of the sizes up to last, and what
-    it costs.
+def _split(best: Floats, costs: Floats, num_part: int, last: int) -> tuple[int, np.float64]:
+    """Return the end of the last but one of `num_part` partitions of the sizes up to `last`.
+
+    Returns the cost of these partitions, too. best : the least costs of one partition less.
     """
-    sums = best[part - 2 : last] + costs[part - 1 : last + 1, last]
+    sums = best[num_part - 2 : last] + costs[num_part - 1 : last + 1, last]
     position = int(sums.argmin())
-    return part - 2 + position, sums[position]
+    return num_part - 2 + position, sums[position]
 
 
 class MinHashLSHEnsemble:
-    """Sets by size, in partitions with an index for each number of rows: which contain most of a
-    query?
+    """Find the sets that contain most of a query.
+
+    Sets are partitioned by size, and each partition has an index for each number of rows.
 
     Parameters
     ----------
     threshold : the containment, the share of the query's members that are in the set.
-    num_perm : length of the signatures.
-    num_part : partitions by size.
-    m : the largest number of rows; the memory is about m times that of one index.
-    weights : of the false positives and of the false negatives; they sum to 1.
+    num_perm : the length of the signatures.
+    num_part : the number of partitions by size.
+    m : the largest number of rows; an ensemble needs about m times the memory of one index.
+    weights : the weights of false positives and false negatives; they sum to 1.
     storage_config, prepickle : as for MinHashLSH.
 
     Attributes
     ----------
     indexes : for each partition, the index by number of rows.
-    lowers, uppers : the least and the greatest size in each partition; None where it is empty.
+    lowers, uppers : the least and the greatest size in each partition; None if it is empty.
 
     Notes
     -----
@@ -139,30 +139,34 @@ class MinHashLSHEnsemble:
         self.h = num_perm
         self.m = m
         self.xqs = np.exp(np.linspace(-5, 5, 10))
-        chosen = [
+        bands_and_rows = [
             optimal_containment_bands(threshold, num_perm, m, ratio, tuple(weights))
             for ratio in self.xqs
         ]
-        self.params = np.array(chosen, int)
-        rows = dict.fromkeys(self.params[:, 1].tolist())
+        self.params = np.array(bands_and_rows, int)
         config = dict(storage_config or {"type": "dict"})
         config.setdefault("basename", secrets.token_hex(6).encode())
-
-        def make(part: int, r: int) -> MinHashLSH:
-            own = _part_of(config, part, r)
-            return MinHashLSH(
-                num_perm=num_perm,
-                params=(num_perm // r, r),
-                prepickle=prepickle,
-                storage_config=own,
-            )
-
-        self.indexes = [{r: make(part, r) for r in rows} for part in range(num_part)]
+        self.indexes = [self._indexes_of(part, config, prepickle) for part in range(num_part)]
         self.lowers: list[Any] = [None] * num_part
         self.uppers: list[Any] = [None] * num_part
 
+    def _indexes_of(
+        self, part: int, config: Mapping[str, Any], prepickle: bool | None
+    ) -> dict[int, MinHashLSH]:
+        """Return the empty indexes of a partition, by number of rows."""
+        rows: list[int] = self.params[:, 1].tolist()
+        return {
+            r: MinHashLSH(
+                num_perm=self.h,
+                params=(self.h // r, r),
+                prepickle=prepickle,
+                storage_config=_config_of(config, part, r),
+            )
+            for r in dict.fromkeys(rows)
+        }
+
     def index(self, entries: Iterable[tuple[Hashable, MinHash, int]]) -> None:
-        """Put in all sets, once: keys, their MinHash and their sizes."""
+        """Add all sets, in one call: keys, their MinHash and their sizes."""
         if not self.is_empty():
             raise InputError("Cannot call index again on a non-empty index. Give all sets at once.")
         ordered = sorted(entries, key=lambda entry: entry[2])
@@ -173,8 +177,10 @@ class MinHashLSHEnsemble:
                 f"Set size must be positive: got {ordered[0][2]}. Leave out empty sets."
             )
         sizes, counts = np.array(sorted(Counter(size for _, _, size in ordered).items())).T
-        for part, (lower, upper) in enumerate(optimal_partitions(sizes, counts, len(self.indexes))):
-            self.lowers[part], self.uppers[part] = lower, upper
+        partitions = optimal_partitions(sizes, counts, len(self.indexes))
+        for part, (lower, upper) in enumerate(partitions):
+            self.lowers[part] = lower
+            self.uppers[part] = upper
         part = 0
         for key, minhash, size in ordered:
             part += size > self.uppers[part]
@@ -185,32 +191,27 @@ class MinHashLSHEnsemble:
                 index.keys.empty_buffer()
 
     def query(self, minhash: MinHash, size: int) -> Iterator[Hashable]:
-        """Yield the keys of sets that may contain as much as the threshold of a set of some
-        size.
-        """
+        """Yield the keys of sets that may contain enough members of a query of `size` members."""
         for upper, index in zip(self.uppers, self.indexes, strict=True):
             if upper is not None:
                 b, r = self._best(upper, size)
                 yield from index[r]._query_b(minhash, b)
 
     def _best(self, size: int, query_size: int) -> tuple[int, int]:
-        row = min(
-            int(np.searchsorted(self.xqs, float(size) / float(query_size))), len(self.params) - 1
-        )
-        b, r = self.params[row].tolist()
+        ratio = float(size) / float(query_size)
+        index = min(int(np.searchsorted(self.xqs, ratio)), len(self.params) - 1)
+        b, r = self.params[index].tolist()
         return b, r
 
     def __contains__(self, key: Hashable) -> bool:
         return any(key in index for part in self.indexes for index in part.values())
 
     def is_empty(self) -> bool:
-        """Return whether there is no set."""
+        """Return whether no set was added."""
         return all(index.is_empty() for part in self.indexes for index in part.values())
 
 
-def _part_of(config: Mapping[str, Any], part: int, r: int) -> dict[str, Any]:
-    """Return the configuration of one index, under a name of its own."""
-    return {
-        **config,
-        "basename": b"-".join([config["basename"], struct.pack(">H", part), struct.pack(">H", r)]),
-    }
+def _config_of(config: Mapping[str, Any], part: int, r: int) -> dict[str, Any]:
+    """Return the configuration of one index, with a basename of its own."""
+    names = [config["basename"], struct.pack(">H", part), struct.pack(">H", r)]
+    return {**config, "basename": b"-".join(names)}

@@ -1,4 +1,4 @@
-"""The index of datasketch for the most similar few, in memory."""
+"""MinHashLSHForest of datasketch: an index for the k most similar keys, in memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from neardup.errors import InputError, SettingError
 
 
 class MinHashLSHForest:
-    """Keys by trees of prefixes: the more values of a tree two signatures share from its beginning,
-    the nearer.
+    """Keys by trees of prefixes: two signatures are near if they share a long prefix of a tree.
 
     Parameters
     ----------
-    num_perm : length of the signatures.
-    l : number of trees; each has the next k = num_perm // l values.
+    num_perm : the length of the signatures.
+    l : the number of trees; each has the next k = num_perm // l values.
 
     Notes
     -----
@@ -38,9 +37,8 @@ class MinHashLSHForest:
     ['one']
     """
 
-    _minhash_scheme: str | None = (
-        None  # here, since the state that pickle kept of datasketch may lack it
-    )
+    # A default of the class: a pickled forest of datasketch may lack this attribute.
+    _minhash_scheme: str | None = None
 
     def __init__(self, num_perm: int = 128, l: int = 8) -> None:  # noqa: E741
         if l <= 0 or num_perm <= 0:
@@ -59,8 +57,9 @@ class MinHashLSHForest:
         self.sorted_hashtables: list[list[bytes]] = [[] for _ in range(l)]
 
     def add(self, key: Hashable, minhash: Signature) -> None:
-        """Add a key with its MinHash, to be found after the next `index`. One that is there is an
-        InputError.
+        """Add a key with its MinHash; `index` makes it available to queries.
+
+        Raises InputError if the forest has the key.
         """
         self._require_length(minhash)
         self._minhash_scheme = agreed_scheme(self._minhash_scheme, minhash)
@@ -71,13 +70,11 @@ class MinHashLSHForest:
             hashtable[values].append(key)
 
     def index(self) -> None:
-        """Make all keys added so far ready to be found."""
+        """Make all keys added so far available to queries."""
         self.sorted_hashtables = [sorted(hashtable) for hashtable in self.hashtables]
 
     def query(self, minhash: Signature, k: int) -> list[Hashable]:
-        """Return at most k keys, in no order: of those that share the longest prefixes, as they
-        come.
-        """
+        """Return at most k keys that share the longest prefixes, in no order."""
         if k <= 0:
             raise SettingError(f"k must be positive: got {k}.")
         self._require_length(minhash)
@@ -91,7 +88,7 @@ class MinHashLSHForest:
         return list(found)
 
     def _query(self, minhash: Signature, length: int) -> Iterator[Hashable]:
-        """Yield the keys that share a prefix of so many values in some tree."""
+        """Yield the keys that share the first `length` values of a tree."""
         prefixes = self._prefixes(minhash, length)
         for prefix, ordered, hashtable in zip(
             prefixes, self.sorted_hashtables, self.hashtables, strict=True
@@ -102,8 +99,9 @@ class MinHashLSHForest:
                 position += 1
 
     def get_minhash_hashvalues(self, key: Hashable) -> Array:
-        """Return the values in the index of a key, uint32 or uint64 of shape (k * l,). No such key:
-        KeyError.
+        """Return the values of a key in the forest, uint32 or uint64 of shape (k * l,).
+
+        Raises KeyError if there is no such key.
         """
         stored = self.keys.get(key)
         if stored is None:
@@ -116,15 +114,16 @@ class MinHashLSHForest:
         return np.frombuffer(b"".join(stored), np.dtype(f"u{width}")).byteswap()
 
     def is_empty(self) -> bool:
-        """Return whether there is nothing to be found; `index` comes first."""
+        """Return whether no key is available to queries, for example before `index`."""
         return any(not ordered for ordered in self.sorted_hashtables)
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self.keys
 
     def _prefixes(self, minhash: Signature, length: int) -> list[bytes]:
-        """Return the first values of each tree, the most significant byte first, so that bytes sort
-        as numbers do.
+        """Return the first `length` values of each tree as bytes.
+
+        The most significant byte comes first, so that bytes sort like numbers.
         """
         data = minhash.hashvalues.byteswap().tobytes()
         width = len(data) // len(minhash)
@@ -133,6 +132,6 @@ class MinHashLSHForest:
     def _require_length(self, minhash: Signature) -> None:
         if len(minhash) < self.k * self.l:
             raise SettingError(
-                f"The num_perm of MinHash out of range: the forest needs {self.k * self.l} "
-                f"values, got {len(minhash)}."
+                f"The num_perm of MinHash out of range: the forest needs {self.k * self.l} values, "
+                f"got {len(minhash)}."
             )

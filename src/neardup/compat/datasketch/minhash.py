@@ -1,4 +1,4 @@
-"""MinHash as datasketch has it."""
+"""MinHash of datasketch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from neardup.errors import SchemeError, SettingError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_MOST_PERMUTATIONS = 1 << 32
+_MAX_PERMUTATIONS = 1 << 32
 
 
 class MinHash(Signature):
@@ -23,26 +23,26 @@ class MinHash(Signature):
 
     Parameters
     ----------
-    num_perm : length of the signature; that of hashvalues, if they are given.
-    seed : of the permutations, as `numpy.random.RandomState` takes it.
-    gpu_mode : "disable" or "detect"; "always" makes `update_batch` raise RuntimeError, for there is
-        no GPU here.
-    hashfunc : from a member of the set to an integer of 32 bits, with affine64 of 64; the first
-        bytes of SHA-1, if not given, which takes bytes.
-    hashobj : does nothing but warn, as in datasketch.
-    hashvalues : the signature to begin with, shape (num_perm,).
-    permutations : multipliers and addends, shape (2, num_perm), of another MinHash.
-    scheme : "affine32" if not given, "affine64", or "legacy", which is the only one of datasketch
-        1.x. To be given with hashvalues or permutations, since these do not contain it.
+    num_perm : the length of the signature; if hashvalues are given, their length.
+    seed : the seed of the permutations, for `numpy.random.RandomState`.
+    gpu_mode : "disable" or "detect"; with "always", `update_batch` raises RuntimeError, because
+        neardup uses no GPU.
+    hashfunc : a function from a member of the set to an integer of 32 bits, with affine64 of 64
+        bits; by default the first bytes of SHA-1 of a member of type bytes.
+    hashobj : has no effect but a warning, as in datasketch.
+    hashvalues : the initial signature, shape (num_perm,).
+    permutations : multipliers and addends of another MinHash, shape (2, num_perm).
+    scheme : "affine32", the default, "affine64", or "legacy", the only scheme of datasketch 1.x.
+        Required with hashvalues or permutations, which do not contain it.
 
     Attributes
     ----------
-    hashvalues : uint32 with affine32, else uint64, shape (num_perm,).
-    permutations : of the same type, shape (2, num_perm).
+    hashvalues : uint32 with affine32, otherwise uint64, shape (num_perm,).
+    permutations : array of the same type, shape (2, num_perm).
 
     Notes
     -----
-    Bit for bit the values of datasketch 1.10 (legacy) and 2.0 (all three).
+    The values are bit for bit equal to datasketch 1.10 (legacy) and 2.0 (all three schemes).
 
     Examples
     --------
@@ -72,7 +72,7 @@ class MinHash(Signature):
         self.scheme = self._choose_scheme(scheme, None if provided else "affine32")
         if hashvalues is not None:
             num_perm = len(hashvalues)
-        if not 1 <= num_perm <= _MOST_PERMUTATIONS:
+        if not 1 <= num_perm <= _MAX_PERMUTATIONS:
             raise SettingError(
                 f"num_perm must be positive and at most 2^32: got {num_perm}. Use 128, the default."
             )
@@ -88,29 +88,29 @@ class MinHash(Signature):
         self.seed = seed
         self.num_perm = num_perm
         self.hashfunc = known.hashfunc if hashfunc is None else hashfunc
-        self.hashvalues = (
-            known.empty(num_perm) if hashvalues is None else known.values(hashvalues, "hash values")
-        )
+        if hashvalues is None:
+            self.hashvalues = known.empty(num_perm)
+        else:
+            self.hashvalues = known.values(hashvalues, "hash values")
         self.permutations = (
             known.draw(num_perm, seed) if permutations is None else self._parse(permutations)
         )
         if len(self.permutations[0]) != num_perm:
             raise SettingError(
                 f"Numbers of hash values and permutations mismatch: {num_perm} and "
-                f"{len(self.permutations[0])}. "
-                "Give both from one MinHash."
+                f"{len(self.permutations[0])}. Give both from one MinHash."
             )
         self._gpu_mode = gpu_mode
 
     @classmethod
     def _choose_scheme(cls, scheme: str | None, otherwise: str | None) -> str:
-        """Return the name of the scheme to use, if it is known."""
+        """Return the name of the scheme to use. Raises SettingError if there is none."""
         chosen = scheme or cls._scheme_if_none or otherwise
         if chosen is None:
             raise SettingError(
-                "scheme must be specified explicitly with hash values or permutations, "
-                "because they do not contain it. "
-                "Use that of the MinHash they are from; 'legacy' for values made by datasketch 1.x."
+                "scheme must be specified explicitly with hash values or permutations, because "
+                "they do not contain it. Use that of the MinHash they are from; 'legacy' for "
+                "values made by datasketch 1.x."
             )
         return scheme_named(chosen).name
 
@@ -122,9 +122,8 @@ class MinHash(Signature):
         known = self._known
         if known.name == "legacy":
             return permutations
-        if not (
-            isinstance(permutations, np.ndarray) and permutations.dtype == known.dtype
-        ):  # else it is shared
+        can_share = isinstance(permutations, np.ndarray) and permutations.dtype == known.dtype
+        if not can_share:
             permutations = np.array(
                 [known.values(row, "permutation parameters") for row in permutations]
             )
@@ -149,9 +148,8 @@ class MinHash(Signature):
                 "gpu_mode='always' is not supported: there is no GPU here. Use gpu_mode='disable'."
             )
         known = self._known
-        self.hashvalues = np.minimum(
-            self.hashvalues, known.sign(known.hashes(values), self.permutations)
-        )
+        signature = known.sign(known.hashes(values), self.permutations)
+        self.hashvalues = np.minimum(self.hashvalues, signature)
 
     def jaccard(self, other: MinHash) -> float:
         """Estimate the Jaccard similarity of the sets: the share of equal values."""
@@ -164,29 +162,29 @@ class MinHash(Signature):
         return float(len(self)) / total - 1.0
 
     def merge(self, other: MinHash) -> None:
-        """Make this the signature of the union with another set."""
+        """Change this to the signature of the union with another set."""
         self._require_comparable(other)
         self.hashvalues = np.minimum(other.hashvalues, self.hashvalues)
 
     def _require_comparable(self, other: MinHash) -> None:
-        mine, its = self.kind(), MinHash.kind(other)  # which may be of datasketch itself
-        if mine != its:
+        kind = self.kind()
+        other_kind = MinHash.kind(other)  # `other` may be a MinHash of datasketch itself
+        if kind != other_kind:
             raise SchemeError(
                 "MinHash of two kinds do not compare: scheme, seed and number of permutation "
-                "functions are "
-                f"{mine} and {its}. Make both with the same."
+                f"functions are {kind} and {other_kind}. Make both with the same."
             )
 
     def is_empty(self) -> bool:
-        """Return whether the values are those of the empty set."""
+        """Return whether the signature is the signature of the empty set."""
         return bool((self.hashvalues == self._known.max_hash).all())
 
     def clear(self) -> None:
-        """Make the set empty."""
+        """Remove all members of the set."""
         self.hashvalues = self._known.empty(len(self))
 
     def copy(self) -> Self:
-        """Return a copy that grows on its own."""
+        """Return an independent copy."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.hashvalues = self.digest()
@@ -221,12 +219,12 @@ class MinHash(Signature):
 
     @classmethod
     def bulk(cls, b: Iterable[Iterable[Any]], **minhash_kwargs: Any) -> list[Self]:
-        """Return the MinHash of each of many sets; the arguments by name are those of one."""
+        """Return the MinHash of each of many sets; minhash_kwargs : arguments of `MinHash`."""
         return list(cls.generator(b, **minhash_kwargs))
 
     @classmethod
     def generator(cls, b: Iterable[Iterable[Any]], **minhash_kwargs: Any) -> Iterator[Self]:
-        """Yield the MinHash of each of many sets; the arguments by name are those of one."""
+        """Yield the MinHash of each of many sets; minhash_kwargs : arguments of `MinHash`."""
         empty = cls(**minhash_kwargs)
         for members in b:
             minhash = empty.copy()
@@ -234,5 +232,5 @@ class MinHash(Signature):
             yield minhash
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over what pickle kept, of datasketch too: what has no scheme is of version 1."""
+        """Restore a pickled MinHash, also of datasketch; without a scheme, it is of version 1."""
         self.__dict__.update({"scheme": "legacy", "_gpu_mode": "disable"} | state)

@@ -1,6 +1,4 @@
-"""The permutation schemes of datasketch: how a hash becomes the values of a signature, and how
-those are stored.
-"""
+"""The permutation schemes of datasketch: from hashes to the values and bytes of a signature."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,15 +19,15 @@ _MERSENNE = (1 << 61) - 1
 
 @dataclass(frozen=True)
 class Scheme:
-    """What belongs to the name of a scheme.
+    """A permutation scheme.
 
     Attributes
     ----------
-    dtype : of the values of a signature, also of multipliers and addends.
-    bits : of a value. That of an empty set has all of them.
-    code : its byte in what datasketch stores; None for the scheme that was before there was such a
-        byte.
-    hashfunc : the hash function, if none is given.
+    dtype : the type of the values of a signature, and of multipliers and addends.
+    bits : the number of bits of a value. A value of the empty set has all bits set.
+    code : the byte of the scheme in serialised signatures; None for the oldest scheme, which has no
+        such byte.
+    hashfunc : the default hash function.
     """
 
     name: str
@@ -45,19 +43,18 @@ class Scheme:
 
     @property
     def value_format(self) -> str:
-        """Return the letter of module struct for a value."""
+        """Return the format of a value for `struct`."""
         return "I" if self.bits == 32 else "Q"
 
     def head(self, count: int) -> tuple[int, ...]:
-        """Return a count of values as it is stored: negative and followed by the code, if there is
-        one.
+        """Return the head of a serialised signature.
+
+        Without a code, it is the count of values; with a code, the negative count and the code.
         """
         return (count,) if self.code is None else (-count, self.code)
 
     def head_format(self, layout: str) -> str:
-        """Return the format of module struct of a head that ends with the count, with that of the
-        code.
-        """
+        """Return the format of a head for `struct`; layout : the format up to the count."""
         return layout if self.code is None else f"{layout}B"
 
     def empty(self, num_perm: int) -> Array:
@@ -74,69 +71,68 @@ class Scheme:
         return np.array([halves * self.dtype(2) + self.dtype(1), addends])
 
     def sign(self, hashes: Words, permutations: Any) -> Array:
-        """Return the signature of a set of hashes, of which there is one at least."""
+        """Return the signature of a set of hashes, at least one."""
         from neardup.kernels import minhash_datasketch as kernel
 
         signature = np.empty(len(permutations[0]), self.dtype)
-        multipliers, addends = (
-            np.array(permutations[0], self.dtype),
-            np.array(permutations[1], self.dtype),
-        )
+        multipliers = np.array(permutations[0], self.dtype)
+        addends = np.array(permutations[1], self.dtype)
         if self.name == "legacy":
             kernel.sign_mersenne(hashes, multipliers, addends, signature)
         else:
             mixed = np.empty(len(hashes), self.dtype)
-            kernel.mix(hashes, *(kernel.BITS_64 if self.bits == 64 else kernel.BITS_32), mixed)
+            constants = kernel.BITS_64 if self.bits == 64 else kernel.BITS_32
+            kernel.mix(hashes, *constants, mixed)
             kernel.sign_affine(mixed, multipliers, addends, signature)
         return signature
 
     def hashes(self, values: list[Any]) -> Words:
-        """Return the result of a hash function as an array. Raise InputError for a value out of the
-        scheme's range.
+        """Return results of a hash function as an array.
+
+        Raises InputError if a value is outside the range of the scheme.
         """
-        self._require_room("hashfunc returned a value", min(values), max(values))
+        self._require_range("hashfunc returned a value", min(values), max(values))
         return np.array(values, np.uint64)
 
     def values(self, values: Any, what: str) -> Array:
-        """Return a copy of given values as an array of the scheme's type."""
+        """Return a copy of values as an array of the scheme's type."""
         values = values if isinstance(values, np.ndarray) else np.array(list(values), object)
-        if values.dtype != self.dtype and values.size:  # of its own type, none is out of range
-            self._require_room(what, values.min(), values.max())
+        may_be_outside = values.dtype != self.dtype
+        if may_be_outside and values.size:
+            self._require_range(what, values.min(), values.max())
         converted: Array = values.astype(self.dtype)
         return converted
 
-    def _require_room(self, what: str, least: Any, greatest: Any) -> None:
+    def _require_range(self, what: str, least: Any, greatest: Any) -> None:
         bits = 32 if self.dtype is np.uint32 else 64
         if not 0 <= least <= greatest < 1 << bits:
             raise InputError(
-                f"{what} out of range for scheme {self.name!r}, 0 to 2^{bits} - 1: got "
-                f"{least} to {greatest}. "
-                f"Use a hash of {self.bits} bits, or scheme='affine64' for one of 64."
+                f"{what} out of range for scheme {self.name!r}, 0 to 2^{bits} - 1: got {least} to "
+                f"{greatest}. Use a hash of {self.bits} bits, or scheme='affine64' for one of 64."
             )
 
 
 def _draw_mersenne(generator: np.random.RandomState, num_perm: int) -> Words:
-    """Return the draws of datasketch 1.x: a multiplier from 1, an addend from 0, both below the
-    prime.
+    """Return the draws of datasketch 1.x, (2, num_perm): multipliers from 1, addends from 0.
+
+    Both are below the prime.
     """
     state = generator.get_state()
     words = generator.randint(0, _MERSENNE + 1, 2 * num_perm, dtype=np.uint64)
-    if (
-        words.max() >= _MERSENNE - 1
-    ):  # drawn in turn, one of these would have been drawn again; chance 2^-60 a word
+    # datasketch draws one by one, and draws such a word again; chance 2^-60 a word.
+    if words.max() >= _MERSENNE - 1:
         generator.set_state(state)
-        lows = [1, 0] * num_perm
-        words = np.array(
-            [generator.randint(low, _MERSENNE, dtype=np.uint64) - np.uint64(low) for low in lows]
-        )
+        for index in range(2 * num_perm):
+            low = 1 - index % 2
+            words[index] = generator.randint(low, _MERSENNE, dtype=np.uint64) - np.uint64(low)
     drawn = words.reshape(num_perm, 2) + np.array([1, 0], np.uint64)
     return drawn.T
 
 
 class Signature(ABC):
-    """Values that are compared with those of its own kind.
+    """Base of the signatures: values that are compared with values of the same kind.
 
-    hashvalues : array, of which the first dimension is the length.
+    hashvalues : array (num_perm, ...).
     """
 
     __slots__ = ()
@@ -144,7 +140,7 @@ class Signature(ABC):
 
     @abstractmethod
     def kind(self) -> tuple[Any, ...]:
-        """Return all that must be equal for two of them to compare."""
+        """Return the settings that must be equal if two signatures are compared."""
 
     def digest(self) -> Array:
         """Return a copy of the values."""
@@ -167,20 +163,20 @@ class Signature(ABC):
 SCHEMES = {
     scheme.name: scheme
     for scheme in (
-        Scheme("affine32", np.uint32, 32, 1, sha1_hash32),
-        Scheme("affine64", np.uint64, 64, 2, sha1_hash64),
-        Scheme("legacy", np.uint64, 32, None, sha1_hash32),
+        Scheme(name="affine32", dtype=np.uint32, bits=32, code=1, hashfunc=sha1_hash32),
+        Scheme(name="affine64", dtype=np.uint64, bits=64, code=2, hashfunc=sha1_hash64),
+        Scheme(name="legacy", dtype=np.uint64, bits=32, code=None, hashfunc=sha1_hash32),
     )
 }
-"""By name. legacy is that of datasketch 1.x, affine32 the default of 2.x."""
+"""Schemes by name. "legacy" is the scheme of datasketch 1.x, "affine32" the default of 2.x."""
 
 
 def scheme_named(name: Any) -> Scheme:
     """Return a scheme by its name."""
     if name not in SCHEMES:
         raise SettingError(
-            f"scheme must be one of {', '.join(SCHEMES)}, got {name!r}. Use 'legacy' for "
-            "values made by datasketch 1.x."
+            f"scheme must be one of {', '.join(SCHEMES)}, got {name!r}. Use 'legacy' for values "
+            "made by datasketch 1.x."
         )
     return SCHEMES[name]
 
@@ -195,25 +191,35 @@ def scheme_of_code(code: int) -> Scheme:
     )
 
 
-def read_head(layout: str, data: memoryview) -> tuple[list[Any], int, Scheme]:
-    """Return the values before the count, the count, and the scheme of a head that was stored."""
+class Head(NamedTuple):
+    """The head of a serialised signature.
+
+    values : the values before the count. num_values : the length of the signature.
+    """
+
+    values: list[Any]
+    num_values: int
+    scheme: Scheme
+
+
+def read_head(layout: str, data: memoryview) -> Head:
+    """Return the head of a serialised signature; layout : its format up to the count."""
     *values, count = struct.unpack_from(layout, data)
-    return (
-        values,
-        abs(count),
-        scheme_of_code(data[struct.calcsize(layout)]) if count < 0 else SCHEMES["legacy"],
-    )
+    scheme = SCHEMES["legacy"]
+    if count < 0:
+        scheme = scheme_of_code(data[struct.calcsize(layout)])
+    return Head(values=values, num_values=abs(count), scheme=scheme)
 
 
 def agreed_scheme(known: str | None, minhash: Any) -> str | None:
-    """Return the scheme of an index after it met a MinHash; weighted ones have none. Two that
-    differ: SchemeError.
+    """Return the scheme of an index to which a MinHash is added.
+
+    A weighted MinHash has no scheme. Raises SchemeError if the schemes differ.
     """
     scheme: str | None = getattr(minhash, "scheme", None)
     if known is not None and scheme is not None and scheme != known:
         raise SchemeError(
-            f"The scheme {scheme!r} of this MinHash does not match scheme {known!r} of those "
-            "in the index. "
-            f"Make all of one index with scheme={known!r}."
+            f"The scheme {scheme!r} of this MinHash does not match scheme {known!r} of those in "
+            f"the index. Make all of one index with scheme={known!r}."
         )
     return known if scheme is None else scheme

@@ -1,9 +1,9 @@
-"""Where an index keeps its keys and its buckets: lists and sets by key, in dicts or on a Redis
-server.
+"""Storage of the keys and buckets of an index: lists and sets by key, in dicts or on Redis.
 
-On Redis, the layout is that of datasketch, and each finds what the other wrote. A storage has a
-name. The hash of that name has a field for each key, whose value is the name followed by the key:
-there the server keeps the list or set.
+On Redis, the layout is the same as in datasketch, so that each reads the data of the other:
+
+    NAME       hash, a field for each key: KEY -> NAME + KEY
+    NAME+KEY   list or set of the values of the key
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from neardup.errors import InputError, MissingExtraError, SettingError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_PROTOCOL = (
-    5 if sys.version_info >= (3, 14) else 4
-)  # of pickle.dumps: keys are found by their bytes
+# The default protocol of pickle.dumps: a server finds keys by their bytes.
+_PROTOCOL = 5 if sys.version_info >= (3, 14) else 4
 _FRAME = b"\x95"
-_MEMOIZE = b"\x94"  # behind a text or bytes, which pickle could refer to again
+_MEMOIZE = b"\x94"  # follows a text or bytes, to which later parts of a pickle may refer
 _NUMBERS = {
     b"K": ("<B", range(2**8)),
     b"M": ("<H", range(2**16)),
@@ -42,7 +41,7 @@ _VALUES = {
     "BININT",
     "LONG1",
 }
-_AROUND = {"PROTO", "FRAME", "MEMOIZE", "BINPUT"}  # opcodes beside that of a value and the end
+_ENVELOPE = {"PROTO", "FRAME", "MEMOIZE", "BINPUT"}  # opcodes without a value
 
 
 def write_key(key: Hashable) -> bytes:
@@ -68,62 +67,62 @@ def write_key(key: Hashable) -> bytes:
     else:
         raise InputError(
             f"A key on Redis is a str, bytes or an int of at most 128 bytes: got {key!r}, a "
-            f"{type(key).__name__}. "
-            "Convert it to a str."
+            f"{type(key).__name__}. Convert it to a str."
         )
     body += b"."
-    framed = _FRAME + struct.pack("<Q", len(body)) + body if len(body) >= 4 else body
-    return bytes([0x80, _PROTOCOL]) + framed
+    if len(body) >= 4:  # the least length that pickle frames
+        body = _FRAME + struct.pack("<Q", len(body)) + body
+    return bytes([0x80, _PROTOCOL]) + body
 
 
 def _sized(short: bytes, long: bytes, content: bytes) -> bytes:
-    few = len(content) < 256
-    return (
-        short + bytes([len(content)]) if few else long + struct.pack("<I", len(content))
-    ) + content
+    """Return content after its length: in a byte after `short`, in four bytes after `long`."""
+    if len(content) < 256:
+        return short + bytes([len(content)]) + content
+    return long + struct.pack("<I", len(content)) + content
 
 
 def _number(key: int) -> bytes:
+    """Return the opcode and the bytes of an integer: the shortest that fit."""
     for opcode, (layout, numbers) in _NUMBERS.items():
         if key in numbers:
             return opcode + struct.pack(layout, key)
     content = key.to_bytes(key.bit_length() // 8 + 1, "little", signed=True)
+    # A negative number may have a byte too many, which pickle omits.
     if len(content) > 1 and content[-1] == 0xFF and content[-2] & 0x80:
         content = content[:-1]
     return b"\x8a" + bytes([len(content)]) + content
 
 
 def read_key(data: bytes) -> str | bytes | int:
-    """Return the str, bytes or int of a pickle; nothing in it is run.
+    """Return the str, bytes or int of a pickle. Runs no code of the pickle.
 
     Raises
     ------
     InputError
-        If the bytes are no pickle of one str, bytes or int.
+        If the bytes are not a pickle of one str, bytes or int.
     """
-    key: str | bytes | int
+    key: Any
     try:
-        opcodes: list[tuple[str, Any, Any]] = [
-            (opcode.name, value, place) for opcode, value, place in genops(data)
-        ]
-        [(name, key, _), (_, _, end)] = [item for item in opcodes if item[0] not in _AROUND]
-        if name not in _VALUES or end != len(data) - 1:
+        opcodes = [opcode for opcode in genops(data) if opcode[0].name not in _ENVELOPE]
+        [(value_opcode, key, _), (_, _, end)] = opcodes
+        if value_opcode.name not in _VALUES or end != len(data) - 1:
             raise ValueError
     except (ValueError, IndexError):
         raise InputError(
-            f"A key on Redis is not a pickled str, bytes or int: got {data[:40]!r}. Keep "
-            "using datasketch for this "
-            "index, or build it again with keys of these types."
+            f"A key on Redis is not a pickled str, bytes or int: got {data[:40]!r}. Keep using "
+            "datasketch for this index, or build it again with keys of these types."
         ) from None
-    return key
+    number_or_text: str | bytes | int = key
+    return number_or_text
 
 
-_MOST_WAITING = 50000  # commands
-_Command = tuple[Any, ...]  # its name, and what follows the key
+_MAX_BUFFERED = 50000  # commands
+_Command = tuple[Any, ...]  # the name of a Redis command, and its arguments after the key
 
 
 class _Storage:
-    """Values by key, by the operators of a mapping."""
+    """Base of the storages: values by key, with the operators of a mapping."""
 
     get: Any
     get_each: Any
@@ -151,7 +150,7 @@ class _Storage:
 class DictListStorage(_Storage):
     """Lists by key."""
 
-    buffer_size = _MOST_WAITING  # of a server: in memory no change waits
+    buffer_size = _MAX_BUFFERED  # has no effect in memory
     _make: type[Any] = list
 
     def __init__(self) -> None:
@@ -166,7 +165,7 @@ class DictListStorage(_Storage):
         return len(self._dict)
 
     def has_key(self, key: Hashable) -> bool:
-        """Return whether a key is there."""
+        """Return whether a key exists."""
         return key in self._dict
 
     @staticmethod
@@ -175,7 +174,7 @@ class DictListStorage(_Storage):
         return [storage.get(key) for storage, key in zip(storages, keys, strict=True)]
 
     def get(self, key: Hashable) -> Any:
-        """Return the values of a key; none if it is missing."""
+        """Return the values of a key, empty if it does not exist."""
         found = self._dict.get(key)
         return self._make() if found is None else found
 
@@ -184,16 +183,16 @@ class DictListStorage(_Storage):
         self._dict[key].extend(vals)
 
     def remove(self, *keys: Hashable, **_: Any) -> None:
-        """Take keys out."""
+        """Remove keys."""
         for key in keys:
             del self._dict[key]
 
     def remove_val(self, key: Hashable, val: Any, **_: Any) -> None:
-        """Take one value of a key out."""
+        """Remove one value of a key."""
         self._dict[key].remove(val)
 
     def empty_buffer(self) -> None:
-        """Do nothing: no change waits."""
+        """Do nothing: no change is buffered."""
 
     def itemcounts(self, **_: Any) -> dict[Hashable, int]:
         """Return the number of values of each key."""
@@ -211,17 +210,17 @@ class DictSetStorage(DictListStorage):
 
 
 class Server:
-    """A client, and the commands of a session that wait to be sent together.
+    """A client, and the buffered commands of a session.
 
     Parameters
     ----------
     config : "redis", the parameters of `redis.Redis`, each a value or {"env": NAME, "default":
-        value}; "redis_buffer", with "transaction", whether what waits is sent as one transaction;
+        value}; "redis_buffer", with "transaction", whether the buffer is sent as one transaction;
         true by default.
 
     Attributes
     ----------
-    buffer_size : commands that wait at most.
+    buffer_size : the greatest number of buffered commands.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -237,23 +236,22 @@ class Server:
                 'Give {"type": "redis", "redis": {"host": "localhost", "port": 6379}}, for example.'
             )
         self.config = config
-        self.buffer_size = _MOST_WAITING
+        self.buffer_size = _MAX_BUFFERED
         self.client: Any = redis.Redis(**_resolved(config["redis"]))
-        self.waiting: Any = self.client.pipeline(
-            **{"transaction": True} | _resolved(config.get("redis_buffer", {}))
-        )
+        buffer_config = {"transaction": True} | _resolved(config.get("redis_buffer", {}))
+        self.buffer: Any = self.client.pipeline(**buffer_config)
 
     def __reduce__(self) -> tuple[type[Self], tuple[Mapping[str, Any]]]:
         return type(self), (self.config,)
 
 
 def _resolved(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: os.environ.get(value["env"], value.get("default"))
-        if isinstance(value, dict) and "env" in value
-        else value
-        for name, value in parameters.items()
-    }
+    """Return parameters with the values of their environment variables."""
+    resolved = dict(parameters)
+    for name, value in parameters.items():
+        if isinstance(value, dict) and "env" in value:
+            resolved[name] = os.environ.get(value["env"], value.get("default"))
+    return resolved
 
 
 class RedisListStorage(_Storage):
@@ -280,7 +278,7 @@ class RedisListStorage(_Storage):
         return set(self._redis.hkeys(self._name))
 
     def get(self, key: bytes) -> Any:
-        """Return the values of a key; none if it is missing."""
+        """Return the values of a key, empty if it does not exist."""
         return self._run(self._redis, self._read, key)
 
     @staticmethod
@@ -294,22 +292,22 @@ class RedisListStorage(_Storage):
         return list(pipeline.execute())
 
     def insert(self, key: bytes, *vals: bytes, buffer: bool = False) -> None:
-        """Add values under a key, at once or, with buffer, when the session sends them."""
-        pipeline = self._server.waiting if buffer else self._redis.pipeline()
+        """Add values under a key: now or, with buffer, when the session sends its buffer."""
+        pipeline = self._server.buffer if buffer else self._redis.pipeline()
         pipeline.hset(self._name, key, self._name + key)
         self._run(pipeline, self._add, key, *vals)
         if not buffer or len(pipeline) >= self.buffer_size:
             pipeline.execute()
 
     def remove(self, *keys: bytes) -> None:
-        """Take keys out."""
+        """Remove keys."""
         pipeline = self._redis.pipeline()
         pipeline.hdel(self._name, *keys)
         pipeline.delete(*(self._name + key for key in keys))
         pipeline.execute()
 
     def remove_val(self, key: bytes, val: bytes) -> None:
-        """Take one value of a key out."""
+        """Remove one value of a key."""
         self._run(self._redis, self._remove, key, val)
 
     def size(self) -> int:
@@ -317,7 +315,7 @@ class RedisListStorage(_Storage):
         return int(self._redis.hlen(self._name))
 
     def has_key(self, key: object) -> bool:
-        """Return whether a key is there."""
+        """Return whether a key exists."""
         return bool(self._redis.hexists(self._name, key))
 
     def itemcounts(self, **_: Any) -> dict[bytes, int]:
@@ -330,7 +328,7 @@ class RedisListStorage(_Storage):
 
     @property
     def buffer_size(self) -> int:
-        """Return how many commands wait at most."""
+        """Return the greatest number of buffered commands."""
         return self._server.buffer_size
 
     @buffer_size.setter
@@ -338,14 +336,17 @@ class RedisListStorage(_Storage):
         self._server.buffer_size = value
 
     def empty_buffer(self) -> None:
-        """Send what waits."""
-        self._server.waiting.execute()
+        """Send the buffered commands."""
+        self._server.buffer.execute()
 
 
 class RedisSetStorage(RedisListStorage):
     """Sets by key."""
 
-    _count, _add, _remove, _read = ("SCARD",), ("SADD",), ("SREM",), ("SMEMBERS",)
+    _count = ("SCARD",)
+    _add = ("SADD",)
+    _remove = ("SREM",)
+    _read = ("SMEMBERS",)
 
 
 Tables = (
@@ -354,12 +355,12 @@ Tables = (
 
 
 def open_storage(config: Mapping[str, Any] | None, num_bands: int) -> Tables:
-    """Return where an index keeps the bands of its keys, and for each band the keys of its buckets.
+    """Return the storage of the bands of keys, and for each band the storage of its buckets.
 
     Raises
     ------
     SettingError
-        If the configuration is of another storage than a dict or Redis.
+        If the configuration names another storage than a dict or Redis.
     """
     kind = "dict" if not config else config.get("type")
     if kind == "dict":
@@ -370,7 +371,8 @@ def open_storage(config: Mapping[str, Any] | None, num_bands: int) -> Tables:
             "'redis', or leave "
             "storage_config out; for another server keep using datasketch."
         )
-    server, base = Server(config), config.get("basename", secrets.token_hex(6).encode())
+    server = Server(config)
+    base = config.get("basename", secrets.token_hex(6).encode())
     buckets = [
         RedisSetStorage(server, base + b"_bucket_" + struct.pack(">H", band))
         for band in range(num_bands)

@@ -1,20 +1,17 @@
-"""The face of datasketch 1.x: where no scheme is given, it is "legacy", the only one that version
-has.
+"""Drop-in replacement for datasketch 1.x: the default scheme is "legacy", its only scheme.
 
-``from neardup.compat.datasketch.v1 import MinHash, MinHashLSH`` instead of ``from datasketch import
-...``.
+Use ``from neardup.compat.datasketch.v1 import MinHash, MinHashLSH`` instead of ``from datasketch
+import ...``.
 """
 
 from neardup.compat import datasketch as latest
 from neardup.compat.datasketch import *  # noqa: F403
 
-__all__ = [
-    name for name in latest.__all__ if name != "sha1_hash64"
-]  # which that version does not have
+__all__ = [name for name in latest.__all__ if name != "sha1_hash64"]  # new in version 2
 
 
 class MinHash(latest.MinHash):  # type: ignore[no-redef]
-    """A `neardup.compat.datasketch.MinHash` of scheme "legacy", unless another is given.
+    """A `neardup.compat.datasketch.MinHash` whose default scheme is "legacy".
 
     >>> minhash = MinHash(num_perm=4)
     >>> minhash.update(b"Hello")
@@ -26,4 +23,4 @@ class MinHash(latest.MinHash):  # type: ignore[no-redef]
 
 
 class LeanMinHash(latest.LeanMinHash, MinHash):  # type: ignore[no-redef]
-    """A `neardup.compat.datasketch.LeanMinHash` of scheme "legacy", unless another is given."""
+    """A `neardup.compat.datasketch.LeanMinHash` whose default scheme is "legacy"."""

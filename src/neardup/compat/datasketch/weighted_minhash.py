@@ -1,4 +1,4 @@
-"""Weighted MinHash as datasketch has it: a signature of weights, by consistent sampling."""
+"""WeightedMinHash of datasketch: signatures of weights by consistent sampling."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class WeightedMinHash(Signature):
 
     Parameters
     ----------
-    seed : that of the generator.
-    hashvalues : int64 of shape (sample_size, 2): a dimension, and the step at which it was taken.
+    seed : the seed of the generator.
+    hashvalues : int64 of shape (sample_size, 2): the sampled dimension, and its step.
     """
 
     def __init__(self, seed: Any, hashvalues: Ints) -> None:
@@ -27,25 +27,22 @@ class WeightedMinHash(Signature):
         self.hashvalues = hashvalues
 
     def jaccard(self, other: WeightedMinHash) -> float:
-        """Estimate the weighted Jaccard similarity, sum of minima by sum of maxima: the share of
-        equal samples.
+        """Estimate the weighted Jaccard similarity by the share of equal samples.
+
+        It is the sum of the minima of the weights divided by the sum of their maxima.
         """
-        for name, mine, its in (
+        for name, value, other_value in (
             ("seed", self.seed, other.seed),
             ("number of hash values", len(self), len(other)),
         ):
-            if mine != its:
+            if value != other_value:
                 raise SchemeError(
-                    f"WeightedMinHash of two kinds do not compare: the {name} is {mine!r} and "
-                    f"{its!r}. "
-                    "Make both with one generator."
+                    f"WeightedMinHash of two kinds do not compare: the {name} is {value!r} and "
+                    f"{other_value!r}. Make both with one generator."
                 )
-        equal = (
-            (np.asarray(self.hashvalues) == np.asarray(other.hashvalues))
-            .reshape(len(self), -1)
-            .all(axis=1)
-        )
-        return int(np.count_nonzero(equal)) / len(self)
+        equal = np.asarray(self.hashvalues) == np.asarray(other.hashvalues)
+        is_equal_sample = equal.reshape(len(self), -1).all(axis=1)
+        return int(np.count_nonzero(is_equal_sample)) / len(self)
 
     def copy(self) -> WeightedMinHash:
         """Return a copy."""
@@ -57,18 +54,18 @@ class WeightedMinHash(Signature):
 
 
 class WeightedMinHashGenerator:
-    """Make signatures of weights that compare.
+    """Compute comparable signatures of weights.
 
     Parameters
     ----------
     dim : the number of weights.
-    sample_size : length of a signature.
-    seed : of the samples, as `numpy.random.RandomState` takes it.
+    sample_size : the length of a signature.
+    seed : the seed of the samples, for `numpy.random.RandomState`.
 
     Notes
     -----
     Ioffe, Improved Consistent Sampling, Weighted Minhash and L1 Sketching (ICDM 2010), in float32
-    as datasketch.
+    like datasketch.
 
     Examples
     --------
@@ -88,7 +85,7 @@ class WeightedMinHashGenerator:
         self.betas: Float32s = generator.uniform(0, 1, shape).astype(np.float32)
 
     def minhash(self, v: Sequence[float] | Array) -> WeightedMinHash:
-        """Return the signature of weights, shape (dim,), none of them below 0, one above."""
+        """Return the signature of weights, shape (dim,): none is negative, not all are 0."""
         if not isinstance(v, Sized):
             raise TypeError(
                 f"Input vector must be sized: got {type(v).__name__}. Give a list or an array."
@@ -109,7 +106,7 @@ class WeightedMinHashGenerator:
 
         Notes
         -----
-        As in datasketch, the values are not those of `minhash`: do not compare the two.
+        As in datasketch, the values differ from the values of `minhash`: do not compare them.
         """
         if not isinstance(X, np.ndarray) and not hasattr(X, "tocsr"):
             raise TypeError(
@@ -122,29 +119,35 @@ class WeightedMinHashGenerator:
         return [self._sample(columns, weights, many=True) for columns, weights in _rows(X)]
 
     def _sample(self, columns: Array, weights: Float32s, *, many: bool) -> WeightedMinHash | None:
-        """Return the signature of the weights of some columns, None if all are zero; many : of
-        `minhash_many`.
+        """Return the signature of the weights of some columns, None if all are zero.
+
+        many : whether to round as `minhash_many` does.
         """
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise InputError(
-                "A weight must be a number from 0 on: one is negative, infinite or NaN. Leave "
-                "such out."
+                "A weight must be a number from 0 on: one is negative, infinite or NaN. Leave such "
+                "out."
             )
-        columns, weights = columns[weights != 0], weights[weights != 0]
+        is_sampled = weights != 0
+        columns = columns[is_sampled]
+        weights = weights[is_sampled]
         if not len(columns):
             return None
-        rs, betas, ln_cs = (table[:, columns] for table in (self.rs, self.betas, self.ln_cs))
+        rs = self.rs[:, columns]
+        betas = self.betas[:, columns]
+        ln_cs = self.ln_cs[:, columns]
         steps = np.floor(np.log(weights) / rs + betas)
-        keys = (
-            ln_cs - (steps - betas + 1) * rs if many else ln_cs - (steps - betas) * rs - rs
-        )  # equal on paper
-        least = keys.argmin(axis=1)
-        values = np.stack([columns[least], steps[np.arange(self.sample_size), least]], axis=1)
+        distances = steps - betas
+        # Equal in real numbers, but not in float32.
+        keys = ln_cs - (distances + 1) * rs if many else ln_cs - distances * rs - rs
+        sampled = keys.argmin(axis=1)
+        sampled_steps = steps[np.arange(self.sample_size), sampled]
+        values = np.stack([columns[sampled], sampled_steps], axis=1)
         return WeightedMinHash(self.seed, values.astype(int))
 
 
 def _rows(matrix: Any) -> list[tuple[Array, Float32s]]:
-    """Return the columns that may be not 0, in order, and the weights, of each row."""
+    """Return the columns that may be nonzero, in order, and the weights of each row."""
     if isinstance(matrix, np.ndarray):
         return [(np.arange(len(row)), row) for row in np.asarray(matrix, np.float32)]
     sparse = matrix.tocsr().astype(np.float32)
