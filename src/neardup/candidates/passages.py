@@ -151,17 +151,7 @@ def group_anchors(
 
     def hash_around(first: int) -> None:
         span = first, min(first + _PIECES, len(pieces.anchors))
-        named.hash_around(
-            pieces.text,
-            pieces.starts,
-            pieces.anchors,
-            span,
-            places,
-            is_hashed,
-            length,
-            size,
-            contexts,
-        )
+        named.hash_around(pieces, span, places, is_hashed, length, size, contexts)
 
     def connect(first: int) -> None:
         named.connect_around(offsets[first : first + _PIECES + 1], members, contexts, parents)

@@ -41,11 +41,13 @@ def compare(graph, degrees, sums):  # noqa: C901
     shared = np.zeros(num_levels, I64)
     for left in range(num_documents):
         for entry in range(graph.starts[left], graph.starts[left + 1]):
-            right, most = I64(graph.neighbours[entry]), graph.levels[entry]
+            right = I64(graph.neighbours[entry])
+            most = graph.levels[entry]
             if right < left:
                 continue
             shared[:] = 0
-            i, j = graph.starts[left], graph.starts[right]
+            i = graph.starts[left]
+            j = graph.starts[right]
             while i < graph.starts[left + 1] and j < graph.starts[right + 1]:
                 if graph.neighbours[i] < graph.neighbours[j]:
                     i += 1

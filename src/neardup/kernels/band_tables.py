@@ -14,7 +14,9 @@ from neardup.kernels.matches import num_equal, same_values, shares_band
 
 FREE = U64(0xFFFFFFFFFFFFFFFF)  # a slot without rows
 NO_ROW = U32(0xFFFFFFFF)
-_TAG_SHIFT, _OLDER, _ROW_MASK = U64(32), U64(0x80000000), U64(0x7FFFFFFF)
+_TAG_SHIFT = U64(32)
+_OLDER = U64(0x80000000)
+_ROW_MASK = U64(0x7FFFFFFF)
 _GROUP = (
     32  # queries whose slots are fetched together: memory is waited for once, not once for each
 )
@@ -69,7 +71,8 @@ def enter_rows(keys, rows_per_band, first, featured, values, tables):
     False for rows that are in no table; values : uint32 (num_rows, num_hashes).
     """
     for band in range(keys.shape[0]):
-        slots, older = tables.slots[band], tables.older[band]
+        slots = tables.slots[band]
+        older = tables.older[band]
         places = (band * rows_per_band, (band + 1) * rows_per_band)
         for i in range(keys.shape[1]):
             if not featured[i]:
@@ -106,13 +109,15 @@ def find_rows(queries, keys, begin, rows_per_band, stored, tables, least, found)
     num_queries). Returns the query that there was no room for, or the number of queries. A row is
     reported in the first band that it shares.
     """
-    used, values = 0, stored.values
+    used = 0
+    values = stored.values
     firsts = np.empty((_GROUP, keys.shape[0]), U64)
     for query in range(begin, len(queries)):
         place = (query - begin) % _GROUP
         if place == 0:
             _fetch(keys[:, query:], tables.slots, firsts)
-        before, asked = used, queries[query]
+        before = used
+        asked = queries[query]
         for band in range(keys.shape[0]):
             entry = firsts[place, band]
             if entry == FREE:
@@ -131,7 +136,9 @@ def find_rows(queries, keys, begin, rows_per_band, stored, tables, least, found)
                         if used == len(found.row):
                             found.used[0] = before
                             return query
-                        found.query[used], found.row[used], found.equal[used] = query, row, equal
+                        found.query[used] = query
+                        found.row[used] = row
+                        found.equal[used] = equal
                         used += 1
                 row = tables.older[band, I64(row)] if entry & _OLDER else NO_ROW
     found.used[0] = used

@@ -60,7 +60,8 @@ def permute_bits(words, moves, keys):
             keys[table, row] = key
 
 
-_FIRST_FACTOR, _SECOND_FACTOR = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
+_FIRST_FACTOR = U64(0x9E3779B97F4A7C15)
+_SECOND_FACTOR = U64(0xD6E8FEB86659FD93)
 _STRETCH = 4096  # rows hashed at a time
 
 
@@ -83,7 +84,8 @@ def find_cells(fingerprints, first, mask, num_cells, cells):
     """
     shift = U64(64) - U64(count_ones(U64(num_cells - 1)))
     if fingerprints.shape[1] == 1:  # the same once more, without a loop inside: three times as fast
-        words, only = fingerprints.reshape(-1)[first : first + len(cells)], mask[0]
+        words = fingerprints.reshape(-1)[first : first + len(cells)]
+        only = mask[0]
         for i in range(len(cells)):
             value = (words[i] & only) * _FIRST_FACTOR
             value ^= value >> U64(32)
@@ -114,10 +116,13 @@ def scatter_parts(fingerprints, span, mask, selection, cursors, records):
     free place in each of the parts to copy. records : as in kernels/blocks.py; positions take the
     rows.
     """
-    parts, selected = np.empty(_STRETCH, U32), np.empty(_STRETCH, U32)
+    parts = np.empty(_STRETCH, U32)
+    selected = np.empty(_STRETCH, U32)
     num_words = fingerprints.shape[1]
-    flat, copied = fingerprints.reshape(-1), records.fingerprints.reshape(-1)
-    first_part, num_parts = U32(selection[1]), U32(len(cursors))
+    flat = fingerprints.reshape(-1)
+    copied = records.fingerprints.reshape(-1)
+    first_part = U32(selection[1])
+    num_parts = U32(len(cursors))
     for first in range(span[0], span[1], _STRETCH):
         size = min(_STRETCH, span[1] - first)
         find_cells(fingerprints, first, mask, selection[0], parts[:size])
@@ -138,13 +143,19 @@ def scatter_parts(fingerprints, span, mask, selection, cursors, records):
                     copied[place * num_words + word] = flat[row * num_words + word]
 
 
-NODE, STEP, LEFT, RIGHT = 0, 1, 2, 3  # fields of `state`: where to go on
+# fields of `state`: where to go on
+NODE = 0
+STEP = 1
+LEFT = 2
+RIGHT = 3
 _NEAR = 6  # places further that are compared one step width at a time
 _LANES = 32  # comparisons between two looks at whether one was close
 _SMALL = 64  # records that are compared without a look at their keys
-_SAMPLE, _SAMPLE_BITS = 1024, 16
+_SAMPLE = 1024
+_SAMPLE_BITS = 16
 # Measured, in nanoseconds: to group one record by one key, and to compare one pair.
-_GROUPING_COST, _COMPARISON_COST = 8.0, 0.7
+_GROUPING_COST = 8.0
+_COMPARISON_COST = 0.7
 
 
 class Records(NamedTuple):
@@ -202,7 +213,8 @@ def _sampled_matches(fingerprints, mask, ends):
     """
     count = len(fingerprints)
     stride = max(1, count // _SAMPLE)
-    met, sampled = 0.0, 0
+    met = 0.0
+    sampled = 0
     for row in range(0, count, stride):
         cell = I64(hash_masked(fingerprints, row, mask) >> U64(64 - _SAMPLE_BITS))
         met += ends[cell]
@@ -226,9 +238,11 @@ def choose_level(fingerprints, nodes, ends):
     count = len(fingerprints)
     if count <= _SMALL:
         return 0
-    best, least = 0, np.inf
+    best = 0
+    least = np.inf
     for level in range(len(nodes.level_starts) - 1):
-        first, stop = nodes.level_starts[level], nodes.level_starts[level + 1]
+        first = nodes.level_starts[level]
+        stop = nodes.level_starts[level + 1]
         cost = _GROUPING_COST * count * (stop - first)
         for node in range(first, stop):
             if cost >= least:
@@ -236,7 +250,8 @@ def choose_level(fingerprints, nodes, ends):
             matches = _sampled_matches(fingerprints, nodes.agree[node], ends)
             cost += _COMPARISON_COST * (matches + count / 2)
         if cost < least:
-            best, least = level, cost
+            best = level
+            least = cost
     return best
 
 
@@ -261,7 +276,8 @@ def _group(records, mask, scratch, num_cells):
         cell = scratch.places[row]
         place = ends[cell]
         ends[cell] = place + U32(1)
-        scratch.order[place], scratch.cells[place] = row, cell
+        scratch.order[place] = row
+        scratch.cells[place] = cell
         scratch.words[place] = flat[row * num_words + num_words - 1]
 
 
@@ -272,7 +288,8 @@ def _fits(lefts, left, rights, right, agree, differ, node):
         if (lefts[left, word] ^ rights[right, word]) & agree[node, word] != U64(0):
             return False
     for number in range(differ.shape[1]):
-        mask_bits, found = U64(0), U64(0)
+        mask_bits = U64(0)
+        found = U64(0)
         for word in range(agree.shape[1]):
             mask = differ[node, number, word]
             mask_bits |= mask
@@ -287,15 +304,18 @@ def _report(records, nodes, node, places, scratch, max_distance, found):
     """Append the pair at two places of the order if it belongs to the node; return False when there
     is no room.
     """
-    left, right = I64(scratch.order[places[0]]), I64(scratch.order[places[1]])
+    left = I64(scratch.order[places[0]])
+    right = I64(scratch.order[places[1]])
     rows = records.fingerprints
     distance = row_distance(rows, left, rows, right)
     if distance <= max_distance and _fits(rows, left, rows, right, nodes.agree, nodes.differ, node):
         place = found.used[0]
         if place == len(found.left):
             return False
-        found.left[place], found.right[place] = records.positions[left], records.positions[right]
-        found.distance[place], found.used[0] = distance, place + 1
+        found.left[place] = records.positions[left]
+        found.right[place] = records.positions[right]
+        found.distance[place] = distance
+        found.used[0] = place + 1
     return True
 
 
@@ -335,7 +355,8 @@ def _join_near(records, nodes, max_distance, scratch, listed, found, state):
     """Compare the places listed with those state[STEP] further; return False when `found` is
     full.
     """
-    words, step = scratch.words, state[STEP]
+    words = scratch.words
+    step = state[STEP]
     for number in range(listed):
         place = I64(scratch.places[number])
         if (
@@ -355,7 +376,8 @@ def _join_far(records, nodes, max_distance, scratch, listed, found, state):
     """Compare the places listed with all of their group state[STEP] or more further; return False
     when full.
     """
-    cells, words = scratch.cells, scratch.words
+    cells = scratch.cells
+    words = scratch.words
     for number in range(listed):
         left = I64(scratch.places[number])
         if left < state[LEFT]:
@@ -369,7 +391,8 @@ def _join_far(records, nodes, max_distance, scratch, listed, found, state):
             if not _report(
                 records, nodes, state[NODE], (left, right), scratch, max_distance, found
             ):
-                state[LEFT], state[RIGHT] = left, right
+                state[LEFT] = left
+                state[RIGHT] = right
                 return False
             right += 1
         state[RIGHT] = 0
@@ -391,7 +414,8 @@ def _join_node(records, nodes, max_distance, scratch, found, state):
         listed = _list_places(scratch.cells, state[STEP], scratch.places, listed)
         if not _join_near(records, nodes, max_distance, scratch, listed, found, state):
             return False
-        state[STEP], state[LEFT] = state[STEP] + 1, 0
+        state[STEP] = state[STEP] + 1
+        state[LEFT] = 0
     listed = _list_places(scratch.cells, state[STEP], scratch.places, listed)
     return _join_far(records, nodes, max_distance, scratch, listed, found, state)
 
@@ -414,5 +438,7 @@ def join_part(records, nodes, level, max_distance, scratch, found, state):
         if not _join_node(records, nodes, max_distance, scratch, found, state):
             return False
         state[NODE] += 1
-        state[STEP], state[LEFT], state[RIGHT] = 0, 0, 0
+        state[STEP] = 0
+        state[LEFT] = 0
+        state[RIGHT] = 0
     return True

@@ -11,9 +11,18 @@ import numpy as np
 
 from neardup.kernels.compiled import I64, U8, kernel
 
-BRACES, INDENTED, PLAIN = 0, 1, 2
-_LINE_END, _SPACE, _HASH, _STAR, _SLASH, _BACKSLASH = 10, 32, 35, 42, 47, 92
-_DOUBLE, _SINGLE, _BACKTICK = 34, 39, 96
+BRACES = 0
+INDENTED = 1
+PLAIN = 2
+_LINE_END = 10
+_SPACE = 32
+_HASH = 35
+_STAR = 42
+_SLASH = 47
+_BACKSLASH = 92
+_DOUBLE = 34
+_SINGLE = 39
+_BACKTICK = 96
 
 
 @kernel(inline="always")
@@ -30,19 +39,26 @@ def kind_of(stream, length):
     """Return the kind of a text of `length` bytes, behind which are two zeros; a zero byte is white
     space.
     """
-    braces, colons, slashes, hashes, before, last = 0, 0, 0, 0, U8(0), U8(0)
+    braces = 0
+    colons = 0
+    slashes = 0
+    hashes = 0
+    before = U8(0)
+    last = U8(0)
     for i in range(length + 1):
         byte = stream[i] if i < length else U8(_LINE_END)
         if byte == _LINE_END:
             braces += last == 59 or (last == 123 and (before == 41 or _is_word(before)))  # ; { )
             colons += last == 58
-            before, last = U8(0), U8(0)
+            before = U8(0)
+            last = U8(0)
         elif byte > _SPACE:
             if last == 0 and byte == _SLASH:
                 slashes += stream[i + 1] == _SLASH or stream[i + 1] == _STAR
             elif last == 0 and byte == _HASH and stream[i + 1] == _SPACE:  # no directive of C
                 hashes += U8(stream[i + 2] - U8(65)) < U8(26) or stream[i + 2] >= 128
-            before, last = last, byte
+            before = last
+            last = byte
     if slashes > hashes or (slashes == hashes and braces > colons):
         return BRACES
     return INDENTED if colons > braces else PLAIN
@@ -75,7 +91,8 @@ def _end_of_sign(stream, position):
     """Return where an operator or another sign ends: == != <= += -> => && :: and their like are
     one.
     """
-    byte, following = stream[position], stream[position + 1]
+    byte = stream[position]
+    following = stream[position + 1]
     if following == 61:  # = after one of = ! < > + - * / % & | ^ : ~
         pair = byte in (61, 33, 60, 62, 43, 45, 42, 47, 37, 38, 124, 94, 58, 126)
     elif following == byte:  # the same twice, of & | + - < > : * / . ?
@@ -116,7 +133,8 @@ def _end_of_string(stream, position, length, hopeless):
 @kernel
 def _end_of_comment(stream, position, length, kind):
     """Return where the comment that begins at a position ends; the same position if none begins."""
-    byte, following = stream[position], stream[position + 1]
+    byte = stream[position]
+    following = stream[position + 1]
     block = kind == BRACES and byte == _SLASH and following == _STAR
     if not block and not (
         byte == _SLASH and following == _SLASH if kind == BRACES else byte == _HASH
@@ -138,23 +156,29 @@ def find_code_tokens(stream, length, with_comments, edges):  # noqa: C901
     they count, and in an INDENTED text, outside brackets, the line end and the white space before a
     line that is indented unlike the one before. Requires: two zeros after `length`.
     """
-    kind, hopeless = kind_of(stream, length), np.zeros(6, I64)
-    count, position, comment, depth = 0, 0, 0, 0
-    line, line_size, last, last_size = (
-        0,
-        0,
-        0,
-        0,
-    )  # the white space before this line and the one before
+    kind = kind_of(stream, length)
+    hopeless = np.zeros(6, I64)
+    count = 0
+    position = 0
+    comment = 0
+    depth = 0
+    # the white space before this line and the one before
+    line = 0
+    line_size = 0
+    last = 0
+    last_size = 0
     is_first = False  # on an indented line
     while position < length:
         byte = stream[position]
         if byte <= _SPACE:
-            start, position = position, position + 1
+            start = position
+            position = position + 1
             if byte == _LINE_END:
                 while position < length and (stream[position] == _SPACE or stream[position] == 9):
                     position += 1
-                line, line_size, is_first = start, position - start, kind == INDENTED and depth == 0
+                line = start
+                line_size = position - start
+                is_first = kind == INDENTED and depth == 0
             continue
         if position >= comment:
             comment = max(comment, _end_of_comment(stream, position, length, kind))
@@ -162,13 +186,16 @@ def find_code_tokens(stream, length, with_comments, edges):  # noqa: C901
                 position = comment
                 continue
         if is_first:
-            is_first, same = False, line_size == max(last_size, 1)
+            is_first = False
+            same = line_size == max(last_size, 1)
             for i in range(1, line_size if same else 0):
                 same = same and stream[line + i] == stream[last + i]
             if not same:
-                edges[2 * count], edges[2 * count + 1] = line, line + line_size
+                edges[2 * count] = line
+                edges[2 * count + 1] = line + line_size
                 count += 1
-            last, last_size = line, line_size
+            last = line
+            last_size = line_size
         stop = position
         if _is_word(byte):
             stop = _end_of_word(stream, position)
@@ -178,7 +205,8 @@ def find_code_tokens(stream, length, with_comments, edges):  # noqa: C901
             stop = min(_end_of_sign(stream, position), comment if position < comment else length)
             depth += 1 if byte in (40, 91, 123) else 0
             depth -= 1 if byte in (41, 93, 125) and depth > 0 else 0
-        edges[2 * count], edges[2 * count + 1] = position, stop
+        edges[2 * count] = position
+        edges[2 * count + 1] = stop
         count += 1
         position = stop
     return count

@@ -84,7 +84,8 @@ def kernel(
     njit = functools.partial(
         njit, no_cfunc_wrapper=True, **({} if allocates else internals.UNCOUNTED)
     )
-    dispatcher, folder = njit()(function), cache_folder()
+    dispatcher = njit()(function)
+    folder = cache_folder()
     if folder is not None:
         internals.keep(dispatcher, function, str(folder), _digest(), _warn_of_no_folder)
     internals.let_kernels_call(dispatcher, njit(no_cpython_wrapper=True)(function))

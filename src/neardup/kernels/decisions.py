@@ -38,7 +38,8 @@ def connect(parents, left, right):
     written.
     """
     for i in range(len(left)):
-        a, b = _root(parents, I64(left[i])), _root(parents, I64(right[i]))
+        a = _root(parents, I64(left[i]))
+        b = _root(parents, I64(right[i]))
         if a < b:
             parents[b] = a
         elif b < a:
@@ -65,7 +66,8 @@ def decide(left, strength, by_right, offsets, representative, num_against, kept,
     for position in range(num_against, len(representative)):
         first = I64(representative[position])
         if first != position and kept[first]:
-            kept[position], remover[position] = False, first
+            kept[position] = False
+            remover[position] = first
             continue
         best = I64(-1)
         for i in range(offsets[position], offsets[position + 1]):
@@ -73,7 +75,9 @@ def decide(left, strength, by_right, offsets, representative, num_against, kept,
             if kept[left[row]] and (best < 0 or strength[row] > strength[best]):
                 best = row
         if best >= 0:
-            kept[position], remover[position], pair[position] = False, left[best], best
+            kept[position] = False
+            remover[position] = left[best]
+            pair[position] = best
 
 
 @kernel
@@ -81,16 +85,19 @@ def _find_keeper(pairs, content, holders):
     """Return the most similar position that is held, NONE if there is none, and the pair; a copy
     has no pair.
     """
-    best, best_row = holders[content], I64(-1)
+    best = holders[content]
+    best_row = I64(-1)
     if best != NONE:
         return best, best_row
     for i in range(pairs.offsets[content], pairs.offsets[content + 1]):
-        held, row = holders[pairs.positions[i]], pairs.rows[i]
+        held = holders[pairs.positions[i]]
+        row = pairs.rows[i]
         if held == NONE:
             continue
         gain = np.inf if best_row < 0 else pairs.strength[row] - pairs.strength[best_row]
         if gain > 0 or (gain == 0 and held < best):
-            best, best_row = held, row
+            best = held
+            best_row = row
     return best, best_row
 
 

@@ -9,7 +9,11 @@ import numpy as np
 from neardup.kernels.compiled import I64, U8, U32, U64, kernel
 from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME
 
-_SPACE, _APOSTROPHE, _DOT, _SLASH, _COLON = 0x20, 0x27, 0x2E, 0x2F, 0x3A
+_SPACE = 0x20
+_APOSTROPHE = 0x27
+_DOT = 0x2E
+_SLASH = 0x2F
+_COLON = 0x3A
 
 
 @kernel
@@ -58,10 +62,12 @@ def _keep_link(data, position, letters, kept, end):
     """
     if position + 3 >= len(data) or data[position + 1] != _SLASH or data[position + 2] != _SLASH:
         return position, end
-    start, first = position, end
+    start = position
+    first = end
     for _ in range(3):  # an assignment to a slice takes 1.5 seconds to compile
         kept[end] = data[position]
-        position, end = position + 1, end + 1
+        position = position + 1
+        end = end + 1
     while position < len(data):
         letter, width = _letter(data, position, letters)
         byte = data[position]
@@ -98,7 +104,8 @@ def keep_words(text, letters, kept):
     end = kept.offsets[0] = 0
     for document in range(len(text.offsets) - 1):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
-        position, before = 0, nothing
+        position = 0
+        before = nothing
         while position < len(data):
             while position < len(data) and data[position] < 0x80 and data[position] != _COLON:
                 letter = letters[data[position]]
@@ -109,7 +116,8 @@ def keep_words(text, letters, kept):
                 break
             if before != 0 and data[position] == _COLON:
                 position, end = _keep_link(data, position, letters, kept.data, end)
-                letter, width = nothing, 0
+                letter = nothing
+                width = 0
             else:
                 letter, width = _letter(data, position, letters)
             end = _append(letter, before, kept.data, end)
@@ -172,16 +180,23 @@ def _absorb(state, block):
     a, b, c, d = state
     for step in range(64):
         if step < 16:
-            mixed, word = (b & c) | (~b & d), step
+            mixed = (b & c) | (~b & d)
+            word = step
         elif step < 32:
-            mixed, word = (b & d) | (c & ~d), 5 * step + 1
+            mixed = (b & d) | (c & ~d)
+            word = 5 * step + 1
         elif step < 48:
-            mixed, word = b ^ c ^ d, 3 * step + 5
+            mixed = b ^ c ^ d
+            word = 3 * step + 5
         else:
-            mixed, word = c ^ (b | ~d), 7 * step
+            mixed = c ^ (b | ~d)
+            word = 7 * step
         total = U32(U32(a + mixed) + U32(block[word % 16] + _SINES[step]))
         turn = _TURNS[step // 16, step % 4]
-        a, b, c, d = d, U32(b + U32(U32(total << turn) | U32(total >> U32(U32(32) - turn)))), b, c
+        a = d
+        d = c
+        c = b
+        b = U32(b + U32(U32(total << turn) | U32(total >> U32(U32(32) - turn))))
     return U32(state[0] + a), U32(state[1] + b), U32(state[2] + c), U32(state[3] + d)
 
 
@@ -198,12 +213,14 @@ def md5(data, offsets, keys, digests):
     bytes_of_block = block.view(U8)
     for i in range(len(offsets) - 1):
         slot = I64(keys[i] % U64(_SEEN))
-        same, seen[slot] = seen[slot], i
+        same = seen[slot]
+        seen[slot] = i
         if same >= 0 and keys[same] == keys[i]:
             digests[i] = digests[same]
             continue
         string = data[offsets[i] : offsets[i + 1]]
-        size, state = len(string), _START
+        size = len(string)
+        state = _START
         # Behind the string come a bit, zeros, and in the last 8 bytes of a block of 64 its length
         # in bits.
         for start in range(0, size + 9, 64):
@@ -213,6 +230,7 @@ def md5(data, offsets, keys, digests):
             if start <= size < start + 64:
                 bytes_of_block[size - start] = 0x80
             if size + 9 <= start + 64:
-                block[14], block[15] = U32(8 * size & 0xFFFFFFFF), U32(size >> 29)
+                block[14] = U32(8 * size & 0xFFFFFFFF)
+                block[15] = U32(size >> 29)
             state = _absorb(state, block)
         digests[i, 0], digests[i, 1], digests[i, 2], digests[i, 3] = state

@@ -107,7 +107,8 @@ def _of_text() -> _Kernels:
     passes.
     """
     u8, i32, i64, u32, u64, flags = _arrays("BiqIQ?")
-    u32_rows, u64_rows = np.zeros((0, 0), np.uint32), np.zeros((0, 0), np.uint64)
+    u32_rows = np.zeros((0, 0), np.uint32)
+    u64_rows = np.zeros((0, 0), np.uint64)
     text = token_arrays.Text(_frozen(u8), i64)
     tables = token_arrays.Tables(_frozen(u32), _frozen(u32), u8)
     buffers = token_arrays.Buffers(u8, i32, u64)
@@ -127,11 +128,14 @@ def _of_text() -> _Kernels:
 def _of_search() -> _Kernels:
     """Return the kernels that the second process compiles; the sieve takes longest."""
     u8, i64, u16, u32, u64, f64, flags = _arrays("BqHIQd?")
-    u32_rows, u64_rows = np.zeros((0, 0), np.uint32), np.zeros((0, 0), np.uint64)
+    u32_rows = np.zeros((0, 0), np.uint32)
+    u64_rows = np.zeros((0, 0), np.uint64)
     sets = sorted_sets.Sets(u64, i64, u32)
-    order, buckets = sieve.Order(u32, u32, u8), sieve.Buckets(u32_rows, u32, i64)
+    order = sieve.Order(u32, u32, u8)
+    buckets = sieve.Buckets(u32_rows, u32, i64)
     found = sieve.Found(u32, u32, f64, u16, f64, u8, u8, i64)
-    rules, ahead = sieve.Rules(0.0, 0, 0, 0, False), sieve.Ahead(0, 0, u8, i64, found)
+    rules = sieve.Rules(0.0, 0, 0, 0, False)
+    ahead = sieve.Ahead(0, 0, u8, i64, found)
     return [
         (sieve.sieve, (0, 0, order, sieve.Compared(sets, sets), buckets, rules, ahead, found)),
         (sorted_sets.write_sets, (u64, i64, i64, flags, u64, i64, u32)),

@@ -36,7 +36,8 @@ _FEW = 64
 @kernel
 def _chunk_of(chunks, row):
     """Return the last chunk that begins at a row or before it."""
-    low, high = 0, len(chunks)
+    low = 0
+    high = len(chunks)
     while high - low > 1:
         middle = (low + high) >> 1
         if chunks[middle, START] <= row:
@@ -49,7 +50,8 @@ def _chunk_of(chunks, row):
 @kernel
 def _position_of(address, size, row):
     """Return where a row is among rising rows, uint32, at an address; -1 if it is not there."""
-    low, high = 0, size
+    low = 0
+    high = size
     while high - low > 1:
         middle = (low + high) >> 1
         if I64(load_half_at(address + 4 * middle)) <= row:
@@ -71,7 +73,8 @@ def _find_rows(rows, chunks, found):
             chunk + 1 < len(chunks) and row >= chunks[chunk + 1, START]
         ):
             chunk = _chunk_of(chunks, row)
-        found[0, i], found[1, i] = chunk, row - chunks[chunk, START]
+        found[0, i] = chunk
+        found[1, i] = row - chunks[chunk, START]
         if chunks[chunk, ROWS] != 0:
             found[1, i] = _position_of(chunks[chunk, ROWS], chunks[chunk, SIZE], row)
         if found[1, i] < 0 or found[1, i] >= chunks[chunk, SIZE]:
@@ -104,16 +107,20 @@ def _span_of(field, position):
     """Return the address of the bytes of a value, and how many they are: -1 if the offsets are
     damaged.
     """
-    values, offsets, width = _number(field, VALUES), _number(field, OFFSETS), _number(field, WIDTH)
+    values = _number(field, VALUES)
+    offsets = _number(field, OFFSETS)
+    width = _number(field, WIDTH)
     kind = _number(field, KIND)
     if kind == FIXED:
         return values + width * position, width
     if kind == SHORT:
         at = offsets + 4 * position
-        begin, end = I64(load_half_at(at)), I64(load_half_at(at + 4))
+        begin = I64(load_half_at(at))
+        end = I64(load_half_at(at + 4))
     else:
         at = offsets + 8 * position
-        begin, end = I64(load_at(at)), I64(load_at(at + 8))
+        begin = I64(load_at(at))
+        end = I64(load_at(at + 8))
     whole = begin >= 0 and end >= begin and end <= _number(field, NUM_BYTES)
     return values + begin, end - begin if whole else -1
 
@@ -123,10 +130,8 @@ def _fetch(found, chunks, wanted):
     """Ask for the first bytes that each value needs to be brought into the cache."""
     for i in range(found.shape[1]):
         for column in range(len(wanted)):
-            field, position = (
-                chunks[found[0, i], FIELDS] + _FIELD_BYTES * wanted[column],
-                found[1, i],
-            )
+            field = chunks[found[0, i], FIELDS] + _FIELD_BYTES * wanted[column]
+            position = found[1, i]
             kind = _number(field, KIND)
             if kind == FIXED:
                 prefetch(_number(field, VALUES) + _number(field, WIDTH) * position)
@@ -165,7 +170,8 @@ def gather_rows(rows, chunks, wanted, widths):  # noqa: C901
     (num_columns, num_rows), is false for a null. The last is -1; or else the number of a chunk that
     lacks a row or has damaged offsets, and the others are empty.
     """
-    num_rows, num_columns = len(rows), len(wanted)
+    num_rows = len(rows)
+    num_columns = len(wanted)
     found = np.empty((2, num_rows), I64)
     nothing = np.empty(0, U8), np.empty((0, 0), I64), np.empty((0, 0), np.bool_)
     damaged = _find_rows(rows, chunks, found)
@@ -173,10 +179,8 @@ def gather_rows(rows, chunks, wanted, widths):  # noqa: C901
         return *nothing, damaged
     if num_rows <= _FEW:  # of more, the processor itself works on several at a time
         _fetch(found, chunks, wanted)
-    numbers, there = (
-        np.zeros((num_columns, ENDS + num_rows + 1), I64),
-        np.empty((num_columns, num_rows), np.bool_),
-    )
+    numbers = np.zeros((num_columns, ENDS + num_rows + 1), I64)
+    there = np.empty((num_columns, num_rows), np.bool_)
     total = 0
     for column in range(num_columns):
         used = 0
@@ -195,12 +199,11 @@ def gather_rows(rows, chunks, wanted, widths):  # noqa: C901
         total += (used + widths[column] * num_rows + 7) >> 3 << 3
     data = np.zeros(total, U8)
     for column in range(num_columns):
-        width, begin = widths[column], numbers[column, BEGIN]
+        width = widths[column]
+        begin = numbers[column, BEGIN]
         for i in range(num_rows):
-            field, position = (
-                chunks[found[0, i], FIELDS] + _FIELD_BYTES * wanted[column],
-                found[1, i],
-            )
+            field = chunks[found[0, i], FIELDS] + _FIELD_BYTES * wanted[column]
+            position = found[1, i]
             kind = _number(field, KIND)
             at = begin + (width * i if width else numbers[column, ENDS + i])
             if kind == NUMBERED:

@@ -12,10 +12,25 @@ import numpy.typing as npt
 from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME, find_slot
 
-VOID, RAW_TEXT, METADATA, CLOSES_P, SPECIAL, SCOPE = 1, 2, 4, 8, 16, 32
-BREAKS_OUT, HEADING, LOOSE, FORMATTING, TABLE_PART, ROWS = 64, 128, 256, 512, 1024, 2048
-INTEGRATION, FOREIGN, LIST, LINE, APART = 4096, 8192, 16384, 32768, 65536
-HIDDEN, PAGE_PART = 131072, 262144
+VOID = 1
+RAW_TEXT = 2
+METADATA = 4
+CLOSES_P = 8
+SPECIAL = 16
+SCOPE = 32
+BREAKS_OUT = 64
+HEADING = 128
+LOOSE = 256
+FORMATTING = 512
+TABLE_PART = 1024
+ROWS = 2048
+INTEGRATION = 4096
+FOREIGN = 8192
+LIST = 16384
+LINE = 32768
+APART = 65536
+HIDDEN = 131072
+PAGE_PART = 262144
 
 # The HTML standard, 13.1.2 (kinds of elements), 13.2.4.2 (stack of open elements), 13.2.6.4
 # (insertion modes) and 13.2.6.5 (the tags that break out of SVG and MathML). LINE, APART and HIDDEN
@@ -77,7 +92,8 @@ def hash_name(name: str) -> U64:
 
 def _fill_slots() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """Return an open-addressing table, a third full: keys and their bits, both 0 in a free slot."""
-    keys, flags = np.zeros(NUM_SLOTS, U64), np.zeros(NUM_SLOTS, I64)
+    keys = np.zeros(NUM_SLOTS, U64)
+    flags = np.zeros(NUM_SLOTS, I64)
     for bit, names in _NAMES.items():
         for name in names.split():
             key = hash_name(name)

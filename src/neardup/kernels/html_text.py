@@ -16,12 +16,11 @@ MAX_TAG_BYTES = (
     1024  # of a tag with its attributes in a page in short: parsers compare each attribute with all
 )
 _NUM_OTHERS = 256  # names that HTML does not know in a page in short: parsers search a list of them
-_NONE, _SPACE, _LINE, _TOP = (
-    0,
-    1,
-    2,
-    3,
-)  # what goes before the next word: the widest gap since the last one
+# what goes before the next word: the widest gap since the last one
+_NONE = 0
+_SPACE = 1
+_LINE = 2
+_TOP = 3
 _LINES = names.CLOSES_P | names.LINE
 _LEFT_OUT = names.METADATA | names.FORMATTING | names.VOID | names.PAGE_PART
 _PLAINTEXT, _XMP, _A, _BR = (names.hash_name(name) for name in ("plaintext", "xmp", "a", "br"))
@@ -53,8 +52,11 @@ def _write_piece(data, position, stop, literal, short, text, end, gap):
                 end += 1
             gap = _NONE
             if short and byte == 60:  # "<" and what comes behind a tag left out would make another
-                text[end], text[end + 1], text[end + 2] = 38, 108, 116
-                end, byte = end + 3, U8(59)
+                text[end] = 38
+                text[end + 1] = 108
+                text[end + 2] = 116
+                end = end + 3
+                byte = U8(59)
             text[end] = byte
             end += 1
     return end, gap
@@ -86,14 +88,18 @@ def _write_page(data, limits, tags, rows, short, text, end):
     """Append the text of the page data[limits[0]:limits[1]] with the tags rows[0]:rows[1]; return
     the new end.
     """
-    gap, literal = _TOP, False
-    hiding, depth = U64(0), 0  # the element that hides its text, and how many of its name are open
+    gap = _TOP
+    literal = False
+    # the element that hides its text, and how many of its name are open
+    hiding = U64(0)
+    depth = 0
     others = np.zeros(_NUM_OTHERS, U64)
     position = limits[0]
     for i in range(rows[0], rows[1]):
         if depth == 0:
             end, gap = _write_piece(data, position, tags.starts[i], literal, short, text, end, gap)
-        tag, is_start = tags.names[i], tags.kinds[i] & START != 0
+        tag = tags.names[i]
+        is_start = tags.kinds[i] & START != 0
         flags = names.flags_of(tag)
         position = tags.ends[i]
         literal = is_start and tag in (_PLAINTEXT, _XMP)
@@ -104,7 +110,8 @@ def _write_page(data, limits, tags, rows, short, text, end):
         gap = max(gap, _LINE if flags & _LINES else _SPACE if flags & names.APART else _NONE)
         if flags & names.HIDDEN:
             if is_start and not (tags.kinds[i] & SELF_CLOSING and flags & names.FOREIGN):
-                hiding, depth = tag, 1
+                hiding = tag
+                depth = 1
         elif short and _is_kept(tag, flags, others):
             end = _write_tag(data, tags.starts[i], position, text, end)
     if depth == 0:
@@ -134,6 +141,7 @@ def write_texts(data, offsets, tags, short, text, text_offsets):
     """
     end = text_offsets[0] = 0
     for i in range(len(offsets) - 1):
-        limits, rows = (offsets[i], offsets[i + 1]), (tags.offsets[i], tags.offsets[i + 1])
+        limits = (offsets[i], offsets[i + 1])
+        rows = (tags.offsets[i], tags.offsets[i + 1])
         end = _write_page(data, limits, tags, rows, short, text, end)
         text_offsets[i + 1] = end

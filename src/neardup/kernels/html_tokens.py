@@ -19,17 +19,22 @@ from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME, mix
 
 # of a tag; further ones are not looked at: to know repeated ones takes a comparison with all
 MAX_ATTRIBUTES = 128
-START, END, SELF_CLOSING, AFTER_TEXT = 1, 2, 4, 8  # kinds of tags
+# kinds of tags
+START = 1
+END = 2
+SELF_CLOSING = 4
+AFTER_TEXT = 8
 
 _VALUE = U64(0x9E3779B97F4A7C15)
-_CLASS, _TYPE, _REL = names.hash_name("class"), names.hash_name("type"), names.hash_name("rel")
-_NAME, _ID, _PLAINTEXT = (
-    names.hash_name("name"),
-    names.hash_name("id"),
-    names.hash_name("plaintext"),
-)
+_CLASS = names.hash_name("class")
+_TYPE = names.hash_name("type")
+_REL = names.hash_name("rel")
+_NAME = names.hash_name("name")
+_ID = names.hash_name("id")
+_PLAINTEXT = names.hash_name("plaintext")
 _BRACKET = ord("<")
-_ONES, _HIGH_BITS = U64(0x0101010101010101), U64(0x8080808080808080)
+_ONES = U64(0x0101010101010101)
+_HIGH_BITS = U64(0x8080808080808080)
 
 
 class Tags(NamedTuple):
@@ -117,7 +122,10 @@ def _read_value(data, position, stop, name, wanted):
         position += 1
     if quoted and not wanted:
         return U64(0), _find(data, quote, position, stop) + 1
-    total, state, in_word, in_number = U64(0), FNV_OFFSET, False, False
+    total = U64(0)
+    state = FNV_OFFSET
+    in_word = False
+    in_number = False
     while position < stop:
         byte = data[position]
         space = is_space(byte)
@@ -129,12 +137,15 @@ def _read_value(data, position, stop, name, wanted):
         if space:
             if in_word:
                 total += mix(state ^ name * _VALUE)
-            state, in_word, in_number = FNV_OFFSET, False, False
+            state = FNV_OFFSET
+            in_word = False
+            in_number = False
             continue
         digit = U8(byte - U8(48)) < U8(10)
         if not (digit and in_number):
             state = (state ^ U64(35 if digit else byte)) * FNV_PRIME
-        in_word, in_number = True, digit
+        in_word = True
+        in_number = digit
     if in_word:
         total += mix(state ^ name * _VALUE)
     return total, position + 1 if quoted else position
@@ -147,7 +158,9 @@ def _read_attributes(data, position, stop, seen):
 
     The first of two attributes with one name counts; their order does not.
     """
-    total, count, slash = U64(0), 0, False
+    total = U64(0)
+    count = 0
+    slash = False
     while position < stop:
         byte = data[position]
         if byte == 62:
@@ -235,23 +248,27 @@ def _read_page(data, position, stop, seen, tags, count):
             if text:
                 position = _find(data, U8(60), position, stop)
             continue
-        start, second = position, data[position + 1]
+        start = position
+        second = data[position + 1]
         is_end = second == 47 and position + 2 < stop and is_letter(data[position + 2])
         if not (is_end or is_letter(second)):
             if second == 33 or second == 63 or (second == 47 and position + 2 < stop):
                 position = skip_comment(data, position + 1, stop)
             else:
-                text, position = True, position + 1
+                text = True
+                position = position + 1
             continue
         name, position = _read_name(data, position + 1 + is_end, stop, False)
         attributes, position, slash = _read_attributes(data, position, stop, seen)
         if position == 0:
             return count
-        tags.names[count], tags.tokens[count] = name, mix(name + attributes)
+        tags.names[count] = name
+        tags.tokens[count] = mix(name + attributes)
         tags.kinds[count] = (
             (END if is_end else START) | (SELF_CLOSING * slash) | (AFTER_TEXT * text)
         )
-        tags.starts[count], tags.ends[count] = start, position
+        tags.starts[count] = start
+        tags.ends[count] = position
         count += 1
         text = False
         if not is_end:

@@ -32,7 +32,10 @@ _COL, _COLGROUP, _BUTTON, _TEMPLATE = (
 )
 _OPTION, _OPTGROUP, _FORM = (names.hash_name(name) for name in ("option", "optgroup", "form"))
 _NONE = U64(0)
-_SEEN_HTML, _SEEN_HEAD, _SEEN_BODY, _IN_FORM = 1, 2, 4, 8
+_SEEN_HTML = 1
+_SEEN_HEAD = 2
+_SEEN_BODY = 4
+_IN_FORM = 8
 _IN_FOREIGN = 1 << 20  # in the flags of an open element: its content belongs to SVG or MathML
 
 
@@ -70,7 +73,9 @@ def elements_of(tags: Tags) -> Elements:
 
 @kernel
 def _emit(elements, count, tag, token, depth):
-    elements.names[count], elements.tokens[count], elements.depths[count] = tag, token, depth
+    elements.names[count] = tag
+    elements.tokens[count] = token
+    elements.depths[count] = depth
     return count + 1
 
 
@@ -78,7 +83,9 @@ def _emit(elements, count, tag, token, depth):
 def _push(stack, tag, flags):
     size = stack.state[0]
     if size < MAX_DEPTH:
-        stack.tags[size], stack.flags[size], stack.state[0] = tag, flags, size + 1
+        stack.tags[size] = tag
+        stack.flags[size] = flags
+        stack.state[0] = size + 1
 
 
 @kernel
@@ -160,9 +167,11 @@ def _open_table_part(stack, elements, count, tag):
     """Close and open rows and bodies of a table for its next part; return the count, -1 if there is
     no table.
     """
-    cell, row = tag in (_TD, _TH), tag == _TR
+    cell = tag in (_TD, _TH)
+    row = tag == _TR
     for index in range(stack.state[0] - 1, -1, -1):
-        name, flags = stack.tags[index], stack.flags[index]
+        name = stack.tags[index]
+        flags = stack.flags[index]
         if name == _TEMPLATE:
             return count
         if tag == _COL and name in (_COLGROUP, _TABLE):
@@ -211,7 +220,8 @@ def _remove(stack, index):
     """Take an element out of the stack, unless the index is -1; what is inside stays open."""
     if index >= 0:
         for i in range(index, stack.state[0] - 1):
-            stack.tags[i], stack.flags[i] = stack.tags[i + 1], stack.flags[i + 1]
+            stack.tags[i] = stack.tags[i + 1]
+            stack.flags[i] = stack.flags[i + 1]
         stack.state[0] -= 1
 
 
@@ -327,7 +337,8 @@ def place_elements(tags, elements):
         stack.state[:] = 0
         count = elements.offsets[document]
         for i in range(tags.offsets[document], tags.offsets[document + 1]):
-            tag, kind = tags.names[i], tags.kinds[i]
+            tag = tags.names[i]
+            kind = tags.kinds[i]
             if kind & AFTER_TEXT and _ends_head(stack):
                 count = _enter_body(stack, elements, count, I64(-1))
             if kind & START:

@@ -110,7 +110,8 @@ def compile_as(
 
         return sign(*kinds), generate
 
-    count, into = function.__code__.co_argcount, overload(function, inline=inline)
+    count = function.__code__.co_argcount
+    into = overload(function, inline=inline)
     run: Any  # Numba takes no function of any number of arguments
     if count == 1:
         run = intrinsic(lambda typing_context, a: define(a))
@@ -123,12 +124,10 @@ def compile_as(
         into(lambda a, b, c: lambda a, b, c: run(a, b, c))
 
 
-_BYTE, _HALF, _WORD, _BLOCK = (
-    ir.IntType(8),
-    ir.IntType(32),
-    ir.IntType(64),
-    ir.VectorType(ir.IntType(8), 64),
-)
+_BYTE = ir.IntType(8)
+_HALF = ir.IntType(32)
+_WORD = ir.IntType(64)
+_BLOCK = ir.VectorType(ir.IntType(8), 64)
 
 
 def address_at(builder: ir.IRBuilder, array: ir.Value, index: ir.Value, kind: ir.Type) -> ir.Value:

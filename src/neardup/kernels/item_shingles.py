@@ -24,7 +24,9 @@ def number_hashes(hashes, slots, count):
 
     Returns their numbers, int32, by first occurrence, and how many the table has then.
     """
-    base, mask, numbers = address_of(slots), U64(len(slots) - 1), np.empty(len(hashes), np.int32)
+    base = address_of(slots)
+    mask = U64(len(slots) - 1)
+    numbers = np.empty(len(hashes), np.int32)
     for i in range(len(hashes)):
         if i + _AHEAD < len(hashes):
             prefetch(base + 8 * I64(hashes[i + _AHEAD] & mask))
@@ -63,7 +65,8 @@ def drop_keys(slots, is_counted, offsets):
 @kernel(allocates=True)
 def invert(keys, num_keys):
     """Return where each key occurs, int32: offsets by key, and the places of each, rising."""
-    offsets, places = np.zeros(num_keys + 2, np.int32), np.empty(len(keys), np.int32)
+    offsets = np.zeros(num_keys + 2, np.int32)
+    places = np.empty(len(keys), np.int32)
     for key in keys:
         offsets[key + 2] += 1
     for i in range(2, len(offsets)):
@@ -103,12 +106,14 @@ def _find(hashes, chosen, slots, keys, positions, count):
     """Append the keys of chosen hashes that are in the table, and which these are; return the
     count.
     """
-    base, mask = address_of(slots), U64(len(slots) - 1)
+    base = address_of(slots)
+    mask = U64(len(slots) - 1)
     for i in range(len(chosen)):
         if i + _AHEAD < len(chosen):
             prefetch(base + 8 * I64(hashes[chosen[i + _AHEAD]] & mask))
         slot = _slot_of(hashes[chosen[i]], slots, mask)
-        keys[count], positions[count] = I64(slots[slot] & mask) - 1, chosen[i]
+        keys[count] = I64(slots[slot] & mask) - 1
+        positions[count] = chosen[i]
         count += 1 if slots[slot] & mask != U64(0) else 0
     return count
 
@@ -121,7 +126,8 @@ def _find_runs(chosen, least, runs):
     num_runs = first = 0
     for i in range(1, len(chosen) + 1):
         if i == len(chosen) or chosen[i] != chosen[i - 1] + 1:
-            runs[num_runs, 0], runs[num_runs, 1] = chosen[first], chosen[i - 1]
+            runs[num_runs, 0] = chosen[first]
+            runs[num_runs, 1] = chosen[i - 1]
             num_runs += 1 if i - first >= least else 0
             first = i
     return num_runs
@@ -136,7 +142,8 @@ def _hash_runs(tokens, runs, num_tokens, length, hashes, chosen):
     """
     count = 0
     for i in range(len(runs)):
-        begin, size = I64(runs[i, 0]), runs[i, 1] - runs[i, 0] + num_tokens
+        begin = I64(runs[i, 0])
+        size = runs[i, 1] - runs[i, 0] + num_tokens
         if size >= length:
             for place in range(begin, roll(tokens[begin:], size, length, hashes, begin)):
                 chosen[count] = place
@@ -156,7 +163,9 @@ def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
     text, tables, mode = scan
     lengths, slots, bits, shift = lookup
     hashes, chosen, runs = spaces
-    of_ascii, shortest, count = hash_ascii(mode), lengths[0], 0
+    of_ascii = hash_ascii(mode)
+    shortest = lengths[0]
+    count = 0
     ends = np.empty(len(text.offsets) - 1, I64)
     for document in range(len(ends)):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
@@ -185,16 +194,15 @@ def _collect(keys, positions, document, first, end, postings, own, found, count)
     """
     offsets, places, items = postings
     for i in range(first, end):
-        begin, stop = offsets[keys[i]], offsets[keys[i] + 1]
+        begin = offsets[keys[i]]
+        stop = offsets[keys[i] + 1]
         if count + 3 * (stop - begin) > len(found):
             return i, count
         for posting in range(begin, stop):
             if own[items[posting]] == 1:
-                found[count], found[count + 1], found[count + 2] = (
-                    document,
-                    places[posting],
-                    positions[i],
-                )
+                found[count] = document
+                found[count + 1] = places[posting]
+                found[count + 2] = positions[i]
                 count += 3
     return end, count
 
@@ -218,13 +226,17 @@ def gather(keys, positions, ends, postings, least, is_counted, workspace):  # no
     """
     offsets, _, items = postings
     own, seen, touched = workspace
-    distinct, num_distinct, begin = np.empty(len(keys), np.int32), 0, 0
-    found, count = np.empty(_ROOM, np.int32), 0
+    distinct = np.empty(len(keys), np.int32)
+    num_distinct = 0
+    begin = 0
+    found = np.empty(_ROOM, np.int32)
+    count = 0
     bases = address_of(offsets), address_of(seen), address_of(items)
     if seen[-1] > _MOST_DOCUMENTS - len(ends):
         seen[:] = 0
     for document in range(len(ends)):
-        num_touched, number = 0, seen[-1] + 1
+        num_touched = 0
+        number = seen[-1] + 1
         seen[-1] = number
         for i in range(begin, ends[document]):
             if i + 2 * _AHEAD < len(keys):
@@ -298,7 +310,8 @@ def best_stretches(group_ends, places, positions, is_rare, widths, counts, best)
     """
     begin = 0
     for group in range(len(group_ends)):
-        end, first = group_ends[group], begin
+        end = group_ends[group]
+        first = begin
         rare = own = 0
         best[group] = 0
         top = shortest = I64(-1)
@@ -318,13 +331,12 @@ def best_stretches(group_ends, places, positions, is_rare, widths, counts, best)
                 first += 1
             length = positions[last] - positions[first]
             if own > top or (own == top and length < shortest):
-                top, shortest = own, length
-                best[group, 0], best[group, 1], best[group, 2], best[group, 3] = (
-                    rare,
-                    own,
-                    first,
-                    last,
-                )
+                top = own
+                shortest = length
+                best[group, 0] = rare
+                best[group, 1] = own
+                best[group, 2] = first
+                best[group, 3] = last
         for i in range(first, end):
             counts[places[i]] = 0
         begin = end
@@ -351,14 +363,13 @@ def extend(words, limits, positions, item_words, item_limits, item_positions, ng
         step = 1 if side else -1
         for i in range(num_matches):
             match = num_matches - 1 - i if side else i
-            last, beside = (ngrams[match] - 1) * side, match + step
-            here, there, reached, agreed, has_gap = (
-                positions[match] + last,
-                item_positions[match] + last,
-                0,
-                0,
-                False,
-            )
+            last = (ngrams[match] - 1) * side
+            beside = match + step
+            here = positions[match] + last
+            there = item_positions[match] + last
+            reached = 0
+            agreed = 0
+            has_gap = False
             left = abs(item_limits[side, match] - side - there)  # the item's words on this side
             most = min(left, abs(limits[side, match] - side - here))
             if (
@@ -375,11 +386,13 @@ def extend(words, limits, positions, item_words, item_limits, item_positions, ng
                 if words[here + step * far] == item_words[there + step * far]:
                     agreed += 1
                     if not has_gap or agreed >= 2 or far == left:
-                        reached, has_gap = far, False
+                        reached = far
+                        has_gap = False
                 elif far == left and reached == far - 1:
                     reached = far
                 elif has_gap:
                     break
                 else:
-                    has_gap, agreed = True, 0
+                    has_gap = True
+                    agreed = 0
             edges[match, side] = here + step * reached

@@ -31,7 +31,9 @@ def _cover(hashes, first, last, factors, multipliers, lane, row):
     """Fill the row from lanes `lane` on with the greatest products of hashes[first:last]."""
     row[lane:] = U32(0)
     while lane < len(row):
-        most, some, factor = load(row, lane), load(multipliers, lane), factors[lane // LANES]
+        most = load(row, lane)
+        some = load(multipliers, lane)
+        factor = factors[lane // LANES]
         for i in range(first, last):
             most = raise_lanes(most, some, hashes[i] * factor)
         store(row, lane, most)
@@ -63,20 +65,21 @@ def sign_strings(data, offsets, set_offsets, factors, multipliers, hashes, signa
     : as of `sign`; hashes : uint64, working space for the largest set. Return the first set of
     which a string lies outside of the data, where this ends; -1 if there is none.
     """
-    row, base, some, factor = (
-        np.empty_like(multipliers),
-        address_of(data),
-        load(multipliers, 0),
-        factors[0],
-    )
+    row = np.empty_like(multipliers)
+    base = address_of(data)
+    some = load(multipliers, 0)
+    factor = factors[0]
     for number in range(len(set_offsets) - 1):
         row[:LANES] = U32(0)
-        most, count = load(row, 0), 0
+        most = load(row, 0)
+        count = 0
         end = I64(offsets[set_offsets[number]])
         if U64(end) > U64(len(data)):  # a negative one, too
             return number
         for i in range(set_offsets[number] + 1, set_offsets[number + 1] + 1):
-            start, end = end, I64(offsets[U64(i)])  # unsigned, it needs no look at its sign
+            # unsigned, it needs no look at its sign
+            start = end
+            end = I64(offsets[U64(i)])
             prefetch(base + start + _AHEAD)
             if U64(end) > U64(len(data)):
                 return number
@@ -104,7 +107,9 @@ def sign_texts(
     flagged : bool (num_documents,), filled: where a text must be normalised as a whole before, and
     its signature means nothing.
     """
-    row, seen, ascii_hashes = np.empty_like(multipliers), np.zeros(SEEN, U64), hash_ascii(mode)
+    row = np.empty_like(multipliers)
+    seen = np.zeros(SEEN, U64)
+    ascii_hashes = hash_ascii(mode)
     for document in range(len(flagged)):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
         _, end, flagged[document] = shingle_document(
@@ -141,8 +146,11 @@ def count_equal(left, right, counts):
     other; counts : int64.
     """
     for i in range(len(counts)):
-        first, second = left[i if len(left) > 1 else 0], right[i if len(right) > 1 else 0]
-        equal, some_left, some_right = U32(0), U32(0), U32(0)
+        first = left[i if len(left) > 1 else 0]
+        second = right[i if len(right) > 1 else 0]
+        equal = U32(0)
+        some_left = U32(0)
+        some_right = U32(0)
         for position in range(len(first)):
             equal += U32(first[position] == second[position])
             some_left |= ~first[position]
@@ -158,7 +166,8 @@ def count_equal_packed(left, right, num_hashes, counts):
     int64. A place differs where it does in any plane; what is behind the last place is zero in all.
     """
     for i in range(len(counts)):
-        first, second = left[i if len(left) > 1 else 0], right[i if len(right) > 1 else 0]
+        first = left[i if len(left) > 1 else 0]
+        second = right[i if len(right) > 1 else 0]
         different = 0
         for byte in range(first.shape[1]):
             both = U8(0)

@@ -47,7 +47,8 @@ def keep(
 
     stamp : names the version of the code. warn : called where a file cannot be written.
     """
-    _Locator.folder, _Locator.stamp = folder, stamp
+    _Locator.folder = folder
+    _Locator.stamp = stamp
     dispatcher._cache = _KernelCache(function, warn)
 
 
@@ -62,7 +63,8 @@ def let_kernels_call(dispatcher: Any, inner: Any) -> None:
     def get_call_template(args: Any, kws: dict[str, Any]) -> Any:
         return inner.get_call_template([types.unliteral(arg) for arg in args], kws)
 
-    dispatcher.get_call_template, dispatcher.get_overload = get_call_template, inner.get_overload
+    dispatcher.get_call_template = get_call_template
+    dispatcher.get_overload = inner.get_overload
     dispatcher._compilation_chain_init_hook = _load_no_extensions
 
 
@@ -78,7 +80,9 @@ class _Clock(event.Listener):
     """
 
     def __init__(self) -> None:
-        self.seconds, self.depth, self._begun = 0.0, 0, 0.0
+        self.seconds = 0.0
+        self.depth = 0
+        self._begun = 0.0
 
     def on_start(self, event: Any) -> None:
         if self.depth == 0:
@@ -104,7 +108,8 @@ class _Locator(_CacheLocator):
     folder = stamp = ""
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
-        self._py_file, self._lineno = file, function.__code__.co_firstlineno
+        self._py_file = file
+        self._lineno = function.__code__.co_firstlineno
 
     def ensure_cache_path(self) -> None:
         if self.folder:
@@ -166,10 +171,8 @@ class _KernelCache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any], warn: Callable[[], None]) -> None:
         super().__init__(function)
-        self._cache_file, self._warn = (
-            _CacheFile(self._cache_path, self._impl.filename_base, _Locator.stamp),
-            warn,
-        )
+        self._cache_file = _CacheFile(self._cache_path, self._impl.filename_base, _Locator.stamp)
+        self._warn = warn
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         # Numba's own loads all that compilation requires, which takes as long as to load Numba.

@@ -10,7 +10,8 @@ from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.intrinsics import count_ones
 
 WIDTH = 12
-GONE, NEVER = 0, 2**32 - 1
+GONE = 0
+NEVER = 2**32 - 1
 
 
 class Lookups(NamedTuple):
@@ -53,7 +54,8 @@ def match(data, sizes, lookups, alive, found_lookup, found_key, found_row):
     """
     at = number = 0
     for i in range(len(sizes)):
-        key, same = lookups.key[i], lookups.same[i]
+        key = lookups.key[i]
+        same = lookups.same[i]
         for _ in range(sizes[i]):
             other = U64(0)
             for j in range(8):
@@ -64,7 +66,9 @@ def match(data, sizes, lookups, alive, found_lookup, found_key, found_row):
                 for j in range(4):
                     row |= I64(data[at + 8 + j]) << 8 * j
                 if is_alive(row, alive):
-                    found_lookup[number], found_key[number], found_row[number] = i, other, row
+                    found_lookup[number] = i
+                    found_key[number] = other
+                    found_row[number] = row
                     number += 1
             at += WIDTH
     return number
@@ -75,7 +79,8 @@ def list_alive(first, alive, rows):
     """Fill rows, int64, with the rows from `first` on that a snapshot has; return their number and
     where this ended.
     """
-    number, row = 0, first
+    number = 0
+    row = first
     while row < alive.num_rows and number < len(rows):
         if is_alive(row, alive):
             rows[number] = row

@@ -37,7 +37,8 @@ def pack_rows(data, starts, lengths, compact, packed):
     at = 0
     for row in range(lengths.shape[1]):
         if not compact:
-            packed[at], packed[at + 1] = U8(len(lengths) >> 8), U8(len(lengths) & 255)
+            packed[at] = U8(len(lengths) >> 8)
+            packed[at + 1] = U8(len(lengths) & 255)
             at += 2
         for column in range(len(lengths)):
             length = lengths[column, row]
@@ -113,7 +114,8 @@ def find_fields(packed, compact, starts, lengths):
             length, at = _read_length(packed, at, compact)
             if length < -1 or at + max(length, 0) > len(packed):
                 return row
-            starts[column, row], lengths[column, row] = at, length
+            starts[column, row] = at
+            lengths[column, row] = length
             at += max(length, 0)
     return -1 if at == len(packed) else lengths.shape[1]
 

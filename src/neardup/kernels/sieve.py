@@ -29,7 +29,10 @@ from neardup.kernels.sorted_sets import (
 U64 = np.uint64
 NO_NODE = np.uint32(0xFFFFFFFF)
 NONE = np.int64(-1)
-_MEASURED, _OPEN, _FULL = 1, 2, 4  # of `Ahead.state`
+# of `Ahead.state`
+_MEASURED = 1
+_OPEN = 2
+_FULL = 4
 
 
 class Compared(NamedTuple):
@@ -175,12 +178,11 @@ class Listed(NamedTuple):
 def make_postings(num_keys: int, capacity: int) -> Postings:
     """Return empty postings for `num_keys` sampled shingles, the table at most half full."""
     num_slots = 1 << max(4, (2 * num_keys).bit_length())
-    keys, head, lengths = (
-        np.zeros(num_slots, np.uint64),
-        np.full(num_slots, NONE),
-        np.zeros(num_slots, np.int64),
-    )
-    following, member = np.empty(capacity, np.int64), np.empty(capacity, np.uint32)
+    keys = np.zeros(num_slots, np.uint64)
+    head = np.full(num_slots, NONE)
+    lengths = np.zeros(num_slots, np.int64)
+    following = np.empty(capacity, np.int64)
+    member = np.empty(capacity, np.uint32)
     return Postings(
         keys,
         head,
@@ -208,10 +210,8 @@ def _least_of_rules(compared, document, other, rules):
     """
     if not rules.above_chance:
         return np.int64(0)
-    even, other_even = (
-        np.int64(compared.structure.sizes[document]),
-        np.int64(compared.structure.sizes[other]),
-    )
+    even = np.int64(compared.structure.sizes[document])
+    other_even = np.int64(compared.structure.sizes[other])
     return np.int64(np.ceil(least_above_chance(even, other_even)))
 
 
@@ -220,7 +220,8 @@ def _drop_repeated(candidates, table):
     """Leave each candidate at its first place only; return their number. table : uint64, four times
     as long or more.
     """
-    size, count = 4, 0
+    size = 4
+    count = 0
     while size < 2 * len(candidates):
         size *= 2
     for slot in range(size):
@@ -243,7 +244,9 @@ def _gather(buckets, position, span, lefts, kept, max_bucket_size, candidates, t
     Those of a span of positions that are kept and, among those before it, `lefts`, uint32, which
     are in their order.
     """
-    count, state, num_lefts = 0, _MEASURED, 0
+    count = 0
+    state = _MEASURED
+    num_lefts = 0
     for band in range(buckets.first.shape[0]):
         if buckets.first[band, position] == NO_BUCKET:
             continue
@@ -275,12 +278,13 @@ def _gather(buckets, position, span, lefts, kept, max_bucket_size, candidates, t
 def _append(found, left, right, similarity, distance, structure, exact):
     """Append a pair; return its place."""
     pair = found.counters[0]
-    found.left[pair], found.right[pair], found.exact[pair], found.best[pair] = left, right, exact, 0
-    found.similarity[pair], found.distance[pair], found.structure[pair] = (
-        similarity,
-        distance,
-        structure,
-    )
+    found.left[pair] = left
+    found.right[pair] = right
+    found.exact[pair] = exact
+    found.best[pair] = 0
+    found.similarity[pair] = similarity
+    found.distance[pair] = distance
+    found.structure[pair] = structure
     found.counters[0] = pair + 1
     return pair
 
@@ -315,8 +319,11 @@ def _sift(position, candidates, floor, order, sets, rules, found):
 
     What is needed of a set lies far apart in memory, so it is asked for some steps before.
     """
-    first, count, hashes = np.int64(order.representative[position]), 0, address_of(sets.hashes)
-    starts, sizes = address_of(sets.starts), address_of(sets.sizes)
+    first = np.int64(order.representative[position])
+    count = 0
+    hashes = address_of(sets.hashes)
+    starts = address_of(sets.starts)
+    sizes = address_of(sets.sizes)
     document = order.documents[first]
     for candidate in candidates:
         if candidate >= floor:
@@ -359,9 +366,12 @@ def _judge(position, candidates, known, order, compared, rules, earlier, found):
     for candidate in candidates[:count]:
         other = np.int64(candidate)
         other_first = np.int64(order.representative[other])
-        exact, similarity, structure = other_first == first, 1.0, 1.0
+        exact = other_first == first
+        similarity = 1.0
+        structure = 1.0
         if other < floor:
-            similarity, structure = earlier.similarity[pair], earlier.structure[pair]
+            similarity = earlier.similarity[pair]
+            structure = earlier.structure[pair]
             pair += 1
         elif not exact:
             kept = order.documents[other_first]
@@ -402,11 +412,14 @@ def measure_ahead(stop, order, compared, buckets, rules, ahead):
     the first of its content is removed already. Stops early when `ahead.found` is nearly full.
     """
     candidates = np.empty(buckets.first.shape[0] * rules.max_bucket_size + 1, np.uint32)
-    table, span, found = np.empty(4 * len(candidates), U64), (0, ahead.floor), ahead.found
+    table = np.empty(4 * len(candidates), U64)
+    span = (0, ahead.floor)
+    found = ahead.found
     for position in range(ahead.begin, stop):
         if len(found.left) - found.counters[0] < len(candidates):
             break
-        first, place = np.int64(order.representative[position]), position - ahead.begin
+        first = np.int64(order.representative[position])
+        place = position - ahead.begin
         undecided = first == position or (first < ahead.floor and not order.kept[first])
         if rules.all_pairs or (undecided and position >= rules.num_against):
             count, ahead.state[place] = _gather(
@@ -446,14 +459,16 @@ def sieve(begin, stop, order, compared, buckets, rules, ahead, found):
         full = False
         if position >= rules.num_against or rules.all_pairs:
             place = position - ahead.begin
-            state, floor, pair, end = ahead.state[place], 0, np.int64(0), np.int64(0)
+            state = ahead.state[place]
+            floor = 0
+            pair = np.int64(0)
+            end = np.int64(0)
             if state & _MEASURED:
-                floor, pair, end = (
-                    ahead.floor,
-                    ahead.ends[place - 1] if place else np.int64(0),
-                    ahead.ends[place],
-                )
-            lefts, count = ahead.found.left[pair:end], end - pair
+                floor = ahead.floor
+                pair = ahead.ends[place - 1] if place else np.int64(0)
+                end = ahead.ends[place]
+            lefts = ahead.found.left[pair:end]
+            count = end - pair
             if state & _MEASURED and not state & _OPEN:
                 for i in range(count):
                     candidates[i] = lefts[i]
@@ -500,7 +515,8 @@ def _hits(postings, sample, needed, max_bucket_size, hits, candidates):
     hits : int32 by position, zero before and after. candidates : as long as all postings met may
     be.
     """
-    touched, full = 0, 0
+    touched = 0
+    full = 0
     for key in sample:
         slot = find_slot(postings.keys, postings.keys, U64(0), key)
         if postings.keys[slot] != key or key == U64(0):
@@ -554,7 +570,8 @@ def sieve_contained(span, order, compared, postings, needed, hits, rules, found)
     sampled from it, among the earliest `max_bucket_size` documents of each. needed : int64
     (num_samples + 1,); hits : int32 by position, zeros.
     """
-    num_samples, sets = len(needed) - 1, compared.shingles
+    num_samples = len(needed) - 1
+    sets = compared.shingles
     candidates = np.empty(num_samples * rules.max_bucket_size + 1, np.uint32)
     for position in range(span[0], span[1]):
         first = np.int64(order.representative[position])
@@ -602,7 +619,8 @@ def _judge_near(position, order, sets, near, listed, rules, found):
     node = np.int64(near.node[position])
     begin = near.starts[node] - 1  # stands for the document's own fingerprint
     best = -1
-    full, one_is_enough = False, rules.similarity == HAMMING and not rules.all_pairs
+    full = False
+    one_is_enough = rules.similarity == HAMMING and not rules.all_pairs
     for i in range(begin, near.starts[node + 1]):
         other = node if i == begin else np.int64(near.others[i])
         distance = np.int64(0) if i == begin else np.int64(near.distances[i])

@@ -9,9 +9,13 @@ import numpy as np
 from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.intrinsics import count_ones
 
-JACCARD, CONTAINMENT, HAMMING, COSINE = 0, 1, 2, 3
+JACCARD = 0
+CONTAINMENT = 1
+HAMMING = 2
+COSINE = 3
 MEASURES = {"jaccard": JACCARD, "containment": CONTAINMENT, "hamming": HAMMING, "cosine": COSINE}
-_UNKNOWN, _RISING = -1, -2
+_UNKNOWN = -1
+_RISING = -2
 
 
 class Sets(NamedTuple):
@@ -102,11 +106,13 @@ def write_sets(hashes, starts, stops, wanted, sets, set_starts, sizes):
     for document in range(len(starts)):
         if wanted[document]:
             longest = max(longest, stops[document] - starts[document])
-    spread, ordered = np.empty(longest, U64), np.empty(longest, U64)
+    spread = np.empty(longest, U64)
+    ordered = np.empty(longest, U64)
     ends = np.empty(2 * longest + 3, I64)
     used = 0
     for document in range(len(starts)):
-        set_starts[document], sizes[document] = used, 0
+        set_starts[document] = used
+        sizes[document] = 0
         span = hashes[starts[document] : stops[document]]
         if not wanted[document] or len(span) == 0:
             continue
@@ -119,7 +125,8 @@ def write_sets(hashes, starts, stops, wanted, sets, set_starts, sizes):
             bit = value & U64(64 * words - 1)
             sets[used + I64(bit >> U64(6))] |= U64(1) << (bit & U64(63))
             sets[start + i] = value
-        set_starts[document], sizes[document] = start, size
+        set_starts[document] = start
+        sizes[document] = size
         used = start + size
     return used
 
@@ -132,18 +139,23 @@ def most_shared(sets, start, size, other_start, other_size):
     lacks. A longer sketch is folded to the length of the shorter one, in which a hash has the same
     lower bits.
     """
-    words, other_words = sketch_words(size), sketch_words(other_size)
-    first, other_first = U64(start - words), U64(other_start - other_words)
-    only, other_only = I64(0), I64(0)
+    words = sketch_words(size)
+    other_words = sketch_words(other_size)
+    first = U64(start - words)
+    other_first = U64(other_start - other_words)
+    only = I64(0)
+    other_only = I64(0)
     if words == other_words:
         for i in range(U64(words)):
-            bits, other_bits = sets[first + i], sets[other_first + i]
+            bits = sets[first + i]
+            other_bits = sets[other_first + i]
             only += count_ones(bits & ~other_bits)
             other_only += count_ones(other_bits & ~bits)
         return min(size - only, other_size - other_only)
     least = min(words, other_words)
     for i in range(least):
-        bits, other_bits = U64(0), U64(0)
+        bits = U64(0)
+        other_bits = U64(0)
         for at in range(start - words + i, start, least):
             bits |= sets[at]
         for at in range(other_start - other_words + i, other_start, least):
@@ -158,7 +170,9 @@ def overlap(left, right, needed):
     """Return the number of shared values of two rising arrays, or less than `needed` once that is
     out of reach.
     """
-    i, j, shared = 0, 0, 0
+    i = 0
+    j = 0
+    shared = 0
     while i < len(left) and j < len(right):
         # Checked every 32 steps, in which at most 32 values can be shared.
         if shared + min(len(left) - i, len(right) - j) < needed:
@@ -166,7 +180,8 @@ def overlap(left, right, needed):
         for _ in range(32):
             if i >= len(left) or j >= len(right):
                 break
-            a, b = left[i], right[j]
+            a = left[i]
+            b = right[j]
             shared += a == b
             i += a <= b
             j += b <= a
@@ -228,7 +243,8 @@ def may_reach(sets, document, other, measure, threshold):
     """Return whether the sizes and the sketches of two sets leave it open that they reach the
     threshold.
     """
-    size, other_size = I64(sets.sizes[document]), I64(sets.sizes[other])
+    size = I64(sets.sizes[document])
+    other_size = I64(sets.sizes[other])
     needed = _least_shared(size, other_size, measure, threshold)
     if size == 0 or min(size, other_size) < needed:
         return False
@@ -245,12 +261,12 @@ def similarity_of_sets(sets, document, other, measure, threshold, least):
 
     least : the number of elements that they must share in any case. Requires: neither set is empty.
     """
-    size, other_size = I64(sets.sizes[document]), I64(sets.sizes[other])
-    start, other_start = sets.starts[document], sets.starts[other]
-    mine, theirs = (
-        sets.hashes[start : start + size],
-        sets.hashes[other_start : other_start + other_size],
-    )
+    size = I64(sets.sizes[document])
+    other_size = I64(sets.sizes[other])
+    start = sets.starts[document]
+    other_start = sets.starts[other]
+    mine = sets.hashes[start : start + size]
+    theirs = sets.hashes[other_start : other_start + other_size]
     shared = overlap(mine, theirs, max(least, _least_shared(size, other_size, measure, threshold)))
     if shared < least:
         return -1.0
@@ -280,12 +296,14 @@ def _set_of(hashes, offsets, row, sorted_hashes, sizes):
     sorted_hashes : uint64, space for all lists. sizes : int64, of those that are sorted, else
     _UNKNOWN or _RISING.
     """
-    begin, end = offsets[row], offsets[row + 1]
+    begin = offsets[row]
+    end = offsets[row + 1]
     if sizes[row] == _UNKNOWN:
         sizes[row] = _RISING
         if not _is_rising(hashes[begin:end]):
             size = end - begin
-            spread, ends = np.empty(size, U64), np.empty(2 * size + 3, I64)
+            spread = np.empty(size, U64)
+            ends = np.empty(2 * size + 3, I64)
             sizes[row] = sort_list(hashes[begin:end], spread, ends, sorted_hashes[begin:end])
     return hashes[begin:end] if sizes[row] == _RISING else sorted_hashes[begin : begin + sizes[row]]
 
@@ -300,14 +318,20 @@ def list_overlaps(hashes, offsets, rows, other_hashes, other_offsets, other_rows
     """
     states = np.full(len(offsets), _UNKNOWN, I64)
     other_states = np.full(len(other_offsets), _UNKNOWN, I64)
-    space, other_space = np.empty(len(hashes), U64), np.empty(len(other_hashes), U64)
+    space = np.empty(len(hashes), U64)
+    other_space = np.empty(len(other_hashes), U64)
     for pair in range(len(rows)):
         left = _set_of(hashes, offsets, rows[pair], space, states)
         right = _set_of(other_hashes, other_offsets, other_rows[pair], other_space, other_states)
-        i, j, count = 0, 0, 0
+        i = 0
+        j = 0
+        count = 0
         while i < len(left) and j < len(right):  # without the bound of `overlap`, a fifth faster
-            value, other = left[i], right[j]
+            value = left[i]
+            other = right[j]
             count += value == other
             i += value <= other
             j += other <= value
-        counts[0, pair], counts[1, pair], counts[2, pair] = count, len(left), len(right)
+        counts[0, pair] = count
+        counts[1, pair] = len(left)
+        counts[2, pair] = len(right)

@@ -72,10 +72,8 @@ class TokenStrings(NamedTuple):
 
 def make_shingles(hashes: np.ndarray, num_documents: int) -> Shingles:
     """Return shingles to be filled, of which none is flagged."""
-    offsets, content = (
-        np.empty(num_documents + 1, np.int64),
-        np.empty((num_documents, 2), np.uint64),
-    )
+    offsets = np.empty(num_documents + 1, np.int64)
+    content = np.empty((num_documents, 2), np.uint64)
     return Shingles(hashes, offsets, content, np.zeros(num_documents, np.bool_))
 
 

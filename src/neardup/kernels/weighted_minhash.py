@@ -45,13 +45,15 @@ def _throw(feature, weight, limit, ranks, signature):
         draw = mix(feature + _STEP * U64(2048 + level))
         # -log(u) >= 1 - u spares most strips their only logarithm.
         if (1.0 - _uniform(draw)) * spacing <= limit:
-            state, rank = draw, -math.log(_uniform(draw)) * spacing
+            state = draw
+            rank = -math.log(_uniform(draw)) * spacing
             while rank <= limit:
                 position = mix(state + _STEP)
                 if width + width * (np.float64(position >> U64(32)) * 2.0**-32) < weight:
                     index = I64(((position & U64(0xFFFFFFFF)) * U64(num_hashes)) >> U64(32))
                     if rank < ranks[index]:
-                        ranks[index], signature[index] = rank, U32(draw)
+                        ranks[index] = rank
+                        signature[index] = U32(draw)
                 state += _STEP + _STEP
                 draw = mix(state)
                 rank -= math.log(_uniform(draw)) * spacing

@@ -25,7 +25,8 @@ def add_documents(features, offsets, first, most, missed, table, size):
         for i in range(offsets[document], offsets[document + 1]):
             slot = find_slot(hashes, counts, 0, features[i])
             if counts[slot] == 0:
-                hashes[slot], misses[slot] = features[i], missed
+                hashes[slot] = features[i]
+                misses[slot] = missed
                 size += 1
             counts[slot] += U32(1)
         if size > most:
@@ -43,11 +44,9 @@ def move_entries(table, missed, target):
     for old in range(len(hashes)):
         if counts[old] != 0 and I64(counts[old]) + I64(misses[old]) > missed:
             slot = find_slot(target.hashes, target.counts, 0, hashes[old])
-            target.hashes[slot], target.counts[slot], target.misses[slot] = (
-                hashes[old],
-                counts[old],
-                misses[old],
-            )
+            target.hashes[slot] = hashes[old]
+            target.counts[slot] = counts[old]
+            target.misses[slot] = misses[old]
             size += 1
     return size
 
@@ -72,7 +71,8 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
     ends = np.empty(2 * longest + 3, I64)
     size = distinct_offsets[0] = 0
     for document in range(len(offsets) - 1):
-        start, first = offsets[document], size
+        start = offsets[document]
+        first = size
         span = hashes[start : offsets[document + 1]]
         shift = bucket_starts(span, ends)
         for i in range(len(span)):
@@ -88,12 +88,12 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
                 counts[rank - 1] += U32(1)
                 continue
             for move in range(size, rank, -1):
-                distinct[move], counts[move], firsts[move] = (
-                    distinct[move - 1],
-                    counts[move - 1],
-                    firsts[move - 1],
-                )
-            distinct[rank], counts[rank], firsts[rank] = value, 1, start + order[i]
+                distinct[move] = distinct[move - 1]
+                counts[move] = counts[move - 1]
+                firsts[move] = firsts[move - 1]
+            distinct[rank] = value
+            counts[rank] = 1
+            firsts[rank] = start + order[i]
             size += 1
         distinct_offsets[document + 1] = size
 
@@ -137,7 +137,8 @@ def look_up(wanted, hashes, starts, counts, found):
         value = wanted[i]
         # A shift by 64 is none: hence two.
         bucket = I64((value >> U64(1)) >> U64(63 - bits))
-        low, high = starts[bucket], starts[bucket + 1]
+        low = starts[bucket]
+        high = starts[bucket + 1]
         while low < high:
             middle = (low + high) >> 1
             if hashes[middle] < value:
@@ -180,7 +181,8 @@ def look_up_each(wanted, wanted_offsets, hashes, offsets, counts, found):
     counts : as long as hashes; found : int64 (len(wanted),).
     """
     for document in range(len(offsets) - 1):
-        row, stop = offsets[document], offsets[document + 1]
+        row = offsets[document]
+        stop = offsets[document + 1]
         for i in range(wanted_offsets[document], wanted_offsets[document + 1]):
             while row < stop and hashes[row] < wanted[i]:
                 row += 1
