@@ -122,7 +122,7 @@ def sign_texts(text: Text, tables: Tables, mode: int, ngram: int, seed: int, out
     buffers = make_buffers(longest_of(text))
     hashes, flagged = np.empty_like(buffers.tokens), np.empty(len(out), np.bool_)
     drawn = draw_permutations(out.shape[1], seed)
-    kernels.minhash.sign_texts(text, tables, mode, ngram, buffers, *drawn, hashes, out, flagged)
+    kernels.minhash.sign_texts(text, (tables, mode, ngram), buffers, drawn, hashes, out, flagged)
     return flagged
 
 

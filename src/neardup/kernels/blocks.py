@@ -1,10 +1,9 @@
 """All pairs of fingerprints within a Hamming distance: partition by one block, group by several,
 compare.
 
-Every step looks at fingerprints through masks. What a pair must look like to be reported at a node
-is in `Nodes`: it agrees in the bits of one mask, and differs somewhere in each of some others. The
-nodes of a level are made so that every pair within the distance fits exactly one of them (see
-candidates/blocks.py).
+Every step looks at fingerprints through masks. A node of `Nodes` reports the pairs that agree in
+the bits of one mask, and differ somewhere in each of some others. Every pair within the distance
+fits exactly one node of a level (see candidates/blocks.py).
 """
 
 from __future__ import annotations
@@ -67,9 +66,7 @@ _STRETCH = 4096  # rows hashed at a time
 
 @kernel
 def hash_masked(fingerprints, row, mask):
-    """Return 64 bits, of which the upper ones are well mixed, from the bits of a fingerprint under
-    a mask.
-    """
+    """Return a hash of the bits of a fingerprint under a mask; its upper bits are well mixed."""
     value = U64(0)
     for word in range(fingerprints.shape[1]):
         value += (fingerprints[row, word] & mask[word]) * (_FIRST_FACTOR + U64(word << 1))
@@ -110,26 +107,20 @@ def count_parts(fingerprints, span, mask, counts):
 
 @kernel(allocates=True)
 def scatter_parts(fingerprints, span, mask, selection, cursors, records):
-    """Copy those of rows span[0] to span[1] that belong to some consecutive parts, in order.
+    """Copy the rows from span[0] to span[1] that belong to some consecutive parts, in order.
 
-    selection : the number of all parts, and the first of those to copy. cursors : int64, the next
-    free place in each of the parts to copy. records : as in kernels/blocks.py; positions take the
-    rows.
+    selection : the number of all parts, and the first part to copy. cursors : int64, the next free
+    place in each part to copy. records : as in kernels/blocks.py; positions take the rows.
     """
     parts = np.empty(_STRETCH, U32)
     selected = np.empty(_STRETCH, U32)
     num_words = fingerprints.shape[1]
     flat = fingerprints.reshape(-1)
     copied = records.fingerprints.reshape(-1)
-    first_part = U32(selection[1])
-    num_parts = U32(len(cursors))
     for first in range(span[0], span[1], _STRETCH):
         size = min(_STRETCH, span[1] - first)
         find_cells(fingerprints, first, mask, selection[0], parts[:size])
-        num_selected = 0
-        for i in range(size):  # without a branch, which a processor would guess wrong
-            selected[num_selected] = i
-            num_selected += U32(parts[i] - first_part) < num_parts
+        num_selected = _select(parts[:size], U32(selection[1]), U32(len(cursors)), selected)
         for i in range(num_selected):
             row = first + I64(selected[i])
             part = I64(parts[selected[i]]) - selection[1]
@@ -141,6 +132,16 @@ def scatter_parts(fingerprints, span, mask, selection, cursors, records):
             else:
                 for word in range(num_words):
                     copied[place * num_words + word] = flat[row * num_words + word]
+
+
+@kernel
+def _select(parts, first_part, num_parts, selected):
+    """Write the indices of rows in some consecutive parts; return their number."""
+    num_selected = 0
+    for i in range(len(parts)):  # without a branch, which a processor would mispredict
+        selected[num_selected] = i
+        num_selected += U32(parts[i] - first_part) < num_parts
+    return num_selected
 
 
 # fields of `state`: where to go on
@@ -168,11 +169,11 @@ class Records(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """Which pairs each node reports.
+    """Rules of the pairs that each node reports.
 
     agree : uint64 (num_nodes, num_words), bits in which the pair is equal. differ : uint64
-    (num_nodes, num_masks, num_words), masks in each of which the pair has a difference; zeros where
-    there are fewer. level_starts : int64 (num_levels + 1,), the nodes of each level.
+    (num_nodes, num_masks, num_words), masks, with a difference of the pair in each; unused ones are
+    zeros. level_starts : int64 (num_levels + 1,), the nodes of each level.
     """
 
     agree: np.ndarray
@@ -225,7 +226,7 @@ def _sampled_matches(fingerprints, mask, ends):
     pairs = sampled * (sampled - 1) / 2
     share = max(
         0.0, met / pairs - 1.0 / (1 << _SAMPLE_BITS)
-    )  # less those that share a cell by chance
+    )  # less the pairs that share a cell by chance
     return share * count * (count - 1) / 2
 
 
@@ -233,7 +234,7 @@ def _sampled_matches(fingerprints, mask, ends):
 def choose_level(fingerprints, nodes, ends):
     """Return the level whose grouping and comparisons cost least for these records.
 
-    ends : as in `Scratch`, zeros before and after. A sample of the records tells.
+    ends : as in `Scratch`, zeros before and after. Estimated from a sample of the records.
     """
     count = len(fingerprints)
     if count <= _SMALL:
@@ -338,9 +339,7 @@ def _next_close(words, word, first, stop, max_distance):
 
 @kernel
 def _list_places(cells, step, places, listed):
-    """Keep those of the first `listed` places whose group goes on for `step` places more; return
-    their number.
-    """
+    """Keep the listed places whose group has `step` more members; return their number."""
     kept = 0
     for number in range(listed):
         place = places[number]
@@ -352,7 +351,7 @@ def _list_places(cells, step, places, listed):
 
 @kernel
 def _join_near(records, nodes, max_distance, scratch, listed, found, state):
-    """Compare the places listed with those state[STEP] further; return False when `found` is
+    """Compare each listed place with the place state[STEP] further; return False when `found` is
     full.
     """
     words = scratch.words

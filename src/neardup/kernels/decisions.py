@@ -14,8 +14,8 @@ NONE = U32(0xFFFFFFFF)
 class Neighbours(NamedTuple):
     """The confirmed pairs of each position, in both directions.
 
-    offsets : int64 (num_positions + 1,), those of a position from its offset on. positions :
-    uint32, the other ends. rows : int64, the pairs. strength : float64 by pair.
+    offsets : int64 (num_positions + 1,), the first pair of each position. positions : uint32, the
+    other ends. rows : int64, the pairs. strength : float64 by pair.
     """
 
     offsets: np.ndarray
@@ -56,18 +56,20 @@ def flatten(parents):
 
 
 @kernel
-def decide(left, strength, by_right, offsets, representative, num_against, kept, remover, pair):
+def decide(left, strength, by_right, offsets, representative, num_against, decisions):
     """Decide all positions in order.
 
     left : uint32, strength : float64 (num_pairs,); by_right : int64, the pairs by `right` and then
-    by `left`, those of a position from its offset on; representative : uint32 by position. kept :
-    bool, all true; remover : uint32; pair : int64 by position, filled for those removed.
+    by `left`; offsets : the first pair of each position; representative : uint32 by position.
+    decisions : by position, kept : bool, all true; remover : uint32 and pair : int64, filled for
+    removed positions.
     """
+    kept = decisions.kept
     for position in range(num_against, len(representative)):
         first = I64(representative[position])
         if first != position and kept[first]:
             kept[position] = False
-            remover[position] = first
+            decisions.remover[position] = first
             continue
         best = I64(-1)
         for i in range(offsets[position], offsets[position + 1]):
@@ -76,8 +78,8 @@ def decide(left, strength, by_right, offsets, representative, num_against, kept,
                 best = row
         if best >= 0:
             kept[position] = False
-            remover[position] = left[best]
-            pair[position] = best
+            decisions.remover[position] = left[best]
+            decisions.pair[position] = best
 
 
 @kernel
@@ -103,7 +105,8 @@ def _find_keeper(pairs, content, holders):
 
 @kernel(allocates=True)
 def decide_groups(pairs, representative, starts, needed, near, keeper, pair):
-    """Decide about groups of consecutive positions in order; those before the first group are kept.
+    """Decide about groups of consecutive positions in order; positions before the first group are
+    kept.
 
     pairs : Neighbours, of representatives. starts : int64 (num_groups + 1,); needed : int64
     (num_groups,), the near positions with which a group is removed. near : int64 by group, zeros;

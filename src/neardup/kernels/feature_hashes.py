@@ -57,8 +57,8 @@ def keep_letters(text, letters, kept):
 
 @kernel
 def _keep_link(data, position, letters, kept, end):
-    r"""Append the match of (?:://[\w./]+)? at `position` to `kept`; return where it ends here and
-    there.
+    r"""Append the match of (?:://[\w./]+)? at `position` to `kept`; return its end in the data, and
+    the new end of `kept`.
     """
     if position + 3 >= len(data) or data[position + 1] != _SLASH or data[position + 2] != _SLASH:
         return position, end
@@ -86,8 +86,8 @@ def _append(letter, before, kept, end):
     """Append a letter to `kept`, or the space that ends a word; return the new end. before : the
     letter before it.
 
-    What is not wanted is written, too, and overwritten by the next: nobody foresees where a word
-    ends, and a branch would take 5 x as long.
+    An unwanted byte is written, too, and overwritten by the next one: the end of a word cannot be
+    predicted, and a branch would take 5 x as long.
     """
     kept[end] = letter if letter != 0 else U32(_SPACE)
     return end + ((before | letter) != 0)
@@ -98,7 +98,7 @@ def keep_words(text, letters, kept):
     r"""Fill `kept` with the matches of [\w']+(?:://[\w./]+)? in each document, in which a space
     ends a word.
 
-    letters : what [\w'] matches, one byte each.
+    letters : the bytes that [\w'] matches, by byte.
     """
     nothing = U32(0)
     end = kept.offsets[0] = 0
@@ -221,16 +221,23 @@ def md5(data, offsets, keys, digests):
         string = data[offsets[i] : offsets[i + 1]]
         size = len(string)
         state = _START
-        # Behind the string come a bit, zeros, and in the last 8 bytes of a block of 64 its length
-        # in bits.
+        # After the string come a bit, zeros, and in the last 8 bytes of a block of 64 its length in
+        # bits.
         for start in range(0, size + 9, 64):
-            block[:] = U32(0)
-            for position in range(start, min(start + 64, size)):
-                bytes_of_block[position - start] = string[position]
-            if start <= size < start + 64:
-                bytes_of_block[size - start] = 0x80
-            if size + 9 <= start + 64:
-                block[14] = U32(8 * size & 0xFFFFFFFF)
-                block[15] = U32(size >> 29)
+            _fill_block(string, start, block, bytes_of_block)
             state = _absorb(state, block)
         digests[i, 0], digests[i, 1], digests[i, 2], digests[i, 3] = state
+
+
+@kernel
+def _fill_block(string, start, block, bytes_of_block):
+    """Write the 64 bytes of a string from `start` on, and its padding, as 16 words."""
+    size = len(string)
+    block[:] = U32(0)
+    for position in range(start, min(start + 64, size)):
+        bytes_of_block[position - start] = string[position]
+    if start <= size < start + 64:
+        bytes_of_block[size - start] = 0x80
+    if size + 9 <= start + 64:
+        block[14] = U32(8 * size & 0xFFFFFFFF)
+        block[15] = U32(size >> 29)

@@ -33,7 +33,7 @@ from neardup.kernels import (
 
 _Kernels = Sequence[tuple[Any, tuple[Any, ...]]]
 _MARK = "first-run"  # a file in the folder of compiled kernels
-_LEAST_WAIT_S = 60.0  # for the second process, whose half takes as long as that of this one
+_LEAST_WAIT_S = 60.0  # for the second process, whose half takes as long as ours
 _CODE = "import sys; sys.path[:] = sys.argv[1:]; from neardup.kernels.first_run import main; main()"
 
 
@@ -41,8 +41,8 @@ def compile_kernels() -> None:
     """Compile the kernels of a default run, unless that was tried before; other kernels compile
     when they are called.
 
-    The time counts as that of compiling, that of waiting included. A second process that fails
-    leaves its kernels to the run.
+    The whole time, with waiting, counts as compilation. A second process that fails leaves its
+    kernels to the run.
     """
     folder = None if compiled.config.DISABLE_JIT else compiled.cache_folder()
     if (
@@ -61,9 +61,7 @@ def compile_kernels() -> None:
 
 
 def _runs_python() -> bool:
-    """Return whether the executable is an interpreter: that of a frozen app or of uWSGI would start
-    another app.
-    """
+    """Return whether the executable is an interpreter: in a frozen app or uWSGI, it is the app."""
     name = os.path.basename(sys.executable or "").lower()
     return name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)
 
@@ -147,7 +145,7 @@ def _of_search() -> _Kernels:
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
-    """Return an array of the type of one that may not be written to, as those of Arrow."""
+    """Return a read-only copy of an array, like arrays of Arrow."""
     frozen = array.copy()
     frozen.flags.writeable = False
     return frozen

@@ -19,8 +19,7 @@ def shingle_tags(tags, ngram, shingles):
     """Fill `shingles` with the n-grams of the start tags of each page; fewer than n tags make one
     shingle of all.
 
-    The content hash is that of the sequence of all start tags. Requires: room for a hash for each
-    tag.
+    The content hash covers the sequence of all start tags. Requires: room for a hash for each tag.
     """
     window = np.zeros(ngram, U64)
     end = shingles.offsets[0] = 0

@@ -1,6 +1,6 @@
-"""What HTML says of its tags: which are empty, which close others, which hold raw text.
+"""Properties of the tags of HTML: empty tags, tags that close others, tags of raw text.
 
-A tag is known by the 64-bit FNV-1a hash of its name in lower case; what it does, by the bits of
+A tag is represented by the 64-bit FNV-1a hash of its lower-case name, its properties by the bits of
 `flags_of`.
 """
 
@@ -34,8 +34,8 @@ PAGE_PART = 262144
 
 # The HTML standard, 13.1.2 (kinds of elements), 13.2.4.2 (stack of open elements), 13.2.6.4
 # (insertion modes) and 13.2.6.5 (the tags that break out of SVG and MathML). LINE, APART and HIDDEN
-# say how text is shown (15.3): on a line of its own, as is that of all in CLOSES_P; beside a gap;
-# not at all, or as part of a picture or a form's field.
+# define how text is shown (15.3): on a line of its own, as in all of CLOSES_P; beside a gap; not at
+# all, or as part of a picture or a form's field.
 _NAMES = {
     VOID: (
         "area base basefont bgsound br col embed frame hr img input keygen link meta param source "

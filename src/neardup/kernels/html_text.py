@@ -1,9 +1,9 @@
 """Write the text that HTML pages show: the text between their tags, without scripts, styles and
 comments.
 
-Or the page in short: that text among the tags which say what is content, for a parser whose time is
-not linear. Time here is linear in the bytes, whatever they are. Character references stay as
-written; what style sheets hide is shown.
+Or write the page in short: the text, and the tags that mark content, for a parser whose time is not
+linear. Time here is linear in the bytes of any input. Character references stay as written; style
+sheets are ignored.
 """
 
 import numpy as np
@@ -12,11 +12,10 @@ from neardup.kernels import html_tags as names
 from neardup.kernels.compiled import U8, U64, kernel
 from neardup.kernels.html_tokens import SELF_CLOSING, START, is_letter, is_space, skip_comment
 
-MAX_TAG_BYTES = (
-    1024  # of a tag with its attributes in a page in short: parsers compare each attribute with all
-)
+# Of a tag with its attributes in a page in short: parsers compare each attribute with all
+MAX_TAG_BYTES = 1024
 _NUM_OTHERS = 256  # names that HTML does not know in a page in short: parsers search a list of them
-# what goes before the next word: the widest gap since the last one
+# Gaps before the next word: the widest since the last one counts.
 _NONE = 0
 _SPACE = 1
 _LINE = 2
@@ -28,8 +27,8 @@ _PLAINTEXT, _XMP, _A, _BR = (names.hash_name(name) for name in ("plaintext", "xm
 
 @kernel
 def _write_piece(data, position, stop, literal, short, text, end, gap):
-    """Append what data[position:stop] shows to text[:end], a run of blanks as one; return the new
-    end and gap.
+    """Append the shown text of data[position:stop] to text[:end], a run of blanks as one; return
+    the new end and gap.
 
     Requires: no whole tag in it, unless it is `literal` text, in which nothing is markup.
     """
@@ -51,7 +50,7 @@ def _write_piece(data, position, stop, literal, short, text, end, gap):
                 text[end] = 10 if gap == _LINE else 32
                 end += 1
             gap = _NONE
-            if short and byte == 60:  # "<" and what comes behind a tag left out would make another
+            if short and byte == 60:  # "<" and the text after an omitted tag would make another tag
                 text[end] = 38
                 text[end + 1] = 108
                 text[end + 2] = 116
@@ -134,10 +133,11 @@ def _is_kept(tag, flags, others):
 
 @kernel(allocates=True)
 def write_texts(data, offsets, tags, short, text, text_offsets):
-    """Fill `text` with what each page shows; page i has text[text_offsets[i]:text_offsets[i + 1]].
+    """Fill `text` with the shown text of each page; page i has text[text_offsets[i]:text_offsets[i
+    + 1]].
 
-    short : also with the tags that say what is content. Requires: `tags` as read from the same
-    bytes; room for all bytes of the pages, and with `short` for three more for each "<".
+    short : also with the tags that mark content. Requires: `tags` as read from the same bytes; room
+    for all bytes of the pages, and with `short` for three more for each "<".
     """
     end = text_offsets[0] = 0
     for i in range(len(offsets) - 1):

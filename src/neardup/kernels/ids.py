@@ -61,8 +61,8 @@ def find_ids(ids, stored, slots, found):
 
 @kernel
 def enter_rows(stored, first, stop, forgotten, slots):
-    """Enter rows `first` to `stop` but those forgotten; return the first of them whose id is there
-    already, or -1.
+    """Enter the rows from `first` to `stop` that are not forgotten; return the first row whose id
+    exists, or -1.
     """
     for row in range(first, stop):
         if not has_bit(forgotten, row):

@@ -184,7 +184,7 @@ def count_cells(keys, shift, starts):
 
 @kernel
 def merge_parts(fields, cursors, forgotten, keys, rows):
-    """Fill keys and rows with the next entries of parts of one table, in order, without those of
+    """Fill keys and rows with the next entries of parts of one table, in order, except for
     forgotten rows.
 
     fields : int64 (num_parts, 7); cursors : int64 (num_parts,), the next entry of each, moved on.
@@ -215,8 +215,8 @@ def merge_parts(fields, cursors, forgotten, keys, rows):
 
 
 class _Bucket(NamedTuple):
-    """The keys of a table that a lookup matches: those that differ from `key` in bits of `mask`
-    only, and in few bits.
+    """The keys of a table that a lookup matches: they differ from `key` in bits of `mask` only, and
+    in few bits.
     """
 
     table: int
@@ -237,17 +237,16 @@ class _Listed(NamedTuple):
 def find_rows(table, key, *fields):
     """Return the rows in the buckets of keys.
 
-    table : uint16, key : uint64 (num_lookups,). fields : those of `Parts`, `Tail`, `Rules` and
-    `States`, one after the other: a call from Python with these records takes three microseconds
-    more. Return, for each row found, the lookup, the row (int64) and whether it is kept (bool);
-    more, bool (num_lookups,): whether a key has more rows than the limit; and -1, or no rows and
-    the number of a damaged part.
+    table : uint16, key : uint64 (num_lookups,). fields : the fields of `Parts`, `Tail`, `Rules` and
+    `States` in turn: a call from Python with these records takes three microseconds more. Return,
+    for each row found, the lookup, the row (int64) and whether it is kept (bool); more, bool
+    (num_lookups,): whether a key has more rows than the limit; and -1, or no rows and the number of
+    a damaged part.
     """
-    parts = Parts(fields=fields[0], ends=fields[1])
-    tail = Tail(keys=fields[2], rows=fields[3], sizes=fields[4])
-    rules = Rules(prefix_bits=fields[5], max_distance=fields[6], limit=fields[7])
-    states = States(forgotten=fields[8], kept=fields[9])
-    tables = Tables(parts=parts, tail=tail, rules=rules)
+    parts = Parts(*fields[:2])
+    rules = Rules(*fields[5:8])
+    tables = Tables(parts=parts, tail=Tail(*fields[2:5]), rules=rules)
+    states = States(*fields[8:])
     num_lookups = len(table)
     more = np.zeros(num_lookups, np.bool_)
     ends = np.zeros(num_lookups + 1, I64)
@@ -438,7 +437,7 @@ def _equal_range(keys, at, stop, key):
 
 @kernel
 def _first_from(keys, at, stop, low):
-    """Return the first entry from `at` to `stop` whose key is `low` or more, else `stop`.
+    """Return the first entry from `at` to `stop` whose key is `low` or more, or `stop`.
 
     keys : their address.
     """
@@ -466,7 +465,7 @@ def _skip_equal(keys, at, stop, key):
 
 @kernel
 def _next_near(keys, at, stop, key, max_distance):
-    """Return the first entry from `at` to `stop` whose key differs in few bits, else `stop`.
+    """Return the first entry from `at` to `stop` whose key differs in few bits, or `stop`.
 
     keys : their address.
     """
@@ -479,9 +478,7 @@ def _next_near(keys, at, stop, key, max_distance):
 
 @kernel
 def _next_in_tail(keys, at, stop, bucket, max_distance):
-    """Return the first entry from `at` to `stop` in a bucket and within the distance, else
-    `stop`.
-    """
+    """Return the first entry from `at` to `stop` in a bucket and within the distance, or `stop`."""
     for i in range(at, stop):
         differing = keys[i] ^ bucket.key
         if differing & ~bucket.mask == U64(0) and count_ones(differing) <= max_distance:
@@ -567,42 +564,53 @@ def list_rows(keys, begin, tables, forgotten, listed):
     """
     query, row, table, counted = listed
     entries = _Listed(query=query, row=row, table=table, counted=counted)
-    num_tables, num_queries = keys.shape
     masks = _masks_of(tables.rules.prefix_bits)
-    _fetch_query(tables.parts, keys, begin, masks, False)
-    _fetch_query(tables.parts, keys, begin + 1, masks, False)
-    _fetch_query(tables.parts, keys, begin, masks, True)
+    return _list_queries(keys, begin, tables, masks, forgotten, entries)
+
+
+@kernel
+def _list_queries(keys, begin, tables, masks, forgotten, listed):
+    """List the rows of queries as `list_rows` does."""
+    num_tables, num_queries = keys.shape
+    _fetch_query_cells(tables.parts, keys, begin, masks)
+    _fetch_query_cells(tables.parts, keys, begin + 1, masks)
+    _fetch_query_entries(tables.parts, keys, begin, masks)
     used = 0
-    for number in range(begin, num_queries):
-        counted[0] = used
-        _fetch_query(tables.parts, keys, number + 2, masks, False)
-        _fetch_query(tables.parts, keys, number + 1, masks, True)
-        for table_number in range(num_tables):
-            key = keys[table_number, number]
-            bucket = _Bucket(table=table_number, key=key, mask=masks[table_number])
-            used = _list_bucket(tables, forgotten, bucket, number, entries, used)
+    for query in range(begin, num_queries):
+        listed.counted[0] = used
+        _fetch_query_cells(tables.parts, keys, query + 2, masks)
+        _fetch_query_entries(tables.parts, keys, query + 1, masks)
+        for table in range(num_tables):
+            bucket = _Bucket(table=table, key=keys[table, query], mask=masks[table])
+            used = _list_bucket(tables, forgotten, bucket, query, listed, used)
             if used == _NO_ROOM:
-                return number
-    counted[0] = used
+                return query
+    listed.counted[0] = used
     return num_queries
 
 
 @kernel
-def _fetch_query(parts, keys, number, masks, with_entries):
-    """Prefetch the cells of a query in all tables, if there is one, or its entries."""
-    if number >= keys.shape[1]:
-        return
-    for table in range(len(masks)):
-        bucket = _Bucket(table=table, key=keys[table, number], mask=masks[table])
-        if with_entries:
-            _fetch_entries(parts, bucket)
-        else:
+def _fetch_query_cells(parts, keys, number, masks):
+    """Prefetch the cells of a query in all tables, if there is such a query."""
+    if number < keys.shape[1]:
+        for table in range(len(masks)):
+            bucket = _Bucket(table=table, key=keys[table, number], mask=masks[table])
             _fetch_cells(parts, bucket)
 
 
 @kernel
+def _fetch_query_entries(parts, keys, number, masks):
+    """Prefetch the entries of a query in all tables, if there is such a query."""
+    if number < keys.shape[1]:
+        for table in range(len(masks)):
+            bucket = _Bucket(table=table, key=keys[table, number], mask=masks[table])
+            _fetch_entries(parts, bucket)
+
+
+# Inlined by Numba: a call with these arrays takes longer than the search.
+@kernel(inline="always")
 def _list_bucket(tables, forgotten, bucket, query, listed, used):
-    """List the entries of a bucket behind `used` ones; return how many are used then, or
+    """Append the entries of a bucket to the `used` ones; return how many are used then, or
     _NO_ROOM.
     """
     fields = tables.parts.fields
@@ -612,30 +620,28 @@ def _list_bucket(tables, forgotten, bucket, query, listed, used):
         at = _next_near(fields[part, KEYS], at, stop, bucket.key, max_distance)
         while at < stop:
             row = I64(load_half_at(fields[part, ROWS] + 4 * at))
-            used = _list_row(listed, used, query, row, bucket.table, forgotten)
-            if used == _NO_ROOM:
-                return used
+            if not has_bit(forgotten, row):
+                if used == len(listed.row):
+                    return _NO_ROOM
+                _write_entry(listed, used, query, row, bucket.table)
+                used += 1
             at = _next_near(fields[part, KEYS], at + 1, stop, bucket.key, max_distance)
     keys = tables.tail.keys[bucket.table]
     size = tables.tail.sizes[bucket.table]
     at = _next_in_tail(keys, 0, size, bucket, max_distance)
     while at < size:
         row = I64(tables.tail.rows[bucket.table, at])
-        used = _list_row(listed, used, query, row, bucket.table, forgotten)
-        if used == _NO_ROOM:
-            return used
+        if not has_bit(forgotten, row):
+            if used == len(listed.row):
+                return _NO_ROOM
+            _write_entry(listed, used, query, row, bucket.table)
+            used += 1
         at = _next_in_tail(keys, at + 1, size, bucket, max_distance)
     return used
 
 
 @kernel
-def _list_row(listed, used, query, row, table, forgotten):
-    """List a row unless it is forgotten; return how many are used then, or _NO_ROOM."""
-    if has_bit(forgotten, row):
-        return used
-    if used == len(listed.row):
-        return _NO_ROOM
-    listed.query[used] = query
-    listed.row[used] = row
-    listed.table[used] = table
-    return used + 1
+def _write_entry(listed, index, query, row, table):
+    listed.query[index] = query
+    listed.row[index] = row
+    listed.table[index] = table

@@ -39,8 +39,7 @@ class Stored(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What queries found, and how much of it is used: query, row, equal : uint32; used : int64
-    (1,).
+    """Matches of queries. query, row, equal : uint32; used : int64 (1,), the matches in use.
 
     equal : the hashes or bits that agree; until rows are compared, the table in which the row was
     listed.

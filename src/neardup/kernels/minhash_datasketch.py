@@ -13,7 +13,7 @@ def mix(hashes, shifts, factors, mixed):
     """Fill mixed, uint32 or uint64, with the last step of MurmurHash3 (Appleby) of each hash; the
     others : BITS_32, 64.
 
-    hashes : of any unsigned type; those that are mixed to 32 bits are below 2^32.
+    hashes : of any unsigned type; below 2^32 if mixed to 32 bits.
     """
     kind = mixed.dtype.type
     for i in range(len(hashes)):

@@ -7,7 +7,7 @@ from neardup.kernels.compiled import I64, U64, kernel
 
 @kernel
 def find_slot(keys, occupied, free, key):
-    """Return the slot of a key, or the free one where it belongs.
+    """Return the slot of a key, or the free slot for it.
 
     keys : uint64 (num_slots,), a power of two, uniform hashes; occupied : as long, `free` where a
     slot is free. Requires: a slot is free.
@@ -38,7 +38,7 @@ FNV_PRIME = U64(0x100000001B3)
 
 @kernel
 def mix(value):
-    """Return a uint64 of which every bit depends on all bits of another."""
+    """Mix the bits of a uint64: every bit of the result depends on all of its bits."""
     value ^= value >> U64(27)
     value *= MIX_1
     value ^= value >> U64(33)

@@ -43,7 +43,7 @@ UNCOUNTED = {"_nrt": False}
 def keep(
     dispatcher: Any, function: Callable[..., Any], folder: str, stamp: str, warn: Callable[[], None]
 ) -> None:
-    """Keep what is compiled of a function in a folder of all kernels.
+    """Cache the compiled code of a function in the folder of all kernels.
 
     stamp : names the version of the code. warn : called where a file cannot be written.
     """
@@ -53,11 +53,10 @@ def keep(
 
 
 def let_kernels_call(dispatcher: Any, inner: Any) -> None:
-    """Have other kernels call `inner`, the same function without what a call from Python requires.
+    """Make other kernels call `inner`, the same function without an entry for Python.
 
-    They contain the code of what they call, so `inner` is not cached. An argument that is a
-    constant does not make another specialisation: LLVM knows the constant once it has inlined the
-    call.
+    They contain the code of their callees, so `inner` is not cached. An argument that is a constant
+    does not make another specialisation: LLVM knows the constant once it has inlined the call.
     """
 
     def get_call_template(args: Any, kws: dict[str, Any]) -> Any:
@@ -103,7 +102,7 @@ event.register("numba:compile", clock)
 
 
 class _Locator(_CacheLocator):
-    """Where Numba keeps a kernel: always the one folder. folder, stamp : set by `keep`."""
+    """Location of a cached kernel: always the one folder. folder, stamp : set by `keep`."""
 
     folder = stamp = ""
 
@@ -141,11 +140,11 @@ class _CacheImpl(CompileResultCacheImpl):
 
 
 class _CacheFile(IndexDataCacheFile):
-    """As Numba's, but for two processes that compile at once: each signature has a file of its own
-    name.
+    """The index of Numba, safe for two processes that compile at once: each signature has its own
+    file.
 
-    Numba numbers the files as they come, so that two signatures may get one number, and one is run
-    in the place of the other.
+    Numba numbers the files as they come, so that two signatures may get one number, and one would
+    run instead of the other.
     """
 
     def _load_index(self) -> Any:
@@ -163,7 +162,7 @@ class _CacheFile(IndexDataCacheFile):
 
 
 class _KernelCache(FunctionCache):
-    """As Numba's, but what cannot be read is compiled anew, and what cannot be written is not
+    """The cache of Numba, except that unreadable code is compiled anew, and unwritable code is not
     kept.
     """
 

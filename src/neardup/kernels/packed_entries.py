@@ -26,7 +26,7 @@ class Lookups(NamedTuple):
 
 class Alive(NamedTuple):
     """The rows that a snapshot has. states : uint8, GONE or a state, at least num_rows of them.
-    forgotten_at : uint32, by row, how many rows were forgotten before it, or NEVER; rows behind its
+    forgotten_at : uint32, by row, how many rows were forgotten before it, or NEVER; rows after its
     end were not. num_forgotten : rows that were forgotten as of the snapshot.
     """
 
@@ -46,7 +46,7 @@ def is_alive(row, alive):
 
 @kernel
 def match(data, sizes, lookups, alive, found_lookup, found_key, found_row):
-    """Find the entries that lookups want among those of their buckets; return their number.
+    """Find the entries of buckets that match their lookups; return the number of entries found.
 
     data : uint8, the buckets of the lookups, one after the other; sizes : int64, the entries of
     each. Requires: the arrays found_lookup (int64), found_key (uint64) and found_row (int64) have

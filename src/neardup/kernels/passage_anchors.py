@@ -1,9 +1,9 @@
-"""Find the anchors of passages, and the text around those that may repeat.
+"""Find the anchors of passages, and the text around repeated ones.
 
-A passage of L characters is found by its anchors: in each window of W characters, the rightmost of
-those with the least hash of the bytes up to it (winnowing: Schleimer, Wilkerson and Aiken, SIGMOD
-2003). Equal passages have equal anchors, so it is enough to compare the texts around them. A long
-run of one character, whose windows are all equal, has fewer.
+A passage of L characters is found by its anchors: in each window of W characters, the last
+character with the least hash of the bytes up to it (winnowing: Schleimer, Wilkerson and Aiken,
+SIGMOD 2003). Equal passages have equal anchors, so it is enough to compare the texts around them. A
+long run of one character, whose windows are all equal, has fewer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from neardup.kernels.mixing import double, mix
 from neardup.kernels.strings import advance, common_after, count_characters, hash_at, retreat
 
 NONE = I64(-1)
-_BLOCK = 4096  # characters of a block, besides those of a window
+_BLOCK = 4096  # characters of a block, besides a window
 
 
 class Grams(NamedTuple):
@@ -322,7 +322,7 @@ def select_pieces(data, offsets, anchors, counts, reach, edges, characters):
 
 @kernel
 def _count_before(data, begin, stop, edges):
-    """Write the characters of a document before each piece; return those of the document."""
+    """Write the characters of a document before each piece; return the total."""
     total = 0
     counted = begin
     for piece in range(len(edges)):

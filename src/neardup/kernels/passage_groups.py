@@ -98,8 +98,21 @@ def _context_of(text, begin, end, position, length, size):
     rest = length - count_characters(text, hashed, position)
     width = (rest + _BLOCKS + 3) // (_BLOCKS + 2)
     needed = U64((rest - width + 1) // width) << U64(60)
-    before = needed
-    start = hashed
+    blocks, start = _blocks_before(text, begin, hashed, width)
+    before = needed | blocks
+    blocks, stop = _blocks_after(text, end, position, width)
+    after = needed | blocks
+    if _nearest(before, _BLOCKS) == _FEWER or _nearest(after, _BLOCKS) == _FEWER:
+        start = NONE
+        stop = NONE
+    return _Context(before=before, after=after, start=start, stop=stop)
+
+
+@kernel
+def _blocks_before(text, begin, position, width):
+    """Return the blocks of `width` characters before a position, and the start of the last one."""
+    blocks = U64(0)
+    start = position
     state = U64(0)
     for block in range(_BLOCKS):
         stop = start
@@ -107,21 +120,24 @@ def _context_of(text, begin, end, position, length, size):
         if start == begin and count_characters(text, start, stop) < width:
             break
         state = _extend(text, state, start, stop)
-        before |= max(U64(2), state >> U64(60)) << U64(4 * block)
-    after = needed
-    stop = position
+        blocks |= max(U64(2), state >> U64(60)) << U64(4 * block)
+    return blocks, start
+
+
+@kernel
+def _blocks_after(text, end, position, width):
+    """Return the blocks of `width` characters after a position, and the end of the last one."""
+    blocks = U64(0)
+    start = position
     state = U64(0)
     for block in range(_BLOCKS):
-        next_stop, missing = advance(text, stop, end, width)
+        stop, missing = advance(text, start, end, width)
         if missing:
             break
-        state = _extend(text, state, stop, next_stop)
-        stop = next_stop
-        after |= max(U64(2), state >> U64(60)) << U64(4 * block)
-    if _nearest(before, _BLOCKS) == _FEWER or _nearest(after, _BLOCKS) == _FEWER:
-        start = NONE
-        stop = NONE
-    return _Context(before=before, after=after, start=start, stop=stop)
+        state = _extend(text, state, start, stop)
+        blocks |= max(U64(2), state >> U64(60)) << U64(4 * block)
+        start = stop
+    return blocks, start
 
 
 @kernel
@@ -154,17 +170,17 @@ def asked(context):
 
 
 @kernel
-def may_share(before, behind, other):
-    """Return whether anchors have enough equal blocks. before, behind : of `asked`; other : a
+def may_share(before, after, other):
+    """Return whether anchors have enough equal blocks. before, after : of `asked`; other : a
     context.
     """
     num_before = count_trailing_zeros(before ^ other[0]) >> 2
-    num_after = count_trailing_zeros(behind ^ other[1]) >> 2
+    num_after = count_trailing_zeros(after ^ other[1]) >> 2
     return num_before + num_after >= I64(before >> U64(60))
 
 
 class _Table(NamedTuple):
-    """An open-addressing table. keys : uint64; occupants : int32, FREE where there is none."""
+    """An open-addressing table. keys : uint64; occupants : int32, or FREE."""
 
     keys: np.ndarray
     occupants: np.ndarray
@@ -196,7 +212,10 @@ def connect_around(offsets, members, contexts, parents):
         if stop - first <= FEW:
             parents[first:stop] = first
             continue
-        table = _sized(whole_table, stop - first)
+        num_slots = _num_slots(stop - first)
+        table = _Table(
+            keys=whole_table.keys[:num_slots], occupants=whole_table.occupants[:num_slots]
+        )
         quarter = I64(contexts[members[first], 0] >> U64(60)) + 1 >> 2
         for part in range(4):
             num_before = part * quarter
@@ -208,13 +227,6 @@ def connect_around(offsets, members, contexts, parents):
                 links.left[i] += first
                 links.right[i] += first
             connect(parents, links.left[:num_links], links.right[:num_links])
-
-
-@kernel(allocates=True)
-def _sized(table, count):
-    """Return the part of a table that `count` keys need."""
-    num_slots = _num_slots(count)
-    return _Table(keys=table.keys[:num_slots], occupants=table.occupants[:num_slots])
 
 
 @kernel
@@ -365,9 +377,7 @@ def _connect_same(text, piece_starts, pieces, positions, length, parents, leads)
             table.keys[slot] = key
             table.occupants[slot] = num_texts
             first = I64(anchor)
-            texts.anchors[num_texts] = anchor
-            texts.starts[num_texts] = start
-            texts.stops[num_texts] = stop
+            _write_text(texts, num_texts, anchor, start, stop)
             num_texts += 1
         else:
             number = table.occupants[slot]
@@ -376,6 +386,13 @@ def _connect_same(text, piece_starts, pieces, positions, length, parents, leads)
             is_same = _is_same_text(text, texts, number, start, stop)
             leads[first if is_same else anchor] = True
     return texts.anchors[:num_texts]
+
+
+@kernel
+def _write_text(texts, number, anchor, start, stop):
+    texts.anchors[number] = anchor
+    texts.starts[number] = start
+    texts.stops[number] = stop
 
 
 @kernel
@@ -488,8 +505,8 @@ def _has_window(text, windows, i, before, latest, stop):
     """Move the window of an anchor so that it has `before` characters up to the position; return
     whether there is one.
 
-    latest : the last position where it may begin; stop : the end of its piece. Requires: `before`
-    falls by 1.
+    latest : the last position for its start; stop : the end of its piece. Requires: `before` falls
+    by 1 from call to call.
     """
     if windows.before[i] > before:
         old_start = windows.starts[i]
@@ -528,7 +545,7 @@ def mark_common(text, offsets, anchors, length, size, ranges):
 
     offsets : int64, the begin of each group, and the end of the last, in anchors : Common. ranges :
     int64 (num_anchors, 3), written: start and stop of all such windows in the text, and the
-    greatest number of documents; zeros where there is none.
+    greatest number of documents; zeros for anchors without one.
     """
     for group in range(len(offsets) - 1):
         first = offsets[group]
@@ -579,10 +596,16 @@ def _mark_group(text, anchors, length, size, ranges):
                 owners.last[slot] = anchors.owners[i]
         for i in range(count):
             if slots[i] >= 0 and owners.count[slots[i]] >= anchors.needed[i]:
-                if ranges[i, 2] == 0:
-                    ranges[i, 0] = windows.starts[i]
-                ranges[i, 1] = windows.stops[i]
-                ranges[i, 2] = max(ranges[i, 2], owners.count[slots[i]])
+                _extend_range(ranges[i], windows, i, owners.count[slots[i]])
+
+
+@kernel
+def _extend_range(marked, windows, i, num_documents):
+    """Extend the range of an anchor to its window."""
+    if marked[2] == 0:
+        marked[0] = windows.starts[i]
+    marked[1] = windows.stops[i]
+    marked[2] = max(marked[2], num_documents)
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Cut passages that occurred before in kept text. decide/passages.py has the rule.
 
-The walk goes through the pieces in order. What it has kept so far are fragments, whose anchors are
-listed by group; the text of the current piece since its last cut is the open fragment.
+The walk goes through the pieces in order. Kept text consists of fragments, whose anchors are listed
+by group; the text of the current piece since its last cut is the open fragment.
 
     fragment 7      |-------[window.........].....|------------|
                             source
@@ -176,7 +176,7 @@ class _Match(NamedTuple):
 
 @kernel(allocates=True)
 def resolve(pieces, anchors, fragments, rule, size, pieces_span, rows, state):
-    """Walk pieces in their order, and cut what occurred in kept text before.
+    """Walk pieces in their order, and cut passages that occurred in kept text before.
 
     pieces_span : the pieces of whole documents, first and stop, and the documents before which
     nothing is cut. fragments : int64, rows of start and stop, with room for one in every `length`
@@ -251,8 +251,7 @@ def _prefetch_groups(anchors, piece):
 
 @kernel(allocates=True)
 def _cut_piece(walk, pieces, piece, rows):
-    """Cut what occurred before from a piece; return the rows, and the characters that it loses."""
-    text = walk.text
+    """Cut repeated passages from a piece; return the rows, and the number of characters cut."""
     state = walk.state
     opened = _OpenFragment(
         start=piece.start, first_anchor=piece.first_anchor, listed=piece.first_anchor
@@ -275,14 +274,6 @@ def _cut_piece(walk, pieces, piece, rows):
 
         rows = _with_room(rows, state[NUM_ROWS])
         next_anchor = _keep(walk, opened, cut_start, piece.stop_anchor)
-        if piece.start < opened.start < cut_start:  # between two cuts
-            between = count_characters(text, opened.start, cut_start)
-            if between <= walk.rule.bridge:
-                lost += between
-                state[NUM_ROWS] = _write_bridge(
-                    rows, state[NUM_ROWS], piece.number, opened.start, cut_start
-                )
-        lost += count_characters(text, cut_start, cut_stop)
         shift = match.start - match.source
         cut = Cut(
             kind=REPEATED,
@@ -294,11 +285,31 @@ def _cut_piece(walk, pieces, piece, rows):
             window=match.window - shift,
             source_stop=stop - shift,
         )
-        state[NUM_ROWS] = write_cut(rows, state[NUM_ROWS], cut)
-
+        last_cut = opened.start if opened.start > piece.start else NONE
+        state[NUM_ROWS], num_cut = _cut_with_bridge(
+            walk.text, walk.rule.bridge, rows, state[NUM_ROWS], last_cut, cut
+        )
+        lost += num_cut
         scan = cut_stop
         next_anchor = _first_anchor_from(walk, cut_stop, next_anchor, piece.stop_anchor)
         opened = _OpenFragment(start=cut_stop, first_anchor=next_anchor, listed=next_anchor)
+
+
+@kernel
+def _cut_with_bridge(text, max_bridge, rows, count, last_cut, cut):
+    """Append a cut to `count` rows, after a cut of the few characters since the last cut of the
+    piece; return the new number of rows, and of characters cut.
+
+    last_cut : the end of the last cut, or NONE.
+    """
+    num_cut = count_characters(text, cut.start, cut.stop)
+    if 0 <= last_cut < cut.start:
+        between = count_characters(text, last_cut, cut.start)
+        if between <= max_bridge:
+            num_cut += between
+            bridge = Cut(BRIDGE, cut.piece, last_cut, cut.start, NONE, NONE, NONE, NONE)
+            count = write_cut(rows, count, bridge)
+    return write_cut(rows, count, cut), num_cut
 
 
 @kernel
@@ -341,26 +352,35 @@ def _find(walk, piece, opened, scan, first):
         group = anchors.groups[anchor]
         if group < 0:
             continue
-        before = asked(anchors.contexts[anchor, 0])
-        after = asked(anchors.contexts[anchor, 1])
-        rank = anchors.group_starts[group]
-        stop_rank = rank + anchors.group_sizes[group]
-        while rank < stop_rank:
-            if may_share(before, after, anchors.listed_contexts[rank]):
-                other = anchors.listed[rank]
-                shift = position - anchors.positions[other]
-                if best.start >= 0 and shift <= best.start - best.source:
-                    if best.start == scan:
-                        break  # no later anchor of the list gives an earlier start or source
-                    if not _agrees_before(walk.text, best.start, shift):
-                        rank += 1
-                        continue
-                latest = best.start if best.start >= 0 else piece.stop
-                match = _match_at(walk, piece.stop, opened.start, scan, anchor, other, latest)
-                if match.start >= 0 and _is_better(match, best):
-                    best = match
-            rank += 1
+        best = _find_in_group(walk, piece.stop, opened.start, scan, anchor, group, best)
     return best, listed
+
+
+# Inlined by Numba: a call with all arrays of the walk takes as long as the search.
+@kernel(inline="always")
+def _find_in_group(walk, piece_stop, open_start, scan, anchor, group, best):
+    """Return the best match of an anchor with the listed anchors of its group, or an earlier best
+    one.
+    """
+    anchors = walk.anchors
+    before = asked(anchors.contexts[anchor, 0])
+    after = asked(anchors.contexts[anchor, 1])
+    first_rank = anchors.group_starts[group]
+    for rank in range(first_rank, first_rank + anchors.group_sizes[group]):
+        if not may_share(before, after, anchors.listed_contexts[rank]):
+            continue
+        other = anchors.listed[rank]
+        shift = anchors.positions[anchor] - anchors.positions[other]
+        if best.start >= 0 and shift <= best.start - best.source:
+            if best.start == scan:
+                break  # no later anchor of the list gives an earlier start or source
+            if not _agrees_before(walk.text, best.start, shift):
+                continue
+        latest = best.start if best.start >= 0 else piece_stop
+        match = _match_at(walk, piece_stop, open_start, scan, anchor, other, latest)
+        if match.start >= 0 and _is_better(match, best):
+            best = match
+    return best
 
 
 @kernel
@@ -424,14 +444,24 @@ def _match_at(walk, piece_stop, open_start, scan, anchor, other, latest):
     if stop - left == length:  # all agree; `length` characters may have up to four times the bytes
         rest = min(max_after, 4 * length) - length
         stop += common_after(text, stop, stop - shift, rest)
-    window = _end_of(text, start, stop, length, piece_stop)
-    while fragment == _OPEN and window >= 0 and window - start > shift:
-        # The window overlaps its source: move it on by a character.
-        start = advance(text, start, stop, 1)[0]
-        window = _end_of(text, window, stop, 1, piece_stop)
+    start, window = _place_window(text, start, stop, length, piece_stop, shift, fragment)
     if window < 0:
         return none
     return _Match(start=start, window=window, source=start - shift, fragment=fragment)
+
+
+@kernel
+def _place_window(text, start, stop, length, piece_stop, shift, fragment):
+    """Return the start and the end of the first window in [start, stop); the end is NONE if there
+    is none.
+
+    In the open fragment, a window does not overlap its source, `shift` bytes before it.
+    """
+    window = _end_of(text, start, stop, length, piece_stop)
+    while fragment == _OPEN and window >= 0 and window - start > shift:
+        start = advance(text, start, stop, 1)[0]
+        window = _end_of(text, window, stop, 1, piece_stop)
+    return start, window
 
 
 @kernel
@@ -516,7 +546,7 @@ def _with_room(rows, count):
 
 @kernel
 def write_cut(rows, count, cut):
-    """Write a cut behind `count` rows; return the new number of rows."""
+    """Append a cut to `count` rows; return the new number of rows."""
     rows[count, 0] = cut.kind
     rows[count, 1] = cut.piece
     rows[count, 2] = cut.start
@@ -526,12 +556,6 @@ def write_cut(rows, count, cut):
     rows[count, 6] = cut.window
     rows[count, 7] = cut.source_stop
     return count + 1
-
-
-@kernel
-def _write_bridge(rows, count, piece, start, stop):
-    """Write the cut of the text between two cuts."""
-    return write_cut(rows, count, Cut(BRIDGE, piece, start, stop, NONE, NONE, NONE, NONE))
 
 
 @kernel
@@ -563,14 +587,9 @@ def cut_ranges(pieces, ranges, rule, rows):
             start, stop = _trim(pieces, rule, piece, start, stop)
             if start >= stop:
                 continue
-            if 0 <= previous < start:
-                between = count_characters(pieces.text, previous, start)
-                if between <= rule.bridge:
-                    lost += between
-                    count = _write_bridge(rows, count, piece, previous, start)
-            lost += count_characters(pieces.text, start, stop)
             cut = Cut(COMMON, piece, start, stop, NONE, num_documents, NONE, NONE)
-            count = write_cut(rows, count, cut)
+            count, num_cut = _cut_with_bridge(pieces.text, rule.bridge, rows, count, previous, cut)
+            lost += num_cut
             previous = stop
         if ends_document(pieces, piece) and lost > rule.most_lost * pieces.characters[document]:
             count = write_drop(rows, count, piece)
@@ -579,8 +598,8 @@ def cut_ranges(pieces, ranges, rule, rows):
 
 @kernel
 def _merge_ranges(ranges, first):
-    """Return the first range that does not overlap those before it, their end, and the greatest
-    number of documents.
+    """Return the first range that does not overlap earlier ones, their end, and the greatest number
+    of documents.
     """
     stop = ranges[first, _STOP]
     num_documents = ranges[first, _NUM_DOCUMENTS]

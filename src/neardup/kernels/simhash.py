@@ -12,7 +12,7 @@ from neardup.kernels.compiled import U64, kernel
 from neardup.kernels.mixing import mix
 
 _ALL = U64(0xFFFFFFFFFFFFFFFF)
-_STEP = U64(0x9E3779B97F4A7C15)  # what word w adds w times to a hash before it is mixed again
+_STEP = U64(0x9E3779B97F4A7C15)  # added w times to a hash, before word w is mixed
 _NUM_PLANES = 48  # counts below 2^48
 _GROUP = 16  # features that are added up before their carry reaches the planes
 

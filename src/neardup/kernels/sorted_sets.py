@@ -119,16 +119,21 @@ def write_sets(hashes, starts, stops, wanted, sets, set_starts, sizes):
         size = sort_list(span, spread, ends, ordered)
         words = sketch_words(size)
         start = used + words
-        sets[used:start] = U64(0)
-        for i in range(size):
-            value = ordered[i]
-            bit = value & U64(64 * words - 1)
-            sets[used + I64(bit >> U64(6))] |= U64(1) << (bit & U64(63))
-            sets[start + i] = value
+        _write_set(ordered[:size], sets[used:start], sets[start : start + size])
         set_starts[document] = start
         sizes[document] = size
         used = start + size
     return used
+
+
+@kernel
+def _write_set(values, sketch, sets):
+    """Write a set and its sketch."""
+    sketch[:] = U64(0)
+    for i in range(len(values)):
+        bit = values[i] & U64(64 * len(sketch) - 1)
+        sketch[I64(bit >> U64(6))] |= U64(1) << (bit & U64(63))
+        sets[i] = values[i]
 
 
 @kernel
@@ -154,15 +159,20 @@ def most_shared(sets, start, size, other_start, other_size):
         return min(size - only, other_size - other_only)
     least = min(words, other_words)
     for i in range(least):
-        bits = U64(0)
-        other_bits = U64(0)
-        for at in range(start - words + i, start, least):
-            bits |= sets[at]
-        for at in range(other_start - other_words + i, other_start, least):
-            other_bits |= sets[at]
+        bits = _fold(sets, start - words + i, start, least)
+        other_bits = _fold(sets, other_start - other_words + i, other_start, least)
         only += count_ones(bits & ~other_bits)
         other_only += count_ones(other_bits & ~bits)
     return min(size - only, other_size - other_only)
+
+
+@kernel
+def _fold(sets, start, stop, step):
+    """Return the union of every step-th word."""
+    bits = U64(0)
+    for at in range(start, stop, step):
+        bits |= sets[at]
+    return bits
 
 
 @kernel
@@ -192,8 +202,8 @@ def similarity_of_counts(shared: Any, size: Any, other_size: Any, measure: int) 
     """Return the similarity of sets from the number of shared elements and their sizes; 0 for empty
     sets.
 
-    Of numbers, or of arrays where it is not compiled. measure : JACCARD, CONTAINMENT, which is that
-    of the first set, or COSINE.
+    Takes numbers, or arrays if it is not compiled. measure : JACCARD, CONTAINMENT (of the first
+    set), or COSINE.
     """
     if measure == CONTAINMENT:
         return shared / np.maximum(1, size)
@@ -209,7 +219,7 @@ def shared_above_chance(even: Any, other_even: Any) -> Any:
     """Return how many shingles two documents must share, so that they share more than unrelated
     texts do by chance.
 
-    Of numbers, or of arrays where it is not compiled. even, other_even : the number of distinct
+    Takes numbers, or arrays if it is not compiled. even, other_even : the number of distinct
     shingles that occur an even number of times in each document.
 
     Let a shingle occur m times in a text of some source on average, by a Poisson distribution. The
@@ -228,8 +238,8 @@ least_above_chance = kernel(shared_above_chance)
 
 @kernel
 def _least_shared(size, other_size, measure, threshold):
-    """Return how many elements two sets share at the least where they reach the threshold; 1 less,
-    so that rounding loses no pair that just reaches it.
+    """Return the least number of elements that two sets at the threshold share, less 1, so that
+    rounding loses no pair that just reaches it.
     """
     if measure == CONTAINMENT:
         return I64(threshold * size) - 1
@@ -293,8 +303,8 @@ def _is_rising(hashes):
 def _set_of(hashes, offsets, row, sorted_hashes, sizes):
     """Return a list as a rising set: the list itself, or sorted when it is first wanted.
 
-    sorted_hashes : uint64, space for all lists. sizes : int64, of those that are sorted, else
-    _UNKNOWN or _RISING.
+    sorted_hashes : uint64, space for all lists. sizes : int64, of sorted lists, or _UNKNOWN or
+    _RISING.
     """
     begin = offsets[row]
     end = offsets[row + 1]
@@ -310,7 +320,7 @@ def _set_of(hashes, offsets, row, sorted_hashes, sizes):
 
 @kernel(allocates=True)
 def list_overlaps(hashes, offsets, rows, other_hashes, other_offsets, other_rows, counts):
-    """Count the elements that lists share, as sets, and those of each, pair by pair.
+    """Count the elements that lists share, as sets, and the elements of each, pair by pair.
 
     hashes : uint64, list i is hashes[offsets[i]:offsets[i + 1]]; offsets : int64; repeats are
     allowed. rows : int64 (num_pairs,), of the lists. The same of the others. counts : int64 (3,

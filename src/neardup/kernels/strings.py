@@ -1,4 +1,4 @@
-"""Read, write and hash UTF-8 where it lies."""
+"""Read, write and hash UTF-8 in place."""
 
 from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.intrinsics import (
@@ -144,8 +144,8 @@ def code_at(text, place):
     return U32(text[place]) if text[place] < 128 else decode(text, place)[0]
 
 
-# Random constants, none of which is part of any text in UTF-8: no factor of a product below is zero
-# for a short one.
+# Random constants that occur in no text in UTF-8, so that no factor of a product below is zero for
+# a short text.
 _START = U64(0x9E3779B97F4A7C15)
 _FIRST = U64(0xA0761D6478BD642F)
 _LAST = U64(0xE7037ED1A0B428DB)
@@ -159,7 +159,7 @@ def hash_at(start, size, margin):
 
     Words of 8 bytes are multiplied in pairs, and the halves of the product folded (as Wang Yi's
     wyhash does, 2019): 16 bytes a product and one more at the end. The last two words may overlap,
-    or be the same, so no byte is masked and nothing behind the string is read.
+    or be the same, so no byte is masked and nothing after the string is read.
 
     Requires: size > 0; `margin` bytes before it may be read: with 7 a short one is read like a
     longer one.

@@ -49,7 +49,7 @@ _ALIKE = np.array(
     [[ord(pair[0]), ord(pair[1])] for pair in ("0o", "1l", "2z", "5s", "8b", "9g", "il")], U8
 )
 SEEN = 4096  # 32 kB; with four times less, a tenth more repeats are missed
-# What a character begins with, and a random odd base for n-grams.
+# The initial state of a character, and a random odd base for n-grams.
 _CHAIN = U64(0x9E3779B97F4A7C15)
 _BASE = U64(0xD6E8FEB86659FD93)
 _LANE_1 = U64(0xA0761D6478BD642F)
@@ -65,7 +65,7 @@ def _append(entry, mode, stream, length):
     code = entry & _CODE_POINT
     is_written = mode >= CODE and (
         code != _BYTE_ORDER_MARK or length > 0
-    )  # what is invisible in code, too
+    )  # invisible characters of code, too
     if is_written or (mode != WORDS and kind != _TRANSPARENT):
         kind = U32(_SEPARATOR) if entry & _SPACE else U32(_WORD)
     if kind == _WORD:
@@ -95,14 +95,36 @@ def _fold_ascii_words(data, case_bit, stream):
     """Write ASCII text to the stream: letters with case_bit set, digits, underscores, zeros for the
     rest.
 
-    The arithmetic says what `tables.ascii` says; unlike the table, it becomes vector instructions
-    (2.4 x as fast).
+    The arithmetic is equal to `tables.ascii`; unlike the table, it becomes vector instructions (2.4
+    x as fast).
     """
     for i in range(len(data)):
         byte = data[i]
         letter = U8((byte | U8(0x20)) - U8(97)) < U8(26)
         other = (U8(byte - U8(48)) < U8(10)) or byte == U8(95)
         stream[i] = U8(byte | case_bit) if letter else (byte if other else U8(0))
+
+
+@kernel(inline="always")
+def _append_entry(entry, expansions, mode, stream, length):
+    """Append the code points of a table entry to the stream; return the new length."""
+    if entry & _EXPAND:
+        first = I64(entry & _CODE_POINT)
+        for i in range(first + 1, first + 1 + I64(expansions[first])):
+            length = _append(expansions[i], mode, stream, length)
+    else:
+        length = _append(entry, mode, stream, length)
+    return length
+
+
+@kernel(inline="always")
+def _fold_ascii(data, table, mode, stream):
+    """Write a run of ASCII text to the stream."""
+    if mode == WORDS and len(data) > 1:
+        _fold_ascii_words(data, table[65] & U8(0x20), stream)
+    else:
+        for i in range(len(data)):
+            stream[i] = table[data[i]]
 
 
 @kernel(inline="always")
@@ -141,7 +163,7 @@ def _fold_singles(data, position, entries, stream, length):
         if entry == U32(code) | _SINGLE_ENTRY:
             store_u64(stream, length, (word & U64(0xFFFFFF)) << U64(8))  # between zeros
             length += 4
-        elif entry > _CODE_POINT:  # no separator, or one of which more is to be known
+        elif entry > _CODE_POINT:  # no separator, or one with special rules
             break
         position += 3
     if position > first:
@@ -155,8 +177,8 @@ def _fold(data, tables, mode, stream):
     """Write a text to the stream; return its length there and whether it must be normalised as a
     whole.
 
-    That is where a code point can combine with the one before it, or combining marks are out of
-    order: the quick check of Unicode Standard Annex #15, section 9.
+    It must if a code point may combine with the one before it, or combining marks are out of order:
+    the quick check of Unicode Standard Annex #15, section 9.
     """
     length = 0
     position = 0
@@ -164,11 +186,7 @@ def _fold(data, tables, mode, stream):
     while position < len(data):
         if data[position] < 128:
             stop = _ascii_run(data, position)
-            if mode == WORDS and stop > position + 1:
-                _fold_ascii_words(data[position:stop], tables.ascii[65] & U8(0x20), stream[length:])
-            else:
-                for i in range(stop - position):
-                    stream[length + i] = tables.ascii[data[position + i]]
+            _fold_ascii(data[position:stop], tables.ascii, mode, stream[length:])
             length += stop - position
             position = stop
             last_rank = U32(0)
@@ -186,12 +204,7 @@ def _fold(data, tables, mode, stream):
         if entry & _COMPOSE or (rank != 0 and last_rank > rank):
             return 0, True
         last_rank = rank
-        if entry & _EXPAND:
-            first = I64(entry & _CODE_POINT)
-            for i in range(first + 1, first + 1 + I64(tables.expansions[first])):
-                length = _append(tables.expansions[i], mode, stream, length)
-        else:
-            length = _append(entry, mode, stream, length)
+        length = _append_entry(entry, tables.expansions, mode, stream, length)
     return end_lines(stream, length) if mode >= CODE else length, False
 
 
@@ -210,7 +223,7 @@ def _find_edges(stream, length, edges):
         carry = filled >> U64(63)
         found = count_ones(changes)
         for first in range(0, found, 8):
-            for i in range(8):  # what is behind the last is written over
+            for i in range(8):  # positions after the last are overwritten
                 edges[count + first + i] = block + count_trailing_zeros(changes)
                 changes &= changes - U64(1)
         count += found
@@ -228,8 +241,7 @@ def _hash_tokens(stream, edges, count, tokens):
 
 @kernel(allocates=True)
 def hash_ascii(mode):
-    """Return the hash of each ASCII character as a token, that of a space for a zero: uint64
-    (128,).
+    """Return the hash of each ASCII character as a token, of a space for a zero: uint64 (128,).
 
     As LETTERS, a digit hashes as the letter that it is mistaken for, and so does i as l.
     """
@@ -383,7 +395,7 @@ def shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, hashes, f
 
 @kernel(allocates=True)
 def shingle_text(text, tables, mode, ngram, buffers, shingles):
-    """Fill `shingles` with the shingle hashes and content hash of each document, none where it is
+    """Fill `shingles` with the shingle hashes and content hash of each document, none if it is
     flagged.
 
     Requires: buffers as of `make_buffers`; len(shingles.hashes) >= 3 * len(text.data) +
@@ -426,9 +438,7 @@ def shingle_tokens(text, token_offsets, ngram, tokens, shingles):
 
 @kernel
 def _copy_tokens(stream, length, mode, tokens, count):
-    """Append the tokens of a stream to those written, of which there are `count`; return the new
-    count.
-    """
+    """Append the tokens of a stream to the first `count` tokens; return the new count."""
     first = count
     end = tokens.offsets[count]
     space = False
@@ -454,9 +464,7 @@ def _copy_tokens(stream, length, mode, tokens, count):
 
 @kernel
 def _copy_ranges(stream, edges, size, tokens, count):
-    """Append `size` tokens between edges to those written, of which there are `count`; return the
-    new count.
-    """
+    """Append `size` tokens between edges to the first `count` tokens; return the new count."""
     for i in range(size):
         end = tokens.offsets[count]
         for place in range(edges[2 * i], edges[2 * i + 1]):

@@ -75,8 +75,7 @@ def find_sides(directions, planes, num_bits, hashes):
 
 @kernel(allocates=True)
 def fill_cosines(left, left_rows, right, right_rows, cosines):
-    """Fill cosines, float64 (num_pairs,), with those of rows of left and right; 0 with a vector of
-    zeros.
+    """Fill cosines, float64 (num_pairs,), for rows of left and right; 0 with a vector of zeros.
 
     left, right : float32 (num_rows, dimensions); left_rows, right_rows : int64 (num_pairs,), -1 for
     a vector of zeros.
@@ -94,17 +93,9 @@ def _cosine(left, right, sums):
     whole = len(left) - len(left) % _SUMS
     for i in range(0, whole, _SUMS):
         for lane in range(_SUMS):
-            x = np.float64(left[i + lane])
-            y = np.float64(right[i + lane])
-            sums[0, lane] += x * y
-            sums[1, lane] += x * x
-            sums[2, lane] += y * y
+            _add_products(left[i + lane], right[i + lane], sums, lane)
     for i in range(whole, len(left)):
-        x = np.float64(left[i])
-        y = np.float64(right[i])
-        sums[0, 0] += x * y
-        sums[1, 0] += x * x
-        sums[2, 0] += y * y
+        _add_products(left[i], right[i], sums, 0)
     product = 0.0
     length = 0.0
     other = 0.0
@@ -113,3 +104,13 @@ def _cosine(left, right, sums):
         length += sums[1, lane]
         other += sums[2, lane]
     return max(-1.0, min(1.0, product / math.sqrt(length * other)))
+
+
+@kernel(inline="always")
+def _add_products(left, right, sums, lane):
+    """Add the products of two coordinates: of both, and the square of each."""
+    x = np.float64(left)
+    y = np.float64(right)
+    sums[0, lane] += x * y
+    sums[1, lane] += x * x
+    sums[2, lane] += y * y

@@ -1,5 +1,9 @@
 """Find the distinct features of documents, count the documents of each, and weigh them."""
 
+from __future__ import annotations
+
+from typing import NamedTuple
+
 import numpy as np
 
 from neardup.kernels.compiled import I64, U32, U64, kernel
@@ -14,9 +18,9 @@ def add_documents(features, offsets, first, most, missed, table, size):
     table.
 
     features : uint64, each once in a document; offsets : int64 (num_documents + 1,); table :
-    hashes, counts and misses, a power of two of slots; missed : what a new entry's count may lack.
-    Stops before a document for which there may not be room, two thirds being full, and after one
-    that leaves more than `most` entries.
+    hashes, counts and misses, a power of two of slots; missed : the documents that a new entry's
+    count may lack. Stops before a document for which there may not be room, two thirds being full,
+    and after one that leaves more than `most` entries.
     """
     hashes, counts, misses = table
     for document in range(first, len(offsets) - 1):
@@ -36,8 +40,8 @@ def add_documents(features, offsets, first, most, missed, table, size):
 
 @kernel
 def move_entries(table, missed, target):
-    """Put those entries of a table into an empty one that may count more than `missed`; return how
-    many.
+    """Move the entries of a table that may count more than `missed` to an empty one; return their
+    number.
     """
     hashes, counts, misses = table
     size = 0
@@ -54,10 +58,19 @@ def move_entries(table, missed, target):
 _REPEATED = U64(0x9E3779B97F4A7C15)
 
 
+class _Features(NamedTuple):
+    """Distinct features of documents. hashes : uint64; counts : uint32; firsts : int64, the first
+    place of each.
+    """
+
+    hashes: np.ndarray
+    counts: np.ndarray
+    firsts: np.ndarray
+
+
 @kernel(allocates=True)
 def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offsets):
-    """Write the distinct hashes of each document, rising, how often each occurs, and where it
-    occurs first.
+    """Write the distinct hashes of each document, rising, their counts, and their first places.
 
     hashes : uint64; offsets : int64 (num_documents + 1,); distinct : uint64, counts : uint32,
     firsts : int64, the place in `hashes`, all as long as `hashes`; distinct_offsets : int64
@@ -79,23 +92,30 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
             bucket = I64(span[i] >> shift)
             order[ends[bucket]] = i
             ends[bucket] += 1
+        table = _Features(hashes=distinct, counts=counts, firsts=firsts)
         for i in range(len(span)):
-            value = span[order[i]]
-            rank = size
-            while rank > first and distinct[rank - 1] > value:
-                rank -= 1
-            if rank > first and distinct[rank - 1] == value:
-                counts[rank - 1] += U32(1)
-                continue
-            for move in range(size, rank, -1):
-                distinct[move] = distinct[move - 1]
-                counts[move] = counts[move - 1]
-                firsts[move] = firsts[move - 1]
-            distinct[rank] = value
-            counts[rank] = 1
-            firsts[rank] = start + order[i]
-            size += 1
+            size = _insert(table, first, size, span[order[i]], start + order[i])
         distinct_offsets[document + 1] = size
+
+
+@kernel(inline="always")
+def _insert(table, first, size, value, place):
+    """Count a hash among the rising ones from `first` to `size`; return the new size."""
+    rank = size
+    while rank > first and table.hashes[rank - 1] > value:
+        rank -= 1
+    if rank > first and table.hashes[rank - 1] == value:
+        table.counts[rank - 1] += U32(1)
+    else:
+        for move in range(size, rank, -1):
+            table.hashes[move] = table.hashes[move - 1]
+            table.counts[move] = table.counts[move - 1]
+            table.firsts[move] = table.firsts[move - 1]
+        table.hashes[rank] = value
+        table.counts[rank] = 1
+        table.firsts[rank] = place
+        size += 1
+    return size
 
 
 @kernel(allocates=True)
@@ -104,8 +124,8 @@ def choose(weights, offsets, top, levels, kept):
     their weights.
 
     weights : float64, changed; offsets : int64 (num_documents + 1,); levels : bool; kept : bool. Of
-    equal weights the first are taken, which are those of least hash. The level is 1 to 5: one more
-    than the fifths of the kept features that weigh less.
+    equal weights the first are taken: the least hashes. The level is 1 to 5: one more than the
+    fifths of the kept features that weigh less.
     """
     for document in range(len(offsets) - 1):
         span = weights[offsets[document] : offsets[document + 1]]
@@ -126,7 +146,7 @@ def choose(weights, offsets, top, levels, kept):
 
 @kernel
 def look_up(wanted, hashes, starts, counts, found):
-    """Fill found with the count of each wanted hash, 0 where it is not in the table.
+    """Fill found with the count of each wanted hash, 0 if it is not in the table.
 
     wanted : uint64; hashes : uint64, rising; counts : as long; starts : int64 (2^k + 1,), where the
     hashes whose leading k bits are i begin; found : int64 (len(wanted),). Uniform hashes: a look-up
@@ -174,8 +194,8 @@ def replicate_rare_features(hashes, offsets, document_counts, limits, repeated, 
 
 @kernel
 def look_up_each(wanted, wanted_offsets, hashes, offsets, counts, found):
-    """Fill found with the count of each wanted hash in the table of its own document, 0 where it is
-    not there.
+    """Fill found with the count of each wanted hash in the table of its own document, 0 if it is
+    missing.
 
     wanted, hashes : uint64, rising in each document; both offsets : int64 (num_documents + 1,);
     counts : as long as hashes; found : int64 (len(wanted),).
