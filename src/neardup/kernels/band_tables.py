@@ -17,7 +17,7 @@ NO_ROW = U32(0xFFFFFFFF)
 _TAG_SHIFT = U64(32)
 _OLDER = U64(0x80000000)
 _ROW_MASK = U64(0x7FFFFFFF)
-# Queries whose slots are fetched together: memory is waited for once, not once for each
+# Queries whose slots are fetched together: memory is waited for once, not once for each.
 _GROUP = 32
 
 

@@ -144,7 +144,7 @@ def _select(parts, first_part, num_parts, selected):
     return num_selected
 
 
-# fields of `state`: where to go on
+# Indices of `state`, the point where a join continues: the node, the step width, the places.
 NODE = 0
 STEP = 1
 LEFT = 2

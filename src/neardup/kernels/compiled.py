@@ -50,7 +50,7 @@ I64 = np.int64
 
 config: Any = numba.config  # its names are set from the environment
 _PREFIX = "kernels-"
-# Folders, the latest used: a few environments that share a base, or versions that take turns
+# Folders kept, the latest used: for environments that share a base, or versions that alternate.
 _NUM_KEPT = 4
 _NO_FOLDER = (
     "neardup found no folder to cache compiled code in, so each process compiles it again, "

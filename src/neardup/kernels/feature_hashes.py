@@ -66,8 +66,8 @@ def _keep_link(data, position, letters, kept, end):
     first = end
     for _ in range(3):  # an assignment to a slice takes 1.5 seconds to compile
         kept[end] = data[position]
-        position = position + 1
-        end = end + 1
+        position += 1
+        end += 1
     while position < len(data):
         letter, width = _letter(data, position, letters)
         byte = data[position]
@@ -133,9 +133,8 @@ def keep_words(text, letters, kept):
 _START = (U32(0x67452301), U32(0xEFCDAB89), U32(0x98BADCFE), U32(0x10325476))
 _SINES = np.array([int(abs(math.sin(step)) * 2**32) for step in range(1, 65)], U32)
 _TURNS = np.array([[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]], U32)
-_SEEN = (
-    1 << 16
-)  # strings remembered, 512 KB that stay in the cache: English text is hashed twice as fast
+# Strings remembered, 512 KB that stay in the cache: English text is hashed twice as fast.
+_SEEN = 1 << 16
 
 
 @kernel

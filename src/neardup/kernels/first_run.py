@@ -34,6 +34,7 @@ from neardup.kernels import (
 _Kernels = Sequence[tuple[Any, tuple[Any, ...]]]
 _MARK = "first-run"  # a file in the folder of compiled kernels
 _LEAST_WAIT_S = 60.0  # for the second process, whose half takes as long as ours
+_KILL_WAIT_S = 10.0
 _CODE = "import sys; sys.path[:] = sys.argv[1:]; from neardup.kernels.first_run import main; main()"
 
 
@@ -81,7 +82,8 @@ def _compile_in_two_processes() -> None:
             process.wait(_LEAST_WAIT_S + 2 * (time.monotonic() - began))
     finally:
         process.kill()
-        process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_KILL_WAIT_S)
 
 
 def main() -> None:

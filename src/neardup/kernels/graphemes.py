@@ -20,9 +20,8 @@ PREPEND, LINKER_LETTER, FLAG = range(11, 14)
 # Hangul: the consonants and vowels of a syllable, and whole syllables without and with a final
 # consonant.
 LEADING, VOWEL, TRAILING, OPEN_SYLLABLE, CLOSED_SYLLABLE = range(14, 19)
-_FIRST_JOINED = (
-    CR << CLASS_SHIFT
-)  # entries of characters that are joined to no neighbour unless it is of a later class
+# Characters with entries below it are joined to no neighbour, unless it is of a later class.
+_FIRST_JOINED = CR << CLASS_SHIFT
 
 # More marks on one letter, and more flags in a row, are not followed. `candidates.passages` stores
 # that much text.

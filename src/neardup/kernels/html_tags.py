@@ -12,6 +12,7 @@ import numpy.typing as npt
 from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME, find_slot
 
+# Bits of `flags_of`, explained by `_NAMES`.
 VOID = 1
 RAW_TEXT = 2
 METADATA = 4

@@ -12,9 +12,9 @@ from neardup.kernels import html_tags as names
 from neardup.kernels.compiled import U8, U64, kernel
 from neardup.kernels.html_tokens import SELF_CLOSING, START, is_letter, is_space, skip_comment
 
-# Of a tag with its attributes in a page in short: parsers compare each attribute with all
+# Bytes of a tag with its attributes in a page in short: parsers compare each attribute with all.
 MAX_TAG_BYTES = 1024
-_NUM_OTHERS = 256  # names that HTML does not know in a page in short: parsers search a list of them
+_NUM_OTHERS = 256  # slots of unknown names in a page in short: parsers search a list of them
 # Gaps before the next word: the widest since the last one counts.
 _NONE = 0
 _SPACE = 1
@@ -54,7 +54,7 @@ def _write_piece(data, position, stop, literal, short, text, end, gap):
                 text[end] = 38
                 text[end + 1] = 108
                 text[end + 2] = 116
-                end = end + 3
+                end += 3
                 byte = U8(59)
             text[end] = byte
             end += 1
@@ -89,7 +89,7 @@ def _write_page(data, limits, tags, rows, short, text, end):
     """
     gap = _TOP
     literal = False
-    # the element that hides its text, and how many of its name are open
+    # The element that hides its text, and the number of open elements with its name.
     hiding = U64(0)
     depth = 0
     others = np.zeros(_NUM_OTHERS, U64)

@@ -17,7 +17,7 @@ from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.html_tokens import AFTER_TEXT, SELF_CLOSING, START, Tags
 from neardup.kernels.mixing import mix
 
-# Deeper elements are children of the element at this depth, as in Chromium: time stays linear
+# Deeper elements are children of the element at this depth, as in Chromium: time stays linear.
 MAX_DEPTH = 512
 _HTML, _HEAD, _BODY, _FRAMESET = (
     names.hash_name(name) for name in ("html", "head", "body", "frameset")

@@ -12,7 +12,7 @@ from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.key_tables import has_bit
 from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME, MIX_1
 
-# of a slot
+# Values of a slot without a row.
 FREE = U32(0xFFFFFFFF)
 REMOVED = U32(0xFFFFFFFE)
 

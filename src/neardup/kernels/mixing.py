@@ -31,7 +31,7 @@ def double(array):
 # Odd constants of the 64-bit finaliser by Pelle Evensen ("moremur", 2019).
 MIX_1 = U64(0x3C79AC492BA7B653)
 MIX_2 = U64(0x1C69B3F74AC4AE35)
-# of the 64-bit hash by Fowler, Noll and Vo
+# Constants of the 64-bit hash by Fowler, Noll and Vo.
 FNV_OFFSET = U64(0xCBF29CE484222325)
 FNV_PRIME = U64(0x100000001B3)
 

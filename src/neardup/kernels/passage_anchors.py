@@ -48,14 +48,16 @@ class _Found(NamedTuple):
 
 
 class _Scan(NamedTuple):
-    """The state of a scan. anchor : the index in the block of the anchor of the window that ends at
-    the index `last`; negative before the first window. count : anchors found. run : the characters
-    that are the same up to the last anchor, 0 outside of a run; width : their bytes.
+    """The state of a scan.
+
+    anchor : the index in the block of the anchor of the window that ends at the index `last`;
+    negative before the first window. num_found : anchors found. run : the characters that are the
+    same up to the last anchor, 0 outside of a run; width : their bytes.
     """
 
     anchor: int
     last: int
-    count: int
+    num_found: int
     run: int
     width: int
 
@@ -79,18 +81,18 @@ def find_anchors(data, offsets, grams, ends):
             state = (state << U64(1)) + grams.bases[data[position]]
             position += 1
         filled = 0
-        scan = _Scan(anchor=NONE, last=NONE, count=count, run=I64(0), width=I64(0))
+        scan = _Scan(anchor=NONE, last=NONE, num_found=count, run=I64(0), width=I64(0))
         while position < stop:
             state, position, filled = _fill(data, position, stop, grams, state, block, filled)
             if filled < window:
                 break
-            while scan.count + 3 * filled > len(found.positions):
+            while scan.num_found + 3 * filled > len(found.positions):
                 found = _Found(positions=double(found.positions), hashes=double(found.hashes))
             scan = _scan_block(data, begin, grams, block, filled, found, scan)
             num_moved = min(scan.anchor, scan.last + 1 - window)
             scan = _move_block(block, filled, num_moved, scan)
             filled -= num_moved
-        count = scan.count
+        count = scan.num_found
         ends[document] = count
     return found.positions[:count], found.hashes[:count]
 
@@ -135,7 +137,9 @@ def _scan_block(data, begin, grams, block, filled, found, scan):
         else:
             break
         scan = _add_anchor(data, begin, grams, found, scan, block.positions[anchor])
-    return _Scan(anchor=anchor, last=last - 1, count=scan.count, run=scan.run, width=scan.width)
+    return _Scan(
+        anchor=anchor, last=last - 1, num_found=scan.num_found, run=scan.run, width=scan.width
+    )
 
 
 @kernel
@@ -147,7 +151,7 @@ def _move_block(block, filled, num_moved, scan):
     return _Scan(
         anchor=scan.anchor - num_moved,
         last=scan.last - num_moved,
-        count=scan.count,
+        num_found=scan.num_found,
         run=scan.run,
         width=scan.width,
     )
@@ -161,7 +165,7 @@ def _add_anchor(data, begin, grams, found, scan, position):
     and one in each window between.
     """
     width = scan.width
-    count = scan.count
+    count = scan.num_found
     start = position + 1 - width
     continues = scan.run > 0 and position - width == found.positions[count - 1]
     if continues and common_after(data, start - width, start, width) == width:
@@ -171,10 +175,10 @@ def _add_anchor(data, begin, grams, found, scan, position):
         count -= run > 2 * length and (run - 1) % grams.window != 0
         found.positions[count] = position
         found.hashes[count] = found.hashes[count - 1]
-        return _Scan(anchor=scan.anchor, last=scan.last, count=count + 1, run=run, width=width)
+        return _Scan(anchor=scan.anchor, last=scan.last, num_found=count + 1, run=run, width=width)
     width = position - retreat(data, position, begin, 1)
     count, run = _add_other(data, begin, grams, found, count, position, width)
-    return _Scan(anchor=scan.anchor, last=scan.last, count=count, run=run, width=width)
+    return _Scan(anchor=scan.anchor, last=scan.last, num_found=count, run=run, width=width)
 
 
 @kernel

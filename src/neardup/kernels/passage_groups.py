@@ -569,7 +569,7 @@ class _Owners(NamedTuple):
     """The documents of a window, int64 by slot: the last document, and their number."""
 
     last: np.ndarray
-    count: np.ndarray
+    number: np.ndarray
 
 
 @kernel(allocates=True)
@@ -578,7 +578,7 @@ def _mark_group(text, anchors, length, size, ranges):
     count = len(anchors.positions)
     windows = _first_windows(text, anchors.bounds, anchors.positions, length)
     table = _table(count)
-    owners = _Owners(last=np.empty(len(table.keys), I64), count=np.empty(len(table.keys), I64))
+    owners = _Owners(last=np.empty(len(table.keys), I64), number=np.empty(len(table.keys), I64))
     slots = np.empty(count, I64)
     for before in range(length, 0, -1):
         table.occupants[:] = FREE
@@ -591,12 +591,12 @@ def _mark_group(text, anchors, length, size, ranges):
                 if table.occupants[slot] == FREE:
                     table.occupants[slot] = i
                     owners.last[slot] = NONE
-                    owners.count[slot] = 0
-                owners.count[slot] += owners.last[slot] != anchors.owners[i]
+                    owners.number[slot] = 0
+                owners.number[slot] += owners.last[slot] != anchors.owners[i]
                 owners.last[slot] = anchors.owners[i]
         for i in range(count):
-            if slots[i] >= 0 and owners.count[slots[i]] >= anchors.needed[i]:
-                _extend_range(ranges[i], windows, i, owners.count[slots[i]])
+            if slots[i] >= 0 and owners.number[slots[i]] >= anchors.needed[i]:
+                _extend_range(ranges[i], windows, i, owners.number[slots[i]])
 
 
 @kernel

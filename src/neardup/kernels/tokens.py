@@ -21,7 +21,7 @@ from neardup.kernels.mixing import MIX_1, MIX_2, mix
 from neardup.kernels.strings import decode, encode, hash_at
 from neardup.kernels.token_arrays import PADDING as _PADDING
 
-# how a text is cut into tokens
+# Modes: the tokens of a text.
 WORDS = 0
 WHITESPACE = 1
 CHARACTERS = 2

@@ -66,7 +66,7 @@ def find_sides(directions, planes, num_bits, hashes):
                 bit += 1
                 if bit == num_bits:
                     hashes[row, band] |= word
-                    band = band + 1
+                    band += 1
                     bit = 0
                     word = U32(0)
             if bit:
