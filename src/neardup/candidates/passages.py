@@ -240,16 +240,9 @@ class _Anchors:
         num_pieces = len(self.pieces.anchors)
 
         def hash_pieces(first: int) -> None:
+            span = (first, min(first + _ITEMS_PER_TASK, num_pieces))
             kernels.passage_groups.hash_around(
-                self.pieces.text,
-                self.pieces.starts,
-                self.pieces.anchors,
-                (first, min(first + _ITEMS_PER_TASK, num_pieces)),
-                self.places,
-                is_hashed,
-                self.length,
-                self.size,
-                contexts,
+                self.pieces, span, self.places, is_hashed, self.length, self.size, contexts
             )
 
         map_all(range(0, num_pieces, _ITEMS_PER_TASK), hash_pieces, threads)

@@ -134,9 +134,9 @@ def decide_common(
     owners = pieces.documents[piece]
     site, needed = _needed(sites, owners, settings)
     ranges = np.zeros((len(members), 3), np.int64)
-    by_member = bounds, places[members], owners, site, needed
+    anchors = kernels.passage_groups.Common(bounds, places[members], owners, site, needed)
     kernels.passage_groups.mark_common(
-        pieces.text, offsets, *by_member, settings.min_length, gram_size, ranges
+        pieces.text, offsets, anchors, settings.min_length, gram_size, ranges
     )
     found = np.column_stack([piece, ranges])[ranges[:, 2] > 0]
     return _cut_ranges(pieces, found[np.lexsort((found[:, 1], found[:, 0]))], settings)

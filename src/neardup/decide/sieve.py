@@ -55,7 +55,7 @@ def decide(
         np.ones(size, np.bool_), np.full(size, NONE, np.uint32), np.full(size, -1, np.int64)
     )
     kernels.decisions.decide(
-        left, strength, by_right, offsets, representative, num_against, *decided
+        left, strength, by_right, offsets, representative, num_against, decided
     )
     return decided
 

@@ -125,7 +125,7 @@ def sign_texts(
     hashes = np.empty_like(buffers.tokens)
     flagged = np.empty(len(out), np.bool_)
     drawn = draw_permutations(out.shape[1], seed)
-    kernels.minhash.sign_texts(text, tables, mode, ngram, buffers, *drawn, hashes, out, flagged)
+    kernels.minhash.sign_texts(text, (tables, mode, ngram), buffers, drawn, hashes, out, flagged)
     return flagged
 
 

@@ -24,7 +24,7 @@ class Graph(NamedTuple):
 
 
 @kernel(allocates=True)
-def compare(graph, degrees, sums):  # noqa: C901
+def compare(graph, degrees, sums):
     """Count the neighbours of each document at each threshold, and add up the agreement of its
     pairs.
 
@@ -33,32 +33,50 @@ def compare(graph, degrees, sums):  # noqa: C901
     The three pairs of a triangle are in the graphs up to the least of their levels, so one merge of
     two lists serves all thresholds.
     """
-    num_documents, num_levels = degrees.shape
-    for left in range(num_documents):
+    _count_neighbours(graph, degrees)
+    shared = np.zeros(degrees.shape[1], I64)
+    for left in range(len(degrees)):
         for entry in range(graph.starts[left], graph.starts[left + 1]):
+            right = I64(graph.neighbours[entry])
+            level = graph.levels[entry]
+            if right > left:
+                _count_shared(graph, left, right, level, shared)
+                _add_agreement(left, right, level, shared, degrees, sums)
+
+
+@kernel
+def _count_neighbours(graph, degrees):
+    """Count the neighbours of each document at each threshold."""
+    for document in range(len(degrees)):
+        for entry in range(graph.starts[document], graph.starts[document + 1]):
             for level in range(graph.levels[entry] + 1):
-                degrees[left, level] += 1
-    shared = np.zeros(num_levels, I64)
-    for left in range(num_documents):
-        for entry in range(graph.starts[left], graph.starts[left + 1]):
-            right, most = I64(graph.neighbours[entry]), graph.levels[entry]
-            if right < left:
-                continue
-            shared[:] = 0
-            i, j = graph.starts[left], graph.starts[right]
-            while i < graph.starts[left + 1] and j < graph.starts[right + 1]:
-                if graph.neighbours[i] < graph.neighbours[j]:
-                    i += 1
-                elif graph.neighbours[i] > graph.neighbours[j]:
-                    j += 1
-                else:
-                    shared[min(most, graph.levels[i], graph.levels[j])] += 1
-                    i += 1
-                    j += 1
-            common = 0
-            for level in range(most, -1, -1):
-                common += shared[level]
-                both = degrees[left, level] + degrees[right, level] - common
-                agreement = (common + 2) / both
-                sums[left, level] += agreement
-                sums[right, level] += agreement
+                degrees[document, level] += 1
+
+
+@kernel
+def _count_shared(graph, left, right, max_level, shared):
+    """Count the common neighbours of a pair by the last level of all three pairs."""
+    shared[:] = 0
+    i = graph.starts[left]
+    j = graph.starts[right]
+    while i < graph.starts[left + 1] and j < graph.starts[right + 1]:
+        if graph.neighbours[i] < graph.neighbours[j]:
+            i += 1
+        elif graph.neighbours[i] > graph.neighbours[j]:
+            j += 1
+        else:
+            shared[min(max_level, graph.levels[i], graph.levels[j])] += 1
+            i += 1
+            j += 1
+
+
+@kernel
+def _add_agreement(left, right, max_level, shared, degrees, sums):
+    """Add the agreement of a pair to the sums of both documents, at each level up to its own."""
+    common = 0
+    for level in range(max_level, -1, -1):
+        common += shared[level]
+        both = degrees[left, level] + degrees[right, level] - common
+        agreement = (common + 2) / both
+        sums[left, level] += agreement
+        sums[right, level] += agreement

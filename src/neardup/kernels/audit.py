@@ -33,9 +33,7 @@ class Stretch(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Pairs of each sampled document: those found by a band, and all there are. int64
-    (num_samples,).
-    """
+    """Pairs of each sampled document: found by a band, and all. int64 (num_samples,)."""
 
     found: np.ndarray
     true: np.ndarray
@@ -70,24 +68,40 @@ def compare(postings, sample, stretch, sets, threshold, counts):
     for column in range(stretch.content.shape[0]):
         document = stretch.first + column
         size = I64(sets.sizes[document])
-        count = 0
-        for i in range(sets.starts[document], sets.starts[document] + size):
-            entry = postings.head[find_slot(postings.keys, postings.head, NONE, sets.hashes[i])]
-            while entry != NONE:
-                member = postings.member[entry]
-                if shared[member] == 0:
-                    touched[count] = member
-                    count += 1
-                shared[member] += 1
-                entry = postings.next[entry]
+        start = sets.starts[document]
+        count = _count_shared(postings, sets.hashes[start : start + size], shared, touched)
         for i in range(count):
             other = touched[i]
             jaccard = similarity(shared[other], size, I64(sample.sizes[other]), JACCARD)
             shared[other] = 0
-            copy = (
-                sample.content[other, 0] == stretch.content[column, 0]
-                and sample.content[other, 1] == stretch.content[column, 1]
-            )
-            if jaccard >= threshold and not copy:
+            if jaccard >= threshold and not _is_copy(sample, other, stretch, column):
                 counts.true[other] += 1
                 counts.found[other] += num_equal(sample.keys[:, other], stretch.keys[:, column]) > 0
+
+
+@kernel
+def _count_shared(postings, hashes, shared, touched):
+    """Count the hashes that each sampled document shares; return the number of such documents.
+
+    shared : int64 by sampled document, zeros before. touched : their numbers.
+    """
+    count = 0
+    for value in hashes:
+        entry = postings.head[find_slot(postings.keys, postings.head, NONE, value)]
+        while entry != NONE:
+            member = postings.member[entry]
+            if shared[member] == 0:
+                touched[count] = member
+                count += 1
+            shared[member] += 1
+            entry = postings.next[entry]
+    return count
+
+
+@kernel
+def _is_copy(sample, other, stretch, column):
+    """Return whether a sampled document and one of the stretch have the same content."""
+    return (
+        sample.content[other, 0] == stretch.content[column, 0]
+        and sample.content[other, 1] == stretch.content[column, 1]
+    )

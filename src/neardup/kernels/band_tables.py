@@ -1,5 +1,5 @@
-"""Tables from the values of a band to the rows that have them: open addressing, rows of equal
-values in a chain.
+"""Hash tables from the values of a band to rows: open addressing, rows of equal values in a
+chain.
 """
 
 from __future__ import annotations
@@ -14,19 +14,24 @@ from neardup.kernels.matches import num_equal, same_values, shares_band
 
 FREE = U64(0xFFFFFFFFFFFFFFFF)  # a slot without rows
 NO_ROW = U32(0xFFFFFFFF)
-_TAG_SHIFT, _OLDER, _ROW_MASK = U64(32), U64(0x80000000), U64(0x7FFFFFFF)
-_GROUP = (
-    32  # queries whose slots are fetched together: memory is waited for once, not once for each
-)
+_TAG_SHIFT = U64(32)
+_OLDER = U64(0x80000000)
+_ROW_MASK = U64(0x7FFFFFFF)
+# Queries whose slots are fetched together: memory is waited for once, not once for each.
+_GROUP = 32
 
 
 class Tables(NamedTuple):
     """A table for each band.
 
-    slots : uint64 (num_bands, num_slots), of the values that some rows have: the upper 32 bits of
-    their key, a bit that is set if there are several, and the row entered last; or FREE. older :
-    uint32 (num_bands, num_rows), the row of the same values entered before; or NO_ROW. A table is
-    in the order of keys, up to what was moved on, so that growing goes through memory once.
+    slots : uint64 (num_bands, num_slots), the last row of each combination of values, or FREE.
+    older : uint32 (num_bands, num_rows), the row with the same values entered before, or NO_ROW.
+
+        a slot   | upper half of the key | 1 if there are older rows | row     |
+                 63                    32 31                          30      0
+
+    A table is in the order of keys, up to displaced entries, so that growing goes through memory
+    once.
     """
 
     slots: np.ndarray
@@ -35,9 +40,9 @@ class Tables(NamedTuple):
 
 @kernel
 def _find_slot(tag, slots, values, band, wanted):
-    """Return the slot of rows whose values start as `wanted`, from place band.start; or a free one.
+    """Return the slot of the rows that agree with a signature in a band, or a free one.
 
-    values : (num_rows, num_hashes); wanted : the values of the band; band : (start, stop).
+    values : (num_rows, num_hashes); wanted : the signature; band : its hashes, (start, stop).
     Requires: a slot is free.
     """
     slot = I64((tag * U64(len(slots))) >> U64(32))
@@ -54,7 +59,7 @@ def _find_slot(tag, slots, values, band, wanted):
 
 @kernel
 def _fetch(keys, slots, firsts):
-    """Set firsts[i, band] to the slot that key i is looked for first."""
+    """Set firsts[i, band] to the first slot where key i may be: memory is waited for once."""
     for i in range(min(len(firsts), keys.shape[1])):
         for band in range(len(slots)):
             slot = I64(((keys[band, i] >> _TAG_SHIFT) * U64(slots.shape[1])) >> U64(32))
@@ -69,7 +74,8 @@ def enter_rows(keys, rows_per_band, first, featured, values, tables):
     False for rows that are in no table; values : uint32 (num_rows, num_hashes).
     """
     for band in range(keys.shape[0]):
-        slots, older = tables.slots[band], tables.older[band]
+        slots = tables.slots[band]
+        older = tables.older[band]
         places = (band * rows_per_band, (band + 1) * rows_per_band)
         for i in range(keys.shape[1]):
             if not featured[i]:
@@ -98,41 +104,82 @@ def move_slots(old, new):
                 larger[slot] = entry
 
 
+class _Search(NamedTuple):
+    """The parts of a search. keys : uint64 (num_bands, num_queries); firsts : uint64 (_GROUP,
+    num_bands), of `_fetch`; stored : `matches.Stored`; tables : Tables. least : equal hashes.
+    """
+
+    keys: np.ndarray
+    firsts: np.ndarray
+    stored: NamedTuple
+    tables: NamedTuple
+    rows_per_band: int
+    least: int
+
+
 @kernel(allocates=True)
 def find_rows(queries, keys, begin, rows_per_band, stored, tables, least, found):
-    """Find the rows that share a band with queries and agree with them in at least so many places.
+    """Find the rows that share a band with queries and agree with them in at least `least` hashes.
 
-    queries : uint32 (num_queries, num_hashes), asked from `begin` on; keys : uint64 (num_bands,
-    num_queries). Returns the query that there was no room for, or the number of queries. A row is
-    reported in the first band that it shares.
+    queries : uint32 (num_queries, num_hashes), read from `begin` on; keys : uint64 (num_bands,
+    num_queries). Return the first query without space, or the number of queries. A row is reported
+    in the first band that it shares.
     """
-    used, values = 0, stored.values
-    firsts = np.empty((_GROUP, keys.shape[0]), U64)
+    search = _Search(
+        keys=keys,
+        firsts=np.empty((_GROUP, keys.shape[0]), U64),
+        stored=stored,
+        tables=tables,
+        rows_per_band=rows_per_band,
+        least=least,
+    )
+    return _find_all(queries, begin, search, found)
+
+
+@kernel
+def _find_all(queries, begin, search, found):
+    """Find the rows of queries as `find_rows` does."""
+    used = 0
+    older = search.tables.older
     for query in range(begin, len(queries)):
-        place = (query - begin) % _GROUP
-        if place == 0:
-            _fetch(keys[:, query:], tables.slots, firsts)
-        before, asked = used, queries[query]
-        for band in range(keys.shape[0]):
-            entry = firsts[place, band]
-            if entry == FREE:
+        found.used[0] = used
+        signature = queries[query]
+        in_group = (query - begin) % _GROUP
+        if in_group == 0:
+            _fetch(search.keys[:, query:], search.tables.slots, search.firsts)
+        for band in range(search.keys.shape[0]):
+            if search.firsts[in_group, band] == FREE:
                 continue
-            places = (band * rows_per_band, (band + 1) * rows_per_band)
-            tag = keys[band, query] >> _TAG_SHIFT
-            entry = tables.slots[band, _find_slot(tag, tables.slots[band], values, places, asked)]
+            entry = _entry_of(search, signature, query, band)
             row = NO_ROW if entry == FREE else U32(entry & _ROW_MASK)
             while row != NO_ROW:
-                other = values[I64(row)]
-                if not has_bit(stored.forgotten, I64(row)) and not shares_band(
-                    asked, other, rows_per_band, band
-                ):
-                    equal = num_equal(asked, other)
-                    if equal >= least:
+                if _is_new(search, signature, I64(row), band):
+                    equal = num_equal(signature, search.stored.values[I64(row)])
+                    if equal >= search.least:
                         if used == len(found.row):
-                            found.used[0] = before
                             return query
-                        found.query[used], found.row[used], found.equal[used] = query, row, equal
+                        found.query[used] = query
+                        found.row[used] = row
+                        found.equal[used] = equal
                         used += 1
-                row = tables.older[band, I64(row)] if entry & _OLDER else NO_ROW
+                row = older[band, I64(row)] if entry & _OLDER else NO_ROW
     found.used[0] = used
     return len(queries)
+
+
+@kernel(inline="always")
+def _entry_of(search, signature, query, band):
+    """Return the entry of the rows with the values of a query in a band, or FREE."""
+    slots = search.tables.slots[band]
+    tag = search.keys[band, query] >> _TAG_SHIFT
+    places = (band * search.rows_per_band, (band + 1) * search.rows_per_band)
+    return slots[_find_slot(tag, slots, search.stored.values, places, signature)]
+
+
+@kernel(inline="always")
+def _is_new(search, signature, row, band):
+    """Return whether a row is not forgotten, and shares no earlier band with a signature."""
+    values = search.stored.values[row]
+    return not has_bit(search.stored.forgotten, row) and not shares_band(
+        signature, values, search.rows_per_band, band
+    )

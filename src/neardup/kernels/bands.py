@@ -19,8 +19,10 @@ def list_members(packed, position_bits, max_bucket_size, buckets, members):
     has the key; members : uint32, as long as `packed`, positions, rising in each bucket, the last
     one marked. Returns how many there are.
     """
-    shift, mask = U64(position_bits), (U64(1) << U64(position_bits)) - U64(1)
-    entries, first = 0, 0
+    shift = U64(position_bits)
+    mask = (U64(1) << U64(position_bits)) - U64(1)
+    entries = 0
+    first = 0
     for stop in range(1, len(packed) + 1):
         if stop < len(packed) and packed[stop] >> shift == packed[first] >> shift:
             continue
@@ -44,10 +46,13 @@ def find_copies(packed, position_bits, content, positions_to_documents, represen
     (num_documents, 2). A run of equal upper bits may hold several contents: each member is compared
     with the firsts of its run.
     """
-    shift, mask = U64(position_bits), (U64(1) << U64(position_bits)) - U64(1)
-    firsts, first = np.empty(16, I64), 0
+    shift = U64(position_bits)
+    mask = (U64(1) << U64(position_bits)) - U64(1)
+    firsts = np.empty(16, I64)
+    first = 0
     while first < len(packed):
-        stop, count = first, 0
+        stop = first
+        count = 0
         while stop < len(packed) and packed[stop] >> shift == packed[first] >> shift:
             position = I64(packed[stop] & mask)
             document = positions_to_documents[position]

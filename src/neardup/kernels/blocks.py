@@ -1,10 +1,9 @@
 """All pairs of fingerprints within a Hamming distance: partition by one block, group by several,
 compare.
 
-Every step looks at fingerprints through masks. What a pair must look like to be reported at a node
-is in `Nodes`: it agrees in the bits of one mask, and differs somewhere in each of some others. The
-nodes of a level are made so that every pair within the distance fits exactly one of them (see
-candidates/blocks.py).
+Every step looks at fingerprints through masks. A node of `Nodes` reports the pairs that agree in
+the bits of one mask, and differ somewhere in each of some others. Every pair within the distance
+fits exactly one node of a level (see candidates/blocks.py).
 """
 
 from __future__ import annotations
@@ -60,15 +59,14 @@ def permute_bits(words, moves, keys):
             keys[table, row] = key
 
 
-_FIRST_FACTOR, _SECOND_FACTOR = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
+_FIRST_FACTOR = U64(0x9E3779B97F4A7C15)
+_SECOND_FACTOR = U64(0xD6E8FEB86659FD93)
 _STRETCH = 4096  # rows hashed at a time
 
 
 @kernel
 def hash_masked(fingerprints, row, mask):
-    """Return 64 bits, of which the upper ones are well mixed, from the bits of a fingerprint under
-    a mask.
-    """
+    """Return a hash of the bits of a fingerprint under a mask; its upper bits are well mixed."""
     value = U64(0)
     for word in range(fingerprints.shape[1]):
         value += (fingerprints[row, word] & mask[word]) * (_FIRST_FACTOR + U64(word << 1))
@@ -83,7 +81,8 @@ def find_cells(fingerprints, first, mask, num_cells, cells):
     """
     shift = U64(64) - U64(count_ones(U64(num_cells - 1)))
     if fingerprints.shape[1] == 1:  # the same once more, without a loop inside: three times as fast
-        words, only = fingerprints.reshape(-1)[first : first + len(cells)], mask[0]
+        words = fingerprints.reshape(-1)[first : first + len(cells)]
+        only = mask[0]
         for i in range(len(cells)):
             value = (words[i] & only) * _FIRST_FACTOR
             value ^= value >> U64(32)
@@ -108,23 +107,20 @@ def count_parts(fingerprints, span, mask, counts):
 
 @kernel(allocates=True)
 def scatter_parts(fingerprints, span, mask, selection, cursors, records):
-    """Copy those of rows span[0] to span[1] that belong to some consecutive parts, in order.
+    """Copy the rows from span[0] to span[1] that belong to some consecutive parts, in order.
 
-    selection : the number of all parts, and the first of those to copy. cursors : int64, the next
-    free place in each of the parts to copy. records : as in kernels/blocks.py; positions take the
-    rows.
+    selection : the number of all parts, and the first part to copy. cursors : int64, the next free
+    place in each part to copy. records : as in kernels/blocks.py; positions take the rows.
     """
-    parts, selected = np.empty(_STRETCH, U32), np.empty(_STRETCH, U32)
+    parts = np.empty(_STRETCH, U32)
+    selected = np.empty(_STRETCH, U32)
     num_words = fingerprints.shape[1]
-    flat, copied = fingerprints.reshape(-1), records.fingerprints.reshape(-1)
-    first_part, num_parts = U32(selection[1]), U32(len(cursors))
+    flat = fingerprints.reshape(-1)
+    copied = records.fingerprints.reshape(-1)
     for first in range(span[0], span[1], _STRETCH):
         size = min(_STRETCH, span[1] - first)
         find_cells(fingerprints, first, mask, selection[0], parts[:size])
-        num_selected = 0
-        for i in range(size):  # without a branch, which a processor would guess wrong
-            selected[num_selected] = i
-            num_selected += U32(parts[i] - first_part) < num_parts
+        num_selected = _select(parts[:size], U32(selection[1]), U32(len(cursors)), selected)
         for i in range(num_selected):
             row = first + I64(selected[i])
             part = I64(parts[selected[i]]) - selection[1]
@@ -138,13 +134,29 @@ def scatter_parts(fingerprints, span, mask, selection, cursors, records):
                     copied[place * num_words + word] = flat[row * num_words + word]
 
 
-NODE, STEP, LEFT, RIGHT = 0, 1, 2, 3  # fields of `state`: where to go on
+@kernel
+def _select(parts, first_part, num_parts, selected):
+    """Write the indices of rows in some consecutive parts; return their number."""
+    num_selected = 0
+    for i in range(len(parts)):  # without a branch, which a processor would mispredict
+        selected[num_selected] = i
+        num_selected += U32(parts[i] - first_part) < num_parts
+    return num_selected
+
+
+# Indices of `state`, the point where a join continues: the node, the step width, the places.
+NODE = 0
+STEP = 1
+LEFT = 2
+RIGHT = 3
 _NEAR = 6  # places further that are compared one step width at a time
 _LANES = 32  # comparisons between two looks at whether one was close
 _SMALL = 64  # records that are compared without a look at their keys
-_SAMPLE, _SAMPLE_BITS = 1024, 16
+_SAMPLE = 1024
+_SAMPLE_BITS = 16
 # Measured, in nanoseconds: to group one record by one key, and to compare one pair.
-_GROUPING_COST, _COMPARISON_COST = 8.0, 0.7
+_GROUPING_COST = 8.0
+_COMPARISON_COST = 0.7
 
 
 class Records(NamedTuple):
@@ -157,11 +169,11 @@ class Records(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """Which pairs each node reports.
+    """Rules of the pairs that each node reports.
 
     agree : uint64 (num_nodes, num_words), bits in which the pair is equal. differ : uint64
-    (num_nodes, num_masks, num_words), masks in each of which the pair has a difference; zeros where
-    there are fewer. level_starts : int64 (num_levels + 1,), the nodes of each level.
+    (num_nodes, num_masks, num_words), masks, with a difference of the pair in each; unused ones are
+    zeros. level_starts : int64 (num_levels + 1,), the nodes of each level.
     """
 
     agree: np.ndarray
@@ -202,7 +214,8 @@ def _sampled_matches(fingerprints, mask, ends):
     """
     count = len(fingerprints)
     stride = max(1, count // _SAMPLE)
-    met, sampled = 0.0, 0
+    met = 0.0
+    sampled = 0
     for row in range(0, count, stride):
         cell = I64(hash_masked(fingerprints, row, mask) >> U64(64 - _SAMPLE_BITS))
         met += ends[cell]
@@ -213,7 +226,7 @@ def _sampled_matches(fingerprints, mask, ends):
     pairs = sampled * (sampled - 1) / 2
     share = max(
         0.0, met / pairs - 1.0 / (1 << _SAMPLE_BITS)
-    )  # less those that share a cell by chance
+    )  # less the pairs that share a cell by chance
     return share * count * (count - 1) / 2
 
 
@@ -221,14 +234,16 @@ def _sampled_matches(fingerprints, mask, ends):
 def choose_level(fingerprints, nodes, ends):
     """Return the level whose grouping and comparisons cost least for these records.
 
-    ends : as in `Scratch`, zeros before and after. A sample of the records tells.
+    ends : as in `Scratch`, zeros before and after. Estimated from a sample of the records.
     """
     count = len(fingerprints)
     if count <= _SMALL:
         return 0
-    best, least = 0, np.inf
+    best = 0
+    least = np.inf
     for level in range(len(nodes.level_starts) - 1):
-        first, stop = nodes.level_starts[level], nodes.level_starts[level + 1]
+        first = nodes.level_starts[level]
+        stop = nodes.level_starts[level + 1]
         cost = _GROUPING_COST * count * (stop - first)
         for node in range(first, stop):
             if cost >= least:
@@ -236,7 +251,8 @@ def choose_level(fingerprints, nodes, ends):
             matches = _sampled_matches(fingerprints, nodes.agree[node], ends)
             cost += _COMPARISON_COST * (matches + count / 2)
         if cost < least:
-            best, least = level, cost
+            best = level
+            least = cost
     return best
 
 
@@ -261,7 +277,8 @@ def _group(records, mask, scratch, num_cells):
         cell = scratch.places[row]
         place = ends[cell]
         ends[cell] = place + U32(1)
-        scratch.order[place], scratch.cells[place] = row, cell
+        scratch.order[place] = row
+        scratch.cells[place] = cell
         scratch.words[place] = flat[row * num_words + num_words - 1]
 
 
@@ -272,7 +289,8 @@ def _fits(lefts, left, rights, right, agree, differ, node):
         if (lefts[left, word] ^ rights[right, word]) & agree[node, word] != U64(0):
             return False
     for number in range(differ.shape[1]):
-        mask_bits, found = U64(0), U64(0)
+        mask_bits = U64(0)
+        found = U64(0)
         for word in range(agree.shape[1]):
             mask = differ[node, number, word]
             mask_bits |= mask
@@ -287,15 +305,18 @@ def _report(records, nodes, node, places, scratch, max_distance, found):
     """Append the pair at two places of the order if it belongs to the node; return False when there
     is no room.
     """
-    left, right = I64(scratch.order[places[0]]), I64(scratch.order[places[1]])
+    left = I64(scratch.order[places[0]])
+    right = I64(scratch.order[places[1]])
     rows = records.fingerprints
     distance = row_distance(rows, left, rows, right)
     if distance <= max_distance and _fits(rows, left, rows, right, nodes.agree, nodes.differ, node):
         place = found.used[0]
         if place == len(found.left):
             return False
-        found.left[place], found.right[place] = records.positions[left], records.positions[right]
-        found.distance[place], found.used[0] = distance, place + 1
+        found.left[place] = records.positions[left]
+        found.right[place] = records.positions[right]
+        found.distance[place] = distance
+        found.used[0] = place + 1
     return True
 
 
@@ -318,9 +339,7 @@ def _next_close(words, word, first, stop, max_distance):
 
 @kernel
 def _list_places(cells, step, places, listed):
-    """Keep those of the first `listed` places whose group goes on for `step` places more; return
-    their number.
-    """
+    """Keep the listed places whose group has `step` more members; return their number."""
     kept = 0
     for number in range(listed):
         place = places[number]
@@ -332,10 +351,11 @@ def _list_places(cells, step, places, listed):
 
 @kernel
 def _join_near(records, nodes, max_distance, scratch, listed, found, state):
-    """Compare the places listed with those state[STEP] further; return False when `found` is
+    """Compare each listed place with the place state[STEP] further; return False when `found` is
     full.
     """
-    words, step = scratch.words, state[STEP]
+    words = scratch.words
+    step = state[STEP]
     for number in range(listed):
         place = I64(scratch.places[number])
         if (
@@ -355,7 +375,8 @@ def _join_far(records, nodes, max_distance, scratch, listed, found, state):
     """Compare the places listed with all of their group state[STEP] or more further; return False
     when full.
     """
-    cells, words = scratch.cells, scratch.words
+    cells = scratch.cells
+    words = scratch.words
     for number in range(listed):
         left = I64(scratch.places[number])
         if left < state[LEFT]:
@@ -369,7 +390,8 @@ def _join_far(records, nodes, max_distance, scratch, listed, found, state):
             if not _report(
                 records, nodes, state[NODE], (left, right), scratch, max_distance, found
             ):
-                state[LEFT], state[RIGHT] = left, right
+                state[LEFT] = left
+                state[RIGHT] = right
                 return False
             right += 1
         state[RIGHT] = 0
@@ -391,7 +413,8 @@ def _join_node(records, nodes, max_distance, scratch, found, state):
         listed = _list_places(scratch.cells, state[STEP], scratch.places, listed)
         if not _join_near(records, nodes, max_distance, scratch, listed, found, state):
             return False
-        state[STEP], state[LEFT] = state[STEP] + 1, 0
+        state[STEP] = state[STEP] + 1
+        state[LEFT] = 0
     listed = _list_places(scratch.cells, state[STEP], scratch.places, listed)
     return _join_far(records, nodes, max_distance, scratch, listed, found, state)
 
@@ -414,5 +437,7 @@ def join_part(records, nodes, level, max_distance, scratch, found, state):
         if not _join_node(records, nodes, max_distance, scratch, found, state):
             return False
         state[NODE] += 1
-        state[STEP], state[LEFT], state[RIGHT] = 0, 0, 0
+        state[STEP] = 0
+        state[LEFT] = 0
+        state[RIGHT] = 0
     return True

@@ -1,70 +1,218 @@
-"""Find the tokens of source code, without a grammar: what most languages have in common, in one
-pass.
+"""Find the tokens of source code in one pass, by the rules that most languages share.
 
-A text is read by its kind, which its lines show. BRACES, with comments ``//`` and ``/* */``: more
-lines begin with ``//`` or ``/*`` than with ``#``, a space and a capital letter, or as many do, and
-more lines end in ``;``, or in ``{`` after a word or ``)``, than in ``:``. The comments of others
-are ``#``; if more lines end in ``:``, they are INDENTED.
+A text is read by its kind, which its lines show. BRACES, with comments ``//`` and ``/* */``: at
+least as many lines begin with ``//`` or ``/*`` as with ``#``, a space and a capital letter, and if
+they are equal, more lines end in ``;``, or in ``{`` after a word or ``)``, than in ``:``. The
+comments of other texts are ``#``; if more lines end in ``:``, they are INDENTED.
 """
+
+from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from neardup.kernels.compiled import I64, U8, kernel
 
-BRACES, INDENTED, PLAIN = 0, 1, 2
-_LINE_END, _SPACE, _HASH, _STAR, _SLASH, _BACKSLASH = 10, 32, 35, 42, 47, 92
-_DOUBLE, _SINGLE, _BACKTICK = 34, 39, 96
+BRACES, INDENTED, PLAIN = range(3)
+# Signs in ASCII.
+_TAB = 9
+_LINE_END = 10
+_CARRIAGE_RETURN = 13
+_SPACE = 32
+_DOUBLE = 34
+_HASH = 35
+_SINGLE = 39
+_OPEN_ROUND = 40
+_CLOSE_ROUND = 41
+_STAR = 42
+_MINUS = 45
+_POINT = 46
+_SLASH = 47
+_COLON = 58
+_SEMICOLON = 59
+_EQUALS = 61
+_GREATER = 62
+_OPEN_SQUARE = 91
+_BACKSLASH = 92
+_CLOSE_SQUARE = 93
+_UNDERSCORE = 95
+_BACKTICK = 96
+_OPEN_CURLY = 123
+_CLOSE_CURLY = 125
+_BEFORE_EQUALS = tuple(b"=!<>+-*/%&|^:~")  # signs that are one with a "=" after them
+_DOUBLED = tuple(b"&|+-<>:*/.?")  # signs that are one with the same sign after them
+
+
+class _Blanks(NamedTuple):
+    """The white space before a line: its start and size in the stream."""
+
+    start: int
+    size: int
+
+
+@kernel(allocates=True)
+def find_code_tokens(stream, length, with_comments, edges):
+    """Write the start and the end of each token, in turn; return the number of tokens.
+
+    Tokens are words, numbers, strings with their quotes, signs, the words and signs of comments if
+    they count, and in an INDENTED text, outside brackets, the line end and the white space before a
+    line that is indented unlike the one before. Requires: two zeros after `length`.
+    """
+    kind = kind_of(stream, length)
+    hopeless = np.zeros(6, I64)
+    count = 0
+    position = 0
+    comment_end = 0
+    depth = 0  # of brackets
+    blanks = _Blanks(start=0, size=0)  # of this line
+    last_blanks = _Blanks(start=0, size=0)  # of the last line with tokens
+    starts_line = False  # in an INDENTED text, outside brackets
+    while position < length:
+        byte = stream[position]
+        if byte <= _SPACE:
+            start = position
+            position += 1
+            if byte == _LINE_END:
+                position = _skip_blanks(stream, position, length)
+                blanks = _Blanks(start=start, size=position - start)
+                starts_line = kind == INDENTED and depth == 0
+            continue
+        if position >= comment_end:
+            comment_end = max(comment_end, _end_of_comment(stream, position, length, kind))
+            if comment_end > position and not with_comments:
+                position = comment_end
+                continue
+        if starts_line:
+            starts_line = False
+            if not _is_same_indent(stream, blanks, last_blanks):
+                edges[2 * count] = blanks.start
+                edges[2 * count + 1] = blanks.start + blanks.size
+                count += 1
+            last_blanks = blanks
+        in_comment = position < comment_end
+        stop = _end_of_token(stream, position, length, in_comment, hopeless)
+        if stop == position:
+            stop = min(_end_of_sign(stream, position), comment_end if in_comment else length)
+            depth = _depth_after(byte, depth)
+        edges[2 * count] = position
+        edges[2 * count + 1] = stop
+        count += 1
+        position = stop
+    return count
+
+
+@kernel
+def _skip_blanks(stream, position, length):
+    """Return the end of the spaces and tabs from a position on."""
+    while position < length and (stream[position] == _SPACE or stream[position] == _TAB):
+        position += 1
+    return position
+
+
+@kernel
+def _is_same_indent(stream, blanks, last):
+    """Return whether two lines begin with the same white space."""
+    if blanks.size != max(last.size, 1):  # the first line has no line end before it
+        return False
+    for i in range(1, blanks.size):
+        if stream[blanks.start + i] != stream[last.start + i]:
+            return False
+    return True
+
+
+@kernel
+def _end_of_token(stream, position, length, in_comment, hopeless):
+    """Return the end of a word, a number or a string; the same position if there is none."""
+    byte = stream[position]
+    stop = position
+    if _is_word(byte):
+        stop = _end_of_word(stream, position)
+    elif not in_comment and (byte in (_DOUBLE, _SINGLE, _BACKTICK)):
+        stop = _end_of_string(stream, position, length, hopeless)
+    return stop
+
+
+@kernel
+def _depth_after(byte, depth):
+    """Return the depth of brackets after a sign."""
+    if byte in (_OPEN_ROUND, _OPEN_SQUARE, _OPEN_CURLY):
+        return depth + 1
+    is_closing = byte in (_CLOSE_ROUND, _CLOSE_SQUARE, _CLOSE_CURLY)
+    return depth - 1 if is_closing and depth > 0 else depth
 
 
 @kernel(inline="always")
 def _is_word(byte):
-    """Return whether a byte is of a word: a letter, a digit, an underscore, or of a character
-    beyond ASCII.
+    """Return whether a byte belongs to a word: a letter, a digit, an underscore, or beyond
+    ASCII.
     """
     letter = U8((byte | U8(0x20)) - U8(97)) < U8(26)
-    return letter or U8(byte - U8(48)) < U8(10) or byte == 95 or byte >= 128
+    return letter or U8(byte - U8(48)) < U8(10) or byte == _UNDERSCORE or byte >= 128
 
 
 @kernel
 def kind_of(stream, length):
-    """Return the kind of a text of `length` bytes, behind which are two zeros; a zero byte is white
+    """Return the kind of a text of `length` bytes, followed by two zeros; a zero byte is white
     space.
     """
-    braces, colons, slashes, hashes, before, last = 0, 0, 0, 0, U8(0), U8(0)
+    braces = 0  # lines that end in ";", or in "{" after a word or ")"
+    colons = 0
+    slashes = 0  # lines that begin with "//" or "/*"
+    hashes = 0
+    before = U8(0)  # the last two signs of the line
+    last = U8(0)
     for i in range(length + 1):
         byte = stream[i] if i < length else U8(_LINE_END)
         if byte == _LINE_END:
-            braces += last == 59 or (last == 123 and (before == 41 or _is_word(before)))  # ; { )
-            colons += last == 58
-            before, last = U8(0), U8(0)
+            opens = last == _OPEN_CURLY and (before == _CLOSE_ROUND or _is_word(before))
+            braces += last == _SEMICOLON or opens
+            colons += last == _COLON
+            before = U8(0)
+            last = U8(0)
         elif byte > _SPACE:
-            if last == 0 and byte == _SLASH:
-                slashes += stream[i + 1] == _SLASH or stream[i + 1] == _STAR
-            elif last == 0 and byte == _HASH and stream[i + 1] == _SPACE:  # no directive of C
-                hashes += U8(stream[i + 2] - U8(65)) < U8(26) or stream[i + 2] >= 128
-            before, last = last, byte
+            if last == 0:
+                slashes += _begins_slash_comment(stream, i)
+                hashes += _begins_hash_comment(stream, i)
+            before = last
+            last = byte
     if slashes > hashes or (slashes == hashes and braces > colons):
         return BRACES
     return INDENTED if colons > braces else PLAIN
 
 
 @kernel
+def _begins_slash_comment(stream, i):
+    following = stream[i + 1]
+    return stream[i] == _SLASH and (following in (_SLASH, _STAR))
+
+
+@kernel
+def _begins_hash_comment(stream, i):
+    """Return whether there is a "#", a space and a capital letter, so no directive of C."""
+    if stream[i] != _HASH or stream[i + 1] != _SPACE:
+        return False
+    return U8(stream[i + 2] - U8(65)) < U8(26) or stream[i + 2] >= 128
+
+
+@kernel
 def end_lines(stream, length):
-    """Leave out the carriage return of each CR LF, also inside a string; return the new length."""
+    """Remove the carriage return of each CR LF, also inside a string; return the new length."""
     end = 0
     for i in range(length):
         stream[end] = stream[i]
-        end += 0 if stream[i] == 13 and i + 1 < length and stream[i + 1] == _LINE_END else 1
+        is_return = stream[i] == _CARRIAGE_RETURN and i + 1 < length
+        end += 0 if is_return and stream[i + 1] == _LINE_END else 1
     return end
 
 
 @kernel
 def _end_of_word(stream, position):
-    """Return where a word or a number ends: a point between digits is of the number."""
+    """Return the end of a word or a number: a point before a digit belongs to a number."""
     is_number = U8(stream[position] - U8(48)) < U8(10)
     while True:
         byte = stream[position]
-        point = is_number and byte == 46 and U8(stream[position + 1] - U8(48)) < U8(10)
+        point = is_number and byte == _POINT and U8(stream[position + 1] - U8(48)) < U8(10)
         if not (point or _is_word(byte)):
             return position
         position += 1
@@ -72,26 +220,27 @@ def _end_of_word(stream, position):
 
 @kernel
 def _end_of_sign(stream, position):
-    """Return where an operator or another sign ends: == != <= += -> => && :: and their like are
+    """Return the end of an operator or another sign: == != <= += -> => && :: and the like are
     one.
     """
-    byte, following = stream[position], stream[position + 1]
-    if following == 61:  # = after one of = ! < > + - * / % & | ^ : ~
-        pair = byte in (61, 33, 60, 62, 43, 45, 42, 47, 37, 38, 124, 94, 58, 126)
-    elif following == byte:  # the same twice, of & | + - < > : * / . ?
-        pair = byte in (38, 124, 43, 45, 60, 62, 58, 42, 47, 46, 63)
+    byte = stream[position]
+    following = stream[position + 1]
+    if following == _EQUALS:
+        is_pair = byte in _BEFORE_EQUALS
+    elif following == byte:
+        is_pair = byte in _DOUBLED
     else:
-        pair = following == 62 and (byte == 45 or byte == 61)
-    return position + 2 if pair else position + 1
+        is_pair = following == _GREATER and (byte in (_MINUS, _EQUALS))
+    return position + 2 if is_pair else position + 1
 
 
 @kernel
 def _end_of_string(stream, position, length, hopeless):
-    """Return where the string that begins with a quote ends; the same position if nothing closes
+    """Return the end of the string that begins with a quote; the same position if nothing closes
     it.
 
-    Three quotes, and backticks, go across lines. hopeless : int64 (6,), where a search by each kind
-    of quotes has failed up to, so that the time is linear in the text.
+    Three quotes, and backticks, go across lines. hopeless : int64 (6,), by kind of quotes, the
+    position up to which a search has failed, so that the time is linear in the text.
     """
     quote = stream[position]
     triple = quote != _BACKTICK and stream[position + 1] == quote and stream[position + 2] == quote
@@ -115,70 +264,18 @@ def _end_of_string(stream, position, length, hopeless):
 
 @kernel
 def _end_of_comment(stream, position, length, kind):
-    """Return where the comment that begins at a position ends; the same position if none begins."""
-    byte, following = stream[position], stream[position + 1]
-    block = kind == BRACES and byte == _SLASH and following == _STAR
-    if not block and not (
-        byte == _SLASH and following == _SLASH if kind == BRACES else byte == _HASH
-    ):
-        return position
-    i = position + 2 if block else position
-    while i < length and not (
-        stream[i] == _STAR and stream[i + 1] == _SLASH if block else stream[i] == _LINE_END
-    ):
-        i += 1
-    return min(i + 2, length) if block else i
-
-
-@kernel(allocates=True)
-def find_code_tokens(stream, length, with_comments, edges):  # noqa: C901
-    """Write where tokens begin and end, in turn; return their number.
-
-    Tokens are words, numbers, strings with their quotes, signs, the words and signs of comments if
-    they count, and in an INDENTED text, outside brackets, the line end and the white space before a
-    line that is indented unlike the one before. Requires: two zeros after `length`.
-    """
-    kind, hopeless = kind_of(stream, length), np.zeros(6, I64)
-    count, position, comment, depth = 0, 0, 0, 0
-    line, line_size, last, last_size = (
-        0,
-        0,
-        0,
-        0,
-    )  # the white space before this line and the one before
-    is_first = False  # on an indented line
-    while position < length:
-        byte = stream[position]
-        if byte <= _SPACE:
-            start, position = position, position + 1
-            if byte == _LINE_END:
-                while position < length and (stream[position] == _SPACE or stream[position] == 9):
-                    position += 1
-                line, line_size, is_first = start, position - start, kind == INDENTED and depth == 0
-            continue
-        if position >= comment:
-            comment = max(comment, _end_of_comment(stream, position, length, kind))
-            if comment > position and not with_comments:
-                position = comment
-                continue
-        if is_first:
-            is_first, same = False, line_size == max(last_size, 1)
-            for i in range(1, line_size if same else 0):
-                same = same and stream[line + i] == stream[last + i]
-            if not same:
-                edges[2 * count], edges[2 * count + 1] = line, line + line_size
-                count += 1
-            last, last_size = line, line_size
-        stop = position
-        if _is_word(byte):
-            stop = _end_of_word(stream, position)
-        elif position >= comment and (byte in (_DOUBLE, _SINGLE, _BACKTICK)):
-            stop = _end_of_string(stream, position, length, hopeless)
-        if stop == position:
-            stop = min(_end_of_sign(stream, position), comment if position < comment else length)
-            depth += 1 if byte in (40, 91, 123) else 0
-            depth -= 1 if byte in (41, 93, 125) and depth > 0 else 0
-        edges[2 * count], edges[2 * count + 1] = position, stop
-        count += 1
-        position = stop
-    return count
+    """Return the end of the comment that begins at a position; the same position if none begins."""
+    byte = stream[position]
+    following = stream[position + 1]
+    is_block = kind == BRACES and byte == _SLASH and following == _STAR
+    is_line = byte == _SLASH and following == _SLASH if kind == BRACES else byte == _HASH
+    i = position
+    if is_block:
+        i += 2
+        while i < length and not (stream[i] == _STAR and stream[i + 1] == _SLASH):
+            i += 1
+        return min(i + 2, length)
+    if is_line:
+        while i < length and stream[i] != _LINE_END:
+            i += 1
+    return i

@@ -1,11 +1,11 @@
-"""The decorator of every kernel, and the folder that holds what it compiles.
+"""The decorator of every kernel, and the cache folder of compiled code.
 
 Numba names a cached function by the file it is in, and does not notice that a helper from another
 file has changed. So the folder is named by a digest of all of `kernels/`, Numba, Python and the
 processor: another version of any of them has another folder. A cached function is pickled code, so
-the folder must belong to this user, or to root, and nobody else may write to it. Where there is no
-such folder, each process compiles for itself; so it does with a Numba whose private interfaces are
-not those that `numba_internals` uses.
+the folder must belong to this user, or to root, and be writable for its owner only. Without such a
+folder, each process compiles for itself, as it does with a Numba that lacks a private interface of
+`numba_internals`.
 """
 
 from __future__ import annotations
@@ -50,9 +50,8 @@ I64 = np.int64
 
 config: Any = numba.config  # its names are set from the environment
 _PREFIX = "kernels-"
-_NUM_KEPT = (
-    4  # folders, the latest used: a few environments that share a base, or versions that take turns
-)
+# Folders kept, the latest used: for environments that share a base, or versions that alternate.
+_NUM_KEPT = 4
 _NO_FOLDER = (
     "neardup found no folder to cache compiled code in, so each process compiles it again, "
     "which takes seconds. Set "
@@ -67,8 +66,8 @@ def kernel(
     nogil: bool = True,
     inline: str = "never",
 ) -> Any:
-    """Compile a function with Numba when it is first called, and keep what was compiled for the
-    next process.
+    """Compile a function with Numba when it is first called, and cache the code for later
+    processes.
 
     allocates : whether it makes or returns arrays, writes tuples as rows, or calls a kernel that
     allocates; in others, Numba does not count references, which takes atomic operations for each
@@ -84,7 +83,8 @@ def kernel(
     njit = functools.partial(
         njit, no_cfunc_wrapper=True, **({} if allocates else internals.UNCOUNTED)
     )
-    dispatcher, folder = njit()(function), cache_folder()
+    dispatcher = njit()(function)
+    folder = cache_folder()
     if folder is not None:
         internals.keep(dispatcher, function, str(folder), _digest(), _warn_of_no_folder)
     internals.let_kernels_call(dispatcher, njit(no_cpython_wrapper=True)(function))
@@ -97,12 +97,11 @@ def _warn_of_no_folder() -> None:
 
 @functools.cache
 def cache_folder() -> Path | None:
-    """Return the folder of compiled kernels, made if need be, or None with a warning where there
-    cannot be one.
+    """Return the folder of compiled kernels, created if needed, or None with a warning.
 
-    The first of these that can be written to, or else the first that can be read: NUMBA_CACHE_DIR
-    alone where it is set; the package's own `__pycache__`; the user's folder for caches; one of the
-    user's in the folder for temporary files.
+    The first of these that is writable, or otherwise readable: NUMBA_CACHE_DIR alone if it is set;
+    the package's own `__pycache__`; the user's cache folder; a folder of the user in the folder for
+    temporary files.
     """
     if internals is None:
         return None
@@ -120,8 +119,8 @@ def cache_folder() -> Path | None:
 
 
 def _bases() -> Iterator[tuple[Path, bool]]:
-    """Yield folders that may hold that of the kernels, the preferred first, and whether they lie in
-    a shared one.
+    """Yield possible parents of the folder, the preferred first, and whether each lies in a shared
+    folder.
     """
     if config.CACHE_DIR:
         yield Path(config.CACHE_DIR), False

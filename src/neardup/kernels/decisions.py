@@ -14,8 +14,8 @@ NONE = U32(0xFFFFFFFF)
 class Neighbours(NamedTuple):
     """The confirmed pairs of each position, in both directions.
 
-    offsets : int64 (num_positions + 1,), those of a position from its offset on. positions :
-    uint32, the other ends. rows : int64, the pairs. strength : float64 by pair.
+    offsets : int64 (num_positions + 1,), the first pair of each position. positions : uint32, the
+    other ends. rows : int64, the pairs. strength : float64 by pair.
     """
 
     offsets: np.ndarray
@@ -38,7 +38,8 @@ def connect(parents, left, right):
     written.
     """
     for i in range(len(left)):
-        a, b = _root(parents, I64(left[i])), _root(parents, I64(right[i]))
+        a = _root(parents, I64(left[i]))
+        b = _root(parents, I64(right[i]))
         if a < b:
             parents[b] = a
         elif b < a:
@@ -55,17 +56,20 @@ def flatten(parents):
 
 
 @kernel
-def decide(left, strength, by_right, offsets, representative, num_against, kept, remover, pair):
+def decide(left, strength, by_right, offsets, representative, num_against, decisions):
     """Decide all positions in order.
 
     left : uint32, strength : float64 (num_pairs,); by_right : int64, the pairs by `right` and then
-    by `left`, those of a position from its offset on; representative : uint32 by position. kept :
-    bool, all true; remover : uint32; pair : int64 by position, filled for those removed.
+    by `left`; offsets : the first pair of each position; representative : uint32 by position.
+    decisions : by position, kept : bool, all true; remover : uint32 and pair : int64, filled for
+    removed positions.
     """
+    kept = decisions.kept
     for position in range(num_against, len(representative)):
         first = I64(representative[position])
         if first != position and kept[first]:
-            kept[position], remover[position] = False, first
+            kept[position] = False
+            decisions.remover[position] = first
             continue
         best = I64(-1)
         for i in range(offsets[position], offsets[position + 1]):
@@ -73,7 +77,9 @@ def decide(left, strength, by_right, offsets, representative, num_against, kept,
             if kept[left[row]] and (best < 0 or strength[row] > strength[best]):
                 best = row
         if best >= 0:
-            kept[position], remover[position], pair[position] = False, left[best], best
+            kept[position] = False
+            decisions.remover[position] = left[best]
+            decisions.pair[position] = best
 
 
 @kernel
@@ -81,22 +87,26 @@ def _find_keeper(pairs, content, holders):
     """Return the most similar position that is held, NONE if there is none, and the pair; a copy
     has no pair.
     """
-    best, best_row = holders[content], I64(-1)
+    best = holders[content]
+    best_row = I64(-1)
     if best != NONE:
         return best, best_row
     for i in range(pairs.offsets[content], pairs.offsets[content + 1]):
-        held, row = holders[pairs.positions[i]], pairs.rows[i]
+        held = holders[pairs.positions[i]]
+        row = pairs.rows[i]
         if held == NONE:
             continue
         gain = np.inf if best_row < 0 else pairs.strength[row] - pairs.strength[best_row]
         if gain > 0 or (gain == 0 and held < best):
-            best, best_row = held, row
+            best = held
+            best_row = row
     return best, best_row
 
 
 @kernel(allocates=True)
 def decide_groups(pairs, representative, starts, needed, near, keeper, pair):
-    """Decide about groups of consecutive positions in order; those before the first group are kept.
+    """Decide about groups of consecutive positions in order; positions before the first group are
+    kept.
 
     pairs : Neighbours, of representatives. starts : int64 (num_groups + 1,); needed : int64
     (num_groups,), the near positions with which a group is removed. near : int64 by group, zeros;

@@ -9,7 +9,11 @@ import numpy as np
 from neardup.kernels.compiled import I64, U8, U32, U64, kernel
 from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME
 
-_SPACE, _APOSTROPHE, _DOT, _SLASH, _COLON = 0x20, 0x27, 0x2E, 0x2F, 0x3A
+_SPACE = 0x20
+_APOSTROPHE = 0x27
+_DOT = 0x2E
+_SLASH = 0x2F
+_COLON = 0x3A
 
 
 @kernel
@@ -53,15 +57,17 @@ def keep_letters(text, letters, kept):
 
 @kernel
 def _keep_link(data, position, letters, kept, end):
-    r"""Append the match of (?:://[\w./]+)? at `position` to `kept`; return where it ends here and
-    there.
+    r"""Append the match of (?:://[\w./]+)? at `position` to `kept`; return its end in the data, and
+    the new end of `kept`.
     """
     if position + 3 >= len(data) or data[position + 1] != _SLASH or data[position + 2] != _SLASH:
         return position, end
-    start, first = position, end
+    start = position
+    first = end
     for _ in range(3):  # an assignment to a slice takes 1.5 seconds to compile
         kept[end] = data[position]
-        position, end = position + 1, end + 1
+        position += 1
+        end += 1
     while position < len(data):
         letter, width = _letter(data, position, letters)
         byte = data[position]
@@ -80,8 +86,8 @@ def _append(letter, before, kept, end):
     """Append a letter to `kept`, or the space that ends a word; return the new end. before : the
     letter before it.
 
-    What is not wanted is written, too, and overwritten by the next: nobody foresees where a word
-    ends, and a branch would take 5 x as long.
+    An unwanted byte is written, too, and overwritten by the next one: the end of a word cannot be
+    predicted, and a branch would take 5 x as long.
     """
     kept[end] = letter if letter != 0 else U32(_SPACE)
     return end + ((before | letter) != 0)
@@ -92,13 +98,14 @@ def keep_words(text, letters, kept):
     r"""Fill `kept` with the matches of [\w']+(?:://[\w./]+)? in each document, in which a space
     ends a word.
 
-    letters : what [\w'] matches, one byte each.
+    letters : the bytes that [\w'] matches, by byte.
     """
     nothing = U32(0)
     end = kept.offsets[0] = 0
     for document in range(len(text.offsets) - 1):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
-        position, before = 0, nothing
+        position = 0
+        before = nothing
         while position < len(data):
             while position < len(data) and data[position] < 0x80 and data[position] != _COLON:
                 letter = letters[data[position]]
@@ -109,7 +116,8 @@ def keep_words(text, letters, kept):
                 break
             if before != 0 and data[position] == _COLON:
                 position, end = _keep_link(data, position, letters, kept.data, end)
-                letter, width = nothing, 0
+                letter = nothing
+                width = 0
             else:
                 letter, width = _letter(data, position, letters)
             end = _append(letter, before, kept.data, end)
@@ -125,9 +133,8 @@ def keep_words(text, letters, kept):
 _START = (U32(0x67452301), U32(0xEFCDAB89), U32(0x98BADCFE), U32(0x10325476))
 _SINES = np.array([int(abs(math.sin(step)) * 2**32) for step in range(1, 65)], U32)
 _TURNS = np.array([[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]], U32)
-_SEEN = (
-    1 << 16
-)  # strings remembered, 512 KB that stay in the cache: English text is hashed twice as fast
+# Strings remembered, 512 KB that stay in the cache: English text is hashed twice as fast.
+_SEEN = 1 << 16
 
 
 @kernel
@@ -172,16 +179,23 @@ def _absorb(state, block):
     a, b, c, d = state
     for step in range(64):
         if step < 16:
-            mixed, word = (b & c) | (~b & d), step
+            mixed = (b & c) | (~b & d)
+            word = step
         elif step < 32:
-            mixed, word = (b & d) | (c & ~d), 5 * step + 1
+            mixed = (b & d) | (c & ~d)
+            word = 5 * step + 1
         elif step < 48:
-            mixed, word = b ^ c ^ d, 3 * step + 5
+            mixed = b ^ c ^ d
+            word = 3 * step + 5
         else:
-            mixed, word = c ^ (b | ~d), 7 * step
+            mixed = c ^ (b | ~d)
+            word = 7 * step
         total = U32(U32(a + mixed) + U32(block[word % 16] + _SINES[step]))
         turn = _TURNS[step // 16, step % 4]
-        a, b, c, d = d, U32(b + U32(U32(total << turn) | U32(total >> U32(U32(32) - turn)))), b, c
+        a = d
+        d = c
+        c = b
+        b = U32(b + U32(U32(total << turn) | U32(total >> U32(U32(32) - turn))))
     return U32(state[0] + a), U32(state[1] + b), U32(state[2] + c), U32(state[3] + d)
 
 
@@ -198,21 +212,31 @@ def md5(data, offsets, keys, digests):
     bytes_of_block = block.view(U8)
     for i in range(len(offsets) - 1):
         slot = I64(keys[i] % U64(_SEEN))
-        same, seen[slot] = seen[slot], i
+        same = seen[slot]
+        seen[slot] = i
         if same >= 0 and keys[same] == keys[i]:
             digests[i] = digests[same]
             continue
         string = data[offsets[i] : offsets[i + 1]]
-        size, state = len(string), _START
-        # Behind the string come a bit, zeros, and in the last 8 bytes of a block of 64 its length
-        # in bits.
+        size = len(string)
+        state = _START
+        # After the string come a bit, zeros, and in the last 8 bytes of a block of 64 its length in
+        # bits.
         for start in range(0, size + 9, 64):
-            block[:] = U32(0)
-            for position in range(start, min(start + 64, size)):
-                bytes_of_block[position - start] = string[position]
-            if start <= size < start + 64:
-                bytes_of_block[size - start] = 0x80
-            if size + 9 <= start + 64:
-                block[14], block[15] = U32(8 * size & 0xFFFFFFFF), U32(size >> 29)
+            _fill_block(string, start, block, bytes_of_block)
             state = _absorb(state, block)
         digests[i, 0], digests[i, 1], digests[i, 2], digests[i, 3] = state
+
+
+@kernel
+def _fill_block(string, start, block, bytes_of_block):
+    """Write the 64 bytes of a string from `start` on, and its padding, as 16 words."""
+    size = len(string)
+    block[:] = U32(0)
+    for position in range(start, min(start + 64, size)):
+        bytes_of_block[position - start] = string[position]
+    if start <= size < start + 64:
+        bytes_of_block[size - start] = 0x80
+    if size + 9 <= start + 64:
+        block[14] = U32(8 * size & 0xFFFFFFFF)
+        block[15] = U32(size >> 29)

@@ -33,7 +33,8 @@ from neardup.kernels import (
 
 _Kernels = Sequence[tuple[Any, tuple[Any, ...]]]
 _MARK = "first-run"  # a file in the folder of compiled kernels
-_LEAST_WAIT_S = 60.0  # for the second process, whose half takes as long as that of this one
+_LEAST_WAIT_S = 60.0  # for the second process, whose half takes as long as ours
+_KILL_WAIT_S = 10.0
 _CODE = "import sys; sys.path[:] = sys.argv[1:]; from neardup.kernels.first_run import main; main()"
 
 
@@ -41,8 +42,8 @@ def compile_kernels() -> None:
     """Compile the kernels of a default run, unless that was tried before; other kernels compile
     when they are called.
 
-    The time counts as that of compiling, that of waiting included. A second process that fails
-    leaves its kernels to the run.
+    The whole time, with waiting, counts as compilation. A second process that fails leaves its
+    kernels to the run.
     """
     folder = None if compiled.config.DISABLE_JIT else compiled.cache_folder()
     if (
@@ -61,9 +62,7 @@ def compile_kernels() -> None:
 
 
 def _runs_python() -> bool:
-    """Return whether the executable is an interpreter: that of a frozen app or of uWSGI would start
-    another app.
-    """
+    """Return whether the executable is an interpreter: in a frozen app or uWSGI, it is the app."""
     name = os.path.basename(sys.executable or "").lower()
     return name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)
 
@@ -83,7 +82,8 @@ def _compile_in_two_processes() -> None:
             process.wait(_LEAST_WAIT_S + 2 * (time.monotonic() - began))
     finally:
         process.kill()
-        process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_KILL_WAIT_S)
 
 
 def main() -> None:
@@ -107,7 +107,8 @@ def _of_text() -> _Kernels:
     passes.
     """
     u8, i32, i64, u32, u64, flags = _arrays("BiqIQ?")
-    u32_rows, u64_rows = np.zeros((0, 0), np.uint32), np.zeros((0, 0), np.uint64)
+    u32_rows = np.zeros((0, 0), np.uint32)
+    u64_rows = np.zeros((0, 0), np.uint64)
     text = token_arrays.Text(_frozen(u8), i64)
     tables = token_arrays.Tables(_frozen(u32), _frozen(u32), u8)
     buffers = token_arrays.Buffers(u8, i32, u64)
@@ -127,11 +128,14 @@ def _of_text() -> _Kernels:
 def _of_search() -> _Kernels:
     """Return the kernels that the second process compiles; the sieve takes longest."""
     u8, i64, u16, u32, u64, f64, flags = _arrays("BqHIQd?")
-    u32_rows, u64_rows = np.zeros((0, 0), np.uint32), np.zeros((0, 0), np.uint64)
+    u32_rows = np.zeros((0, 0), np.uint32)
+    u64_rows = np.zeros((0, 0), np.uint64)
     sets = sorted_sets.Sets(u64, i64, u32)
-    order, buckets = sieve.Order(u32, u32, u8), sieve.Buckets(u32_rows, u32, i64)
+    order = sieve.Order(u32, u32, u8)
+    buckets = sieve.Buckets(u32_rows, u32, i64)
     found = sieve.Found(u32, u32, f64, u16, f64, u8, u8, i64)
-    rules, ahead = sieve.Rules(0.0, 0, 0, 0, False), sieve.Ahead(0, 0, u8, i64, found)
+    rules = sieve.Rules(0.0, 0, 0, 0, False)
+    ahead = sieve.Ahead(0, 0, u8, i64, found)
     return [
         (sieve.sieve, (0, 0, order, sieve.Compared(sets, sets), buckets, rules, ahead, found)),
         (sorted_sets.write_sets, (u64, i64, i64, flags, u64, i64, u32)),
@@ -143,7 +147,7 @@ def _of_search() -> _Kernels:
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
-    """Return an array of the type of one that may not be written to, as those of Arrow."""
+    """Return a read-only copy of an array, like arrays of Arrow."""
     frozen = array.copy()
     frozen.flags.writeable = False
     return frozen

@@ -1,8 +1,8 @@
 """Grapheme clusters, the characters as readers see them: the rules of Unicode Standard Annex 29.
 
 The class of a code point is in the high byte of its entry of
-`features.boundaries.boundary_classes`. The rules are those of Unicode 18. In earlier versions, GB9c
-also asked for a consonant before the linker.
+`features.boundaries.boundary_classes`. The rules follow Unicode 18. In earlier versions, GB9c also
+required a consonant before the linker.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ PREPEND, LINKER_LETTER, FLAG = range(11, 14)
 # Hangul: the consonants and vowels of a syllable, and whole syllables without and with a final
 # consonant.
 LEADING, VOWEL, TRAILING, OPEN_SYLLABLE, CLOSED_SYLLABLE = range(14, 19)
-_FIRST_JOINED = (
-    CR << CLASS_SHIFT
-)  # entries of characters that are joined to no neighbour unless it is of a later class
+# Characters with entries below it are joined to no neighbour, unless it is of a later class.
+_FIRST_JOINED = CR << CLASS_SHIFT
 
 # More marks on one letter, and more flags in a row, are not followed. `candidates.passages` stores
 # that much text.
@@ -34,7 +33,7 @@ def is_within_cluster(text, place, begin, classes, left_entry, right_entry):
     """Return whether a place between two characters is within a grapheme cluster.
 
     begin : where the text begins, before the place. classes : uint16 by code point. left_entry,
-    right_entry : those of the two characters.
+    right_entry : the entries of the two characters.
     """
     if left_entry < _FIRST_JOINED and right_entry < _FIRST_JOINED:  # nearly all
         return False
@@ -93,7 +92,7 @@ def _joins_pictograph(text, place, begin, classes):
 
 @kernel
 def _is_second_of_flag(text, place, begin, classes):
-    """Return whether a place is within a pair of regional indicators: behind an odd number (GB12,
+    """Return whether a place is within a pair of regional indicators: after an odd number (GB12,
     GB13).
     """
     count = 0

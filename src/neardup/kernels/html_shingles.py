@@ -10,7 +10,8 @@ from neardup.kernels.html_tree import MAX_DEPTH
 from neardup.kernels.mixing import mix
 
 _BASE = U64(0xD6E8FEB86659FD93)
-_START, _NUM_DEPTHS = U8(START), MAX_DEPTH + 1
+_START = U8(START)
+_NUM_DEPTHS = MAX_DEPTH + 1
 
 
 @kernel(allocates=True)
@@ -18,19 +19,21 @@ def shingle_tags(tags, ngram, shingles):
     """Fill `shingles` with the n-grams of the start tags of each page; fewer than n tags make one
     shingle of all.
 
-    The content hash is that of the sequence of all start tags. Requires: room for a hash for each
-    tag.
+    The content hash covers the sequence of all start tags. Requires: room for a hash for each tag.
     """
     window = np.zeros(ngram, U64)
     end = shingles.offsets[0] = 0
     for document in range(len(tags.offsets) - 1):
-        count, left, right = 0, U64(0), ~U64(0)
+        count = 0
+        left = U64(0)
+        right = ~U64(0)
         for i in range(tags.offsets[document], tags.offsets[document + 1]):
             if not tags.kinds[i] & _START:
                 continue
             token = tags.tokens[i]
             window[count % ngram] = token
-            left, right = mix(left + token), mix(right * _BASE + token)
+            left = mix(left + token)
+            right = mix(right * _BASE + token)
             count += 1
             if count >= ngram:
                 shingles.hashes[end] = _hash_window(window, count, ngram)
@@ -38,7 +41,8 @@ def shingle_tags(tags, ngram, shingles):
         if 0 < count < ngram:
             shingles.hashes[end] = _hash_window(window, count, count)
             end += 1
-        shingles.content[document, 0], shingles.content[document, 1] = left, right
+        shingles.content[document, 0] = left
+        shingles.content[document, 1] = right
         shingles.offsets[document + 1] = end
 
 
@@ -59,11 +63,14 @@ def hash_sequences(hashes, weights, offsets, content):
     weights : the bits of the weights, uint64.
     """
     for document in range(len(offsets) - 1):
-        left, right = U64(0), ~U64(0)
+        left = U64(0)
+        right = ~U64(0)
         for i in range(offsets[document], offsets[document + 1]):
             token = mix(hashes[i] * _BASE + weights[i])
-            left, right = mix(left + token), mix(right * _BASE + token)
-        content[document, 0], content[document, 1] = left, right
+            left = mix(left + token)
+            right = mix(right * _BASE + token)
+        content[document, 0] = left
+        content[document, 1] = right
 
 
 @kernel(allocates=True)

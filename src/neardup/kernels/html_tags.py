@@ -1,6 +1,6 @@
-"""What HTML says of its tags: which are empty, which close others, which hold raw text.
+"""Properties of the tags of HTML: empty tags, tags that close others, tags of raw text.
 
-A tag is known by the 64-bit FNV-1a hash of its name in lower case; what it does, by the bits of
+A tag is represented by the 64-bit FNV-1a hash of its lower-case name, its properties by the bits of
 `flags_of`.
 """
 
@@ -12,15 +12,31 @@ import numpy.typing as npt
 from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME, find_slot
 
-VOID, RAW_TEXT, METADATA, CLOSES_P, SPECIAL, SCOPE = 1, 2, 4, 8, 16, 32
-BREAKS_OUT, HEADING, LOOSE, FORMATTING, TABLE_PART, ROWS = 64, 128, 256, 512, 1024, 2048
-INTEGRATION, FOREIGN, LIST, LINE, APART = 4096, 8192, 16384, 32768, 65536
-HIDDEN, PAGE_PART = 131072, 262144
+# Bits of `flags_of`, explained by `_NAMES`.
+VOID = 1
+RAW_TEXT = 2
+METADATA = 4
+CLOSES_P = 8
+SPECIAL = 16
+SCOPE = 32
+BREAKS_OUT = 64
+HEADING = 128
+LOOSE = 256
+FORMATTING = 512
+TABLE_PART = 1024
+ROWS = 2048
+INTEGRATION = 4096
+FOREIGN = 8192
+LIST = 16384
+LINE = 32768
+APART = 65536
+HIDDEN = 131072
+PAGE_PART = 262144
 
 # The HTML standard, 13.1.2 (kinds of elements), 13.2.4.2 (stack of open elements), 13.2.6.4
 # (insertion modes) and 13.2.6.5 (the tags that break out of SVG and MathML). LINE, APART and HIDDEN
-# say how text is shown (15.3): on a line of its own, as is that of all in CLOSES_P; beside a gap;
-# not at all, or as part of a picture or a form's field.
+# define how text is shown (15.3): on a line of its own, as in all of CLOSES_P; beside a gap; not at
+# all, or as part of a picture or a form's field.
 _NAMES = {
     VOID: (
         "area base basefont bgsound br col embed frame hr img input keygen link meta param source "
@@ -77,7 +93,8 @@ def hash_name(name: str) -> U64:
 
 def _fill_slots() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """Return an open-addressing table, a third full: keys and their bits, both 0 in a free slot."""
-    keys, flags = np.zeros(NUM_SLOTS, U64), np.zeros(NUM_SLOTS, I64)
+    keys = np.zeros(NUM_SLOTS, U64)
+    flags = np.zeros(NUM_SLOTS, I64)
     for bit, names in _NAMES.items():
         for name in names.split():
             key = hash_name(name)

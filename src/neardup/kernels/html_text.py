@@ -1,9 +1,9 @@
 """Write the text that HTML pages show: the text between their tags, without scripts, styles and
 comments.
 
-Or the page in short: that text among the tags which say what is content, for a parser whose time is
-not linear. Time here is linear in the bytes, whatever they are. Character references stay as
-written; what style sheets hide is shown.
+Or write the page in short: the text, and the tags that mark content, for a parser whose time is not
+linear. Time here is linear in the bytes of any input. Character references stay as written; style
+sheets are ignored.
 """
 
 import numpy as np
@@ -12,16 +12,14 @@ from neardup.kernels import html_tags as names
 from neardup.kernels.compiled import U8, U64, kernel
 from neardup.kernels.html_tokens import SELF_CLOSING, START, is_letter, is_space, skip_comment
 
-MAX_TAG_BYTES = (
-    1024  # of a tag with its attributes in a page in short: parsers compare each attribute with all
-)
-_NUM_OTHERS = 256  # names that HTML does not know in a page in short: parsers search a list of them
-_NONE, _SPACE, _LINE, _TOP = (
-    0,
-    1,
-    2,
-    3,
-)  # what goes before the next word: the widest gap since the last one
+# Bytes of a tag with its attributes in a page in short: parsers compare each attribute with all.
+MAX_TAG_BYTES = 1024
+_NUM_OTHERS = 256  # slots of unknown names in a page in short: parsers search a list of them
+# Gaps before the next word: the widest since the last one counts.
+_NONE = 0
+_SPACE = 1
+_LINE = 2
+_TOP = 3
 _LINES = names.CLOSES_P | names.LINE
 _LEFT_OUT = names.METADATA | names.FORMATTING | names.VOID | names.PAGE_PART
 _PLAINTEXT, _XMP, _A, _BR = (names.hash_name(name) for name in ("plaintext", "xmp", "a", "br"))
@@ -29,8 +27,8 @@ _PLAINTEXT, _XMP, _A, _BR = (names.hash_name(name) for name in ("plaintext", "xm
 
 @kernel
 def _write_piece(data, position, stop, literal, short, text, end, gap):
-    """Append what data[position:stop] shows to text[:end], a run of blanks as one; return the new
-    end and gap.
+    """Append the shown text of data[position:stop] to text[:end], a run of blanks as one; return
+    the new end and gap.
 
     Requires: no whole tag in it, unless it is `literal` text, in which nothing is markup.
     """
@@ -52,9 +50,12 @@ def _write_piece(data, position, stop, literal, short, text, end, gap):
                 text[end] = 10 if gap == _LINE else 32
                 end += 1
             gap = _NONE
-            if short and byte == 60:  # "<" and what comes behind a tag left out would make another
-                text[end], text[end + 1], text[end + 2] = 38, 108, 116
-                end, byte = end + 3, U8(59)
+            if short and byte == 60:  # "<" and the text after an omitted tag would make another tag
+                text[end] = 38
+                text[end + 1] = 108
+                text[end + 2] = 116
+                end += 3
+                byte = U8(59)
             text[end] = byte
             end += 1
     return end, gap
@@ -86,14 +87,18 @@ def _write_page(data, limits, tags, rows, short, text, end):
     """Append the text of the page data[limits[0]:limits[1]] with the tags rows[0]:rows[1]; return
     the new end.
     """
-    gap, literal = _TOP, False
-    hiding, depth = U64(0), 0  # the element that hides its text, and how many of its name are open
+    gap = _TOP
+    literal = False
+    # The element that hides its text, and the number of open elements with its name.
+    hiding = U64(0)
+    depth = 0
     others = np.zeros(_NUM_OTHERS, U64)
     position = limits[0]
     for i in range(rows[0], rows[1]):
         if depth == 0:
             end, gap = _write_piece(data, position, tags.starts[i], literal, short, text, end, gap)
-        tag, is_start = tags.names[i], tags.kinds[i] & START != 0
+        tag = tags.names[i]
+        is_start = tags.kinds[i] & START != 0
         flags = names.flags_of(tag)
         position = tags.ends[i]
         literal = is_start and tag in (_PLAINTEXT, _XMP)
@@ -104,7 +109,8 @@ def _write_page(data, limits, tags, rows, short, text, end):
         gap = max(gap, _LINE if flags & _LINES else _SPACE if flags & names.APART else _NONE)
         if flags & names.HIDDEN:
             if is_start and not (tags.kinds[i] & SELF_CLOSING and flags & names.FOREIGN):
-                hiding, depth = tag, 1
+                hiding = tag
+                depth = 1
         elif short and _is_kept(tag, flags, others):
             end = _write_tag(data, tags.starts[i], position, text, end)
     if depth == 0:
@@ -127,13 +133,15 @@ def _is_kept(tag, flags, others):
 
 @kernel(allocates=True)
 def write_texts(data, offsets, tags, short, text, text_offsets):
-    """Fill `text` with what each page shows; page i has text[text_offsets[i]:text_offsets[i + 1]].
+    """Fill `text` with the shown text of each page; page i has text[text_offsets[i]:text_offsets[i
+    + 1]].
 
-    short : also with the tags that say what is content. Requires: `tags` as read from the same
-    bytes; room for all bytes of the pages, and with `short` for three more for each "<".
+    short : also with the tags that mark content. Requires: `tags` as read from the same bytes; room
+    for all bytes of the pages, and with `short` for three more for each "<".
     """
     end = text_offsets[0] = 0
     for i in range(len(offsets) - 1):
-        limits, rows = (offsets[i], offsets[i + 1]), (tags.offsets[i], tags.offsets[i + 1])
+        limits = (offsets[i], offsets[i + 1])
+        rows = (tags.offsets[i], tags.offsets[i + 1])
         end = _write_page(data, limits, tags, rows, short, text, end)
         text_offsets[i + 1] = end

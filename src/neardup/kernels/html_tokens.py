@@ -1,7 +1,7 @@
-"""Read the tags of HTML pages from their UTF-8 bytes, as the HTML standard cuts them (13.2.5,
-tokenization).
+"""Read the tags of HTML pages from their UTF-8 bytes: the tokenization of the HTML standard
+(13.2.5).
 
-Time is linear in the bytes, whatever they are. Not done here: character references in attributes
+Time is linear in the bytes of any input. Unlike the standard, character references in attributes
 stay as written, a "<script>" inside of a comment inside of a script does not nest, and CDATA
 sections are comments.
 """
@@ -17,19 +17,33 @@ from neardup.kernels.compiled import I64, U8, U64, kernel
 from neardup.kernels.intrinsics import count_trailing_zeros, load_u64
 from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME, mix
 
-# of a tag; further ones are not looked at: to know repeated ones takes a comparison with all
-MAX_ATTRIBUTES = 128
-START, END, SELF_CLOSING, AFTER_TEXT = 1, 2, 4, 8  # kinds of tags
+MAX_ATTRIBUTES = 128  # of a tag; others are ignored, since each is compared with all before it
+# Bits of a kind of tags.
+START = 1
+END = 2
+SELF_CLOSING = 4
+AFTER_TEXT = 8
 
 _VALUE = U64(0x9E3779B97F4A7C15)
-_CLASS, _TYPE, _REL = names.hash_name("class"), names.hash_name("type"), names.hash_name("rel")
-_NAME, _ID, _PLAINTEXT = (
-    names.hash_name("name"),
-    names.hash_name("id"),
-    names.hash_name("plaintext"),
-)
-_BRACKET = ord("<")
-_ONES, _HIGH_BITS = U64(0x0101010101010101), U64(0x8080808080808080)
+_CLASS = names.hash_name("class")
+_TYPE = names.hash_name("type")
+_REL = names.hash_name("rel")
+_NAME = names.hash_name("name")
+_ID = names.hash_name("id")
+_PLAINTEXT = names.hash_name("plaintext")
+# Signs in ASCII.
+_EXCLAMATION = ord("!")
+_DOUBLE_QUOTE = ord('"')
+_HASH = ord("#")
+_SINGLE_QUOTE = ord("'")
+_DASH = ord("-")
+_SLASH = ord("/")
+_LESS = ord("<")
+_EQUALS = ord("=")
+_GREATER = ord(">")
+_QUESTION = ord("?")
+_ONES = U64(0x0101010101010101)
+_HIGH_BITS = U64(0x8080808080808080)
 
 
 class Tags(NamedTuple):
@@ -38,8 +52,8 @@ class Tags(NamedTuple):
     names : uint64, the hash of the name in lower case. tokens : uint64, of a start tag the hash of
     the name, the names of the attributes, and the words of class, id, name, rel and type, each run
     of digits in them read as one sign. kinds : uint8, START or END, with SELF_CLOSING, and with
-    AFTER_TEXT where more than blanks precede it. starts : int64, the positions of "<" in `data`.
-    ends : int64, behind the ">". offsets : int64 (num_documents + 1,), whose tags are whose.
+    AFTER_TEXT if more than white space precedes it. starts : int64, the positions of "<" in `data`.
+    ends : int64, after the ">". offsets : int64 (num_documents + 1,), the tags of each document.
     """
 
     names: np.ndarray
@@ -52,7 +66,7 @@ class Tags(NamedTuple):
 
 def tags_of(data: np.ndarray, offsets: np.ndarray) -> Tags:
     """Return the tags of the pages data[offsets[i]:offsets[i + 1]]."""
-    size = int(np.count_nonzero(data == _BRACKET))
+    size = int(np.count_nonzero(data == _LESS))
     hashes = np.empty(size, U64), np.empty(size, U64)
     places = np.empty(size, I64), np.empty(size, I64)
     tags = Tags(*hashes, np.empty(size, U8), *places, np.zeros(len(offsets), I64))
@@ -72,7 +86,7 @@ def is_letter(byte):
 
 @kernel
 def _find(data, byte, position, stop):
-    """Return where a byte is next, or `stop`."""
+    """Return the next position of a byte, or `stop`."""
     sought = _ONES * U64(byte)
     while position + 8 <= stop:
         word = load_u64(data, position) ^ sought  # a byte of zeros at its place
@@ -94,9 +108,8 @@ def _read_name(data, position, stop, ends_at_equals):
         byte = data[position]
         if (
             is_space(byte)
-            or byte == 47
-            or byte == 62
-            or (ends_at_equals and byte == 61 and position > first)
+            or byte in (_SLASH, _GREATER)
+            or (ends_at_equals and byte == _EQUALS and position > first)
         ):
             break
         if U8(byte - U8(65)) < U8(26):
@@ -108,20 +121,24 @@ def _read_name(data, position, stop, ends_at_equals):
 
 @kernel
 def _read_value(data, position, stop, name, wanted):
-    """Return the sum of the hashes of the words of a value, 0 where it is not wanted, and where the
-    value ends.
+    """Return the sum of the hashes of the words of a value, 0 if it is not wanted, and the end of
+    the value.
     """
     quote = data[position]
-    quoted = quote == 34 or quote == 39
+    quoted = quote in (_DOUBLE_QUOTE, _SINGLE_QUOTE)
     if quoted:
         position += 1
-    if quoted and not wanted:
-        return U64(0), _find(data, quote, position, stop) + 1
-    total, state, in_word, in_number = U64(0), FNV_OFFSET, False, False
+        if not wanted:
+            return U64(0), _find(data, quote, position, stop) + 1
+    total = U64(0)
+    state = FNV_OFFSET
+    in_word = False
+    in_number = False
     while position < stop:
         byte = data[position]
         space = is_space(byte)
-        if (quoted and byte == quote) or (not quoted and (space or byte == 62)):
+        ends = byte == quote if quoted else space or byte == _GREATER
+        if ends:
             break
         position += 1
         if not wanted:
@@ -129,48 +146,56 @@ def _read_value(data, position, stop, name, wanted):
         if space:
             if in_word:
                 total += mix(state ^ name * _VALUE)
-            state, in_word, in_number = FNV_OFFSET, False, False
+            state = FNV_OFFSET
+            in_word = False
+            in_number = False
             continue
         digit = U8(byte - U8(48)) < U8(10)
-        if not (digit and in_number):
-            state = (state ^ U64(35 if digit else byte)) * FNV_PRIME
-        in_word, in_number = True, digit
+        if not (digit and in_number):  # a run of digits is one sign
+            state = (state ^ U64(_HASH if digit else byte)) * FNV_PRIME
+        in_word = True
+        in_number = digit
     if in_word:
         total += mix(state ^ name * _VALUE)
     return total, position + 1 if quoted else position
 
 
 @kernel
+def _skip_spaces(data, position, stop):
+    """Return the first position from `position` on without white space, or `stop`."""
+    while position < stop and is_space(data[position]):
+        position += 1
+    return position
+
+
+@kernel
 def _read_attributes(data, position, stop, seen):
     """Return the sum of the hashes of a tag's attributes, its end (0: the page ends before), and
-    whether it is "/>".
+    whether it ends in "/>".
 
     The first of two attributes with one name counts; their order does not.
     """
-    total, count, slash = U64(0), 0, False
+    total = U64(0)
+    count = 0
+    slash = False
     while position < stop:
         byte = data[position]
-        if byte == 62:
+        if byte == _GREATER:
             return total, position + 1, slash
-        slash = byte == 47
+        slash = byte == _SLASH
         if slash or is_space(byte):
             position += 1
             continue
         name, position = _read_name(data, position, stop, True)
-        while position < stop and is_space(data[position]):
-            position += 1
-        new = count < MAX_ATTRIBUTES
-        for i in range(count):
-            new = new and seen[i] != name
+        position = _skip_spaces(data, position, stop)
+        is_new = count < MAX_ATTRIBUTES and not _contains(seen[:count], name)
         value = U64(0)
-        if position < stop and data[position] == 61:
-            position += 1
-            while position < stop and is_space(data[position]):
-                position += 1
-            if position < stop and data[position] != 62:
-                wanted = new and name in (_CLASS, _ID, _NAME, _REL, _TYPE)
+        if position < stop and data[position] == _EQUALS:
+            position = _skip_spaces(data, position + 1, stop)
+            if position < stop and data[position] != _GREATER:
+                wanted = is_new and name in (_CLASS, _ID, _NAME, _REL, _TYPE)
                 value, position = _read_value(data, position, stop, name, wanted)
-        if new:
+        if is_new:
             seen[count] = name
             count += 1
             total += mix(name) + value
@@ -178,42 +203,60 @@ def _read_attributes(data, position, stop, seen):
 
 
 @kernel
+def _contains(values, value):
+    """Return whether a value is among others, without a branch for each."""
+    found = False
+    for other in values:
+        found = found or other == value
+    return found
+
+
+@kernel
 def skip_comment(data, position, stop):
-    """Return the end of what begins with "<!", "<?" or "</" and no letter. Requires: data[position]
-    follows "<".
+    """Return the end of a comment, which begins with "<!", "<?" or "</" and no letter.
+
+    Requires: data[position] follows "<".
     """
-    if not (
+    is_comment = (
         position + 2 < stop
-        and data[position] == 33
-        and data[position + 1] == 45
-        and data[position + 2] == 45
-    ):
-        return min(_find(data, U8(62), position, stop) + 1, stop)
+        and data[position] == _EXCLAMATION
+        and data[position + 1] == _DASH
+        and data[position + 2] == _DASH
+    )
+    if not is_comment:
+        return min(_find(data, U8(_GREATER), position, stop) + 1, stop)
     position += 3
     for dash in range(2):  # "<!-->" is a comment, and so is "<!--->"
-        if position + dash < stop and data[position + dash] == 62:
+        if position + dash < stop and data[position + dash] == _GREATER:
             return position + dash + 1
-        if position >= stop or data[position] != 45:
+        if position >= stop or data[position] != _DASH:
             break
+    return _end_of_dashes(data, position, stop)
+
+
+@kernel
+def _end_of_dashes(data, position, stop):
+    """Return the end of a comment, after "-->" or "--!>", or `stop`."""
     while position < stop:
-        position = _find(data, U8(45), position, stop) + 1
+        position = _find(data, U8(_DASH), position, stop) + 1
         end = position
-        while end < stop and data[end] == 45:
+        while end < stop and data[end] == _DASH:
             end += 1
-        if end > position and end < stop and data[end] == 62:
-            return end + 1
-        if end > position and end + 1 < stop and data[end] == 33 and data[end + 1] == 62:
-            return end + 2
+        if end > position:  # two dashes or more
+            if end < stop and data[end] == _GREATER:
+                return end + 1
+            if end + 1 < stop and data[end] == _EXCLAMATION and data[end + 1] == _GREATER:
+                return end + 2
         position = end
     return stop
 
 
 @kernel
 def _skip_raw_text(data, position, stop, tag):
-    """Return where the end tag of a script, style, title or the like begins, or `stop`."""
+    """Return the begin of the end tag of a script, style, title or the like, or `stop`."""
     while position < stop:
-        position = _find(data, U8(60), position, stop)
-        if position + 2 < stop and data[position + 1] == 47 and is_letter(data[position + 2]):
+        position = _find(data, U8(_LESS), position, stop)
+        if position + 2 < stop and data[position + 1] == _SLASH and is_letter(data[position + 2]):
             name, end = _read_name(data, position + 2, stop, False)
             if name == tag and end < stop:
                 return position
@@ -225,47 +268,66 @@ def _skip_raw_text(data, position, stop, tag):
 
 @kernel
 def _read_page(data, position, stop, seen, tags, count):
-    """Write the tags of data[position:stop] behind the first `count`; return the new count."""
-    text = False
+    """Append the tags of data[position:stop] to the first `count`; return the new count."""
+    has_text = False  # since the last tag
     while position < stop:
         byte = data[position]
-        if byte != 60 or position + 1 >= stop:
-            text = text or not is_space(byte)
+        if byte != _LESS or position + 1 >= stop:
+            has_text = has_text or not is_space(byte)
             position += 1
-            if text:
-                position = _find(data, U8(60), position, stop)
+            if has_text:
+                position = _find(data, U8(_LESS), position, stop)
             continue
-        start, second = position, data[position + 1]
-        is_end = second == 47 and position + 2 < stop and is_letter(data[position + 2])
-        if not (is_end or is_letter(second)):
-            if second == 33 or second == 63 or (second == 47 and position + 2 < stop):
-                position = skip_comment(data, position + 1, stop)
-            else:
-                text, position = True, position + 1
-            continue
-        name, position = _read_name(data, position + 1 + is_end, stop, False)
-        attributes, position, slash = _read_attributes(data, position, stop, seen)
-        if position == 0:
-            return count
-        tags.names[count], tags.tokens[count] = name, mix(name + attributes)
-        tags.kinds[count] = (
-            (END if is_end else START) | (SELF_CLOSING * slash) | (AFTER_TEXT * text)
-        )
-        tags.starts[count], tags.ends[count] = start, position
-        count += 1
-        text = False
-        if not is_end:
-            if name == _PLAINTEXT:
-                return count
-            if names.flags_of(name) & names.RAW_TEXT:
-                position = _skip_raw_text(data, position, stop, name)
+        second = data[position + 1]
+        has_third = second == _SLASH and position + 2 < stop
+        is_end = has_third and is_letter(data[position + 2])
+        if is_end or is_letter(second):
+            first = count
+            position, count = _read_tag(data, position, stop, seen, tags, count, is_end)
+            if count == first:
+                break  # the page ends in the tag
+            tags.kinds[first] |= AFTER_TEXT * has_text
+            has_text = False
+            if not is_end:
+                position = _skip_content(data, position, stop, tags.names[first])
+        elif second in (_EXCLAMATION, _QUESTION) or has_third:
+            position = skip_comment(data, position + 1, stop)
+        else:
+            has_text = True
+            position += 1
     return count
+
+
+@kernel
+def _read_tag(data, start, stop, seen, tags, count, is_end):
+    """Append a tag to the first `count`, unless it is cut off; return its end and the new count."""
+    name, position = _read_name(data, start + 1 + is_end, stop, False)
+    attributes, position, slash = _read_attributes(data, position, stop, seen)
+    if position == 0:
+        return position, count
+    tags.names[count] = name
+    tags.tokens[count] = mix(name + attributes)
+    tags.kinds[count] = (END if is_end else START) | (SELF_CLOSING * slash)
+    tags.starts[count] = start
+    tags.ends[count] = position
+    return position, count + 1
+
+
+@kernel
+def _skip_content(data, position, stop, tag):
+    """Return the end of the text of a start tag in which nothing is markup, if it has such text."""
+    if tag == _PLAINTEXT:
+        return stop
+    if names.flags_of(tag) & names.RAW_TEXT:
+        return _skip_raw_text(data, position, stop, tag)
+    return position
 
 
 @kernel(allocates=True)
 def read_tags(data, offsets, tags):
-    """Fill `tags` with those of the documents data[offsets[i]:offsets[i + 1]]. Requires: room for
-    every "<".
+    """Fill `tags` with the tags of the documents data[offsets[i]:offsets[i + 1]].
+
+    Requires: room for every "<".
     """
     seen = np.empty(MAX_ATTRIBUTES, U64)
     for document in range(len(offsets) - 1):

@@ -1,9 +1,9 @@
 """Find the elements of HTML pages from their tags: the tree construction of the HTML standard
 (13.2.6).
 
-What decides the depth of an element is done: implied and ignored tags, scopes, foreign content. Not
-done: formatting elements are closed where they end but not opened again, and the content of a table
-outside of its cells stays there.
+Implied and ignored tags, scopes and foreign content are followed, since they change the depth of
+elements. Formatting elements are closed at their end tags but not reopened, and the content of a
+table outside of its cells stays there.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.html_tokens import AFTER_TEXT, SELF_CLOSING, START, Tags
 from neardup.kernels.mixing import mix
 
-MAX_DEPTH = (
-    512  # what is deeper is a child of the element at this depth, as in Chromium: time stays linear
-)
+# Deeper elements are children of the element at this depth, as in Chromium: time stays linear.
+MAX_DEPTH = 512
 _HTML, _HEAD, _BODY, _FRAMESET = (
     names.hash_name(name) for name in ("html", "head", "body", "frameset")
 )
@@ -32,7 +31,12 @@ _COL, _COLGROUP, _BUTTON, _TEMPLATE = (
 )
 _OPTION, _OPTGROUP, _FORM = (names.hash_name(name) for name in ("option", "optgroup", "form"))
 _NONE = U64(0)
-_SEEN_HTML, _SEEN_HEAD, _SEEN_BODY, _IN_FORM = 1, 2, 4, 8
+# Indices of `Stack.state`, and bits of parts seen.
+_SIZE, _SEEN = range(2)
+_SEEN_HTML = 1
+_SEEN_HEAD = 2
+_SEEN_BODY = 4
+_IN_FORM = 8
 _IN_FOREIGN = 1 << 20  # in the flags of an open element: its content belongs to SVG or MathML
 
 
@@ -40,7 +44,7 @@ class Elements(NamedTuple):
     """The elements of pages in document order.
 
     names, tokens : uint64, as in `Tags`; an implied element has the token of its name alone. depths
-    : int32, 0 for html. offsets : int64 (num_documents + 1,), whose elements are whose.
+    : int32, 0 for html. offsets : int64 (num_documents + 1,), the elements of each document.
     """
 
     names: np.ndarray
@@ -50,8 +54,8 @@ class Elements(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """The open elements of a page. tags : uint64, flags : int64 (MAX_DEPTH,); state : int64, size
-    and what was seen.
+    """The open elements of a page. tags : uint64, flags : int64 (MAX_DEPTH,). state : int64, the
+    number of open elements, and the bits of parts seen.
     """
 
     tags: np.ndarray
@@ -70,31 +74,35 @@ def elements_of(tags: Tags) -> Elements:
 
 @kernel
 def _emit(elements, count, tag, token, depth):
-    elements.names[count], elements.tokens[count], elements.depths[count] = tag, token, depth
+    elements.names[count] = tag
+    elements.tokens[count] = token
+    elements.depths[count] = depth
     return count + 1
 
 
 @kernel
 def _push(stack, tag, flags):
-    size = stack.state[0]
+    size = stack.state[_SIZE]
     if size < MAX_DEPTH:
-        stack.tags[size], stack.flags[size], stack.state[0] = tag, flags, size + 1
+        stack.tags[size] = tag
+        stack.flags[size] = flags
+        stack.state[_SIZE] = size + 1
 
 
 @kernel
 def _imply(stack, elements, count, tag):
     """Open an element that the page does not name."""
-    count = _emit(elements, count, tag, mix(tag), stack.state[0])
+    count = _emit(elements, count, tag, mix(tag), stack.state[_SIZE])
     _push(stack, tag, names.flags_of(tag))
     return count
 
 
 @kernel
 def _index_of(stack, tag, boundary, also):
-    """Return the index of the innermost open element with a tag; -1 behind a boundary (flags) or
-    the tag `also`.
+    """Return the index of the innermost open element with a tag; -1 if an element with a flag of
+    `boundary`, or the tag `also`, is inside of it, or there is none.
     """
-    for index in range(stack.state[0] - 1, -1, -1):
+    for index in range(stack.state[_SIZE] - 1, -1, -1):
         if stack.tags[index] == tag:
             return index
         if stack.flags[index] & boundary or stack.tags[index] == also:
@@ -104,29 +112,29 @@ def _index_of(stack, tag, boundary, also):
 
 @kernel
 def _close_to(stack, index):
-    """Close the element at an index, unless it is -1, with all inside."""
+    """Close the element at an index with its content, unless the index is -1."""
     if index >= 0:
-        stack.state[0] = index
+        stack.state[_SIZE] = index
 
 
 @kernel
 def _enter_body(stack, elements, count, flags):
-    """Open html, head and body where a start tag, or text (flags -1), is in none."""
-    if not stack.state[1] & _SEEN_HTML:
+    """Open html, head and body for a start tag, or text (flags -1), that is in none of them."""
+    if not stack.state[_SEEN] & _SEEN_HTML:
         count = _imply(stack, elements, count, _HTML)
     metadata = flags >= 0 and flags & names.METADATA != 0
-    if not stack.state[1] & _SEEN_HEAD:
-        stack.state[0] = 1
+    if not stack.state[_SEEN] & _SEEN_HEAD:
+        stack.state[_SIZE] = 1
         count = _imply(stack, elements, count, _HEAD)
         if not metadata:
-            stack.state[0] = 1
-    elif metadata and stack.state[0] == 1:
-        _push(stack, _HEAD, names.SPECIAL)  # metadata behind </head> goes into it
-    stack.state[1] |= _SEEN_HTML | _SEEN_HEAD
+            stack.state[_SIZE] = 1
+    elif metadata and stack.state[_SIZE] == 1:
+        _push(stack, _HEAD, names.SPECIAL)  # metadata after </head> belongs to it
+    stack.state[_SEEN] |= _SEEN_HTML | _SEEN_HEAD
     if not metadata and _index_of(stack, _TEMPLATE, 0, _NONE) < 0:
-        stack.state[0] = 1
+        stack.state[_SIZE] = 1
         count = _imply(stack, elements, count, _BODY)
-        stack.state[1] |= _SEEN_BODY
+        stack.state[_SEEN] |= _SEEN_BODY
     return count
 
 
@@ -134,24 +142,24 @@ def _enter_body(stack, elements, count, flags):
 def _open_page_part(stack, elements, count, tag, token):
     """Open html, head or body, once each; return the count."""
     if tag == _HTML:
-        if not stack.state[1] & _SEEN_HTML:
+        if not stack.state[_SEEN] & _SEEN_HTML:
             count = _emit(elements, count, tag, token, 0)
             _push(stack, tag, names.SCOPE | names.SPECIAL)
-            stack.state[1] |= _SEEN_HTML
+            stack.state[_SEEN] |= _SEEN_HTML
         return count
-    if not stack.state[1] & _SEEN_HTML:
+    if not stack.state[_SEEN] & _SEEN_HTML:
         count = _imply(stack, elements, count, _HTML)
-        stack.state[1] |= _SEEN_HTML
+        stack.state[_SEEN] |= _SEEN_HTML
     bit = _SEEN_HEAD if tag == _HEAD else _SEEN_BODY
-    if stack.state[1] & (bit | _SEEN_BODY):
+    if stack.state[_SEEN] & (bit | _SEEN_BODY):
         return count
-    stack.state[0] = 1
-    if bit == _SEEN_BODY and not stack.state[1] & _SEEN_HEAD:
+    stack.state[_SIZE] = 1
+    if bit == _SEEN_BODY and not stack.state[_SEEN] & _SEEN_HEAD:
         count = _imply(stack, elements, count, _HEAD)
-        stack.state[0] = 1
+        stack.state[_SIZE] = 1
     count = _emit(elements, count, tag, token, 1)
     _push(stack, tag, names.SPECIAL)
-    stack.state[1] |= bit | _SEEN_HEAD
+    stack.state[_SEEN] |= bit | _SEEN_HEAD
     return count
 
 
@@ -160,16 +168,18 @@ def _open_table_part(stack, elements, count, tag):
     """Close and open rows and bodies of a table for its next part; return the count, -1 if there is
     no table.
     """
-    cell, row = tag in (_TD, _TH), tag == _TR
-    for index in range(stack.state[0] - 1, -1, -1):
-        name, flags = stack.tags[index], stack.flags[index]
+    cell = tag in (_TD, _TH)
+    row = tag == _TR
+    for index in range(stack.state[_SIZE] - 1, -1, -1):
+        name = stack.tags[index]
+        flags = stack.flags[index]
         if name == _TEMPLATE:
             return count
         if tag == _COL and name in (_COLGROUP, _TABLE):
-            stack.state[0] = index + 1
+            stack.state[_SIZE] = index + 1
             return _imply(stack, elements, count, _COLGROUP) if name == _TABLE else count
         if name == _TABLE or (flags & names.ROWS and (cell or row)) or (name == _TR and cell):
-            stack.state[0] = index + 1
+            stack.state[_SIZE] = index + 1
             if name == _TABLE and (cell or row):
                 count = _imply(stack, elements, count, _TBODY)
             if name != _TR and cell:
@@ -179,23 +189,17 @@ def _open_table_part(stack, elements, count, tag):
 
 
 @kernel
-def _close_before(stack, tag, flags):  # noqa: C901
+def _close_before(stack, tag, flags):
     """Close the elements that a start tag closes: paragraphs, items, options, headings, links and
     buttons.
     """
     if tag in (_LI, _DD, _DT):
-        for index in range(stack.state[0] - 1, -1, -1):
-            name = stack.tags[index]
-            if name == tag or (tag != _LI and (name in (_DD, _DT))):
-                stack.state[0] = index
-                break
-            if stack.flags[index] & names.SPECIAL and not stack.flags[index] & names.LOOSE:
-                break
+        _close_item(stack, tag)
     if flags & names.CLOSES_P:
         _close_to(stack, _index_of(stack, _P, names.SCOPE, _BUTTON))
-    top = stack.state[0] - 1
+    top = stack.state[_SIZE] - 1
     if flags & names.HEADING and stack.flags[top] & names.HEADING:
-        stack.state[0] = top
+        stack.state[_SIZE] = top
     elif tag in (_OPTION, _OPTGROUP):
         _close_to(stack, _index_of(stack, _OPTION, names.SPECIAL, _NONE))
         if tag == _OPTGROUP:
@@ -207,133 +211,183 @@ def _close_before(stack, tag, flags):  # noqa: C901
 
 
 @kernel
+def _close_item(stack, tag):
+    """Close the list item, or the term or description, that the next one closes."""
+    for index in range(stack.state[_SIZE] - 1, -1, -1):
+        name = stack.tags[index]
+        if name == tag or (tag != _LI and name in (_DD, _DT)):
+            stack.state[_SIZE] = index
+            break
+        if stack.flags[index] & names.SPECIAL and not stack.flags[index] & names.LOOSE:
+            break
+
+
+@kernel
 def _remove(stack, index):
-    """Take an element out of the stack, unless the index is -1; what is inside stays open."""
+    """Remove an element from the stack, unless the index is -1; its content stays open."""
     if index >= 0:
-        for i in range(index, stack.state[0] - 1):
-            stack.tags[i], stack.flags[i] = stack.tags[i + 1], stack.flags[i + 1]
-        stack.state[0] -= 1
+        for i in range(index, stack.state[_SIZE] - 1):
+            stack.tags[i] = stack.tags[i + 1]
+            stack.flags[i] = stack.flags[i + 1]
+        stack.state[_SIZE] -= 1
 
 
 @kernel
 def _in_table(stack):
-    """Return whether the current place is in a table, outside of its cells."""
-    top = stack.state[0] - 1
+    """Return whether the innermost element belongs to a table, outside of its cells."""
+    top = stack.state[_SIZE] - 1
     return stack.tags[top] in (_TABLE, _TR) or stack.flags[top] & names.ROWS != 0
 
 
 @kernel
 def _in_foreign(stack):
-    size = stack.state[0]
+    size = stack.state[_SIZE]
     return size > 0 and stack.flags[size - 1] & _IN_FOREIGN != 0
 
 
 @kernel
-def _start(stack, elements, count, tag, token, kind):  # noqa: C901
-    """Open the element of a start tag with what it implies; return the new count."""
+def _start(stack, elements, count, tag, token, kind):
+    """Open the element of a start tag with the elements that it implies; return the new count."""
     flags = names.flags_of(tag)
-    foreign = _in_foreign(stack)
-    if foreign and flags & names.BREAKS_OUT:
+    if flags & names.BREAKS_OUT:
         while _in_foreign(stack):
-            stack.state[0] -= 1
-        foreign = False
+            stack.state[_SIZE] -= 1
+    foreign = _in_foreign(stack)
     if not foreign:
         if tag in (_HTML, _HEAD, _BODY, _FRAMESET):
             return _open_page_part(stack, elements, count, tag, token)
-        if not stack.state[1] & _SEEN_BODY:
-            count = _enter_body(stack, elements, count, flags)
-        if tag == _FORM and stack.state[1] & _IN_FORM:
+        count, is_ignored = _prepare(stack, elements, count, tag, flags)
+        if is_ignored:
             return count
-        if flags & names.TABLE_PART:
-            opened = _open_table_part(stack, elements, count, tag)
-            if opened < 0:
-                return count
-            count = opened
-        _close_before(stack, tag, flags)
-    count = _emit(elements, count, tag, token, stack.state[0])
-    if (foreign or flags & names.FOREIGN) and kind & SELF_CLOSING:
-        return count
+    count = _emit(elements, count, tag, token, stack.state[_SIZE])
     if foreign or flags & names.FOREIGN:
-        _push(stack, tag, (0 if flags & names.INTEGRATION else _IN_FOREIGN) | (flags & names.SCOPE))
-    elif tag == _FORM:
-        stack.state[1] |= _IN_FORM
-        if not _in_table(stack):
-            _push(stack, tag, flags)
-    elif not flags & names.VOID:
-        _push(stack, tag, flags)
+        if not kind & SELF_CLOSING:
+            belongs = 0 if flags & names.INTEGRATION else _IN_FOREIGN
+            _push(stack, tag, belongs | (flags & names.SCOPE))
+    else:
+        _push_html(stack, tag, flags)
     return count
 
 
 @kernel
-def _end(stack, elements, count, tag):  # noqa: C901
+def _push_html(stack, tag, flags):
+    """Push an element of HTML, unless it has no content, or is a form directly in a table."""
+    if tag == _FORM:
+        stack.state[_SEEN] |= _IN_FORM
+        if not _in_table(stack):
+            _push(stack, tag, flags)
+    elif not flags & names.VOID:
+        _push(stack, tag, flags)
+
+
+@kernel
+def _prepare(stack, elements, count, tag, flags):
+    """Open and close the elements that a start tag of HTML implies; return the new count, and
+    whether the tag is ignored.
+    """
+    if not stack.state[_SEEN] & _SEEN_BODY:
+        count = _enter_body(stack, elements, count, flags)
+    if tag == _FORM and stack.state[_SEEN] & _IN_FORM:
+        return count, True
+    if flags & names.TABLE_PART:
+        opened = _open_table_part(stack, elements, count, tag)
+        if opened < 0:
+            return count, True
+        count = opened
+    _close_before(stack, tag, flags)
+    return count, False
+
+
+@kernel
+def _end(stack, elements, count, tag):
     """Close the element of an end tag; return the count, higher where "</p>" and "</br>" make an
     element.
     """
-    if tag in (_HTML, _BODY) or (stack.state[0] == 0 and tag != _BR):
+    if tag in (_HTML, _BODY) or (stack.state[_SIZE] == 0 and tag != _BR):
         return count
     flags = names.flags_of(tag)
     if tag == _HEAD:
-        if not stack.state[1] & _SEEN_BODY and stack.state[1] & _SEEN_HEAD:
-            stack.state[0] = 1
-        return count
-    if flags & names.HEADING:
-        for index in range(stack.state[0] - 1, -1, -1):
-            if stack.flags[index] & names.HEADING:
-                stack.state[0] = index
-                return count
-            if stack.flags[index] & names.SCOPE:
-                return count
-        return count
-    if flags & names.TABLE_PART or tag in (_TABLE, _TEMPLATE):
+        if not stack.state[_SEEN] & _SEEN_BODY and stack.state[_SEEN] & _SEEN_HEAD:
+            stack.state[_SIZE] = 1
+    elif flags & names.HEADING:
+        _close_heading(stack)
+    elif flags & names.TABLE_PART or tag in (_TABLE, _TEMPLATE):
         _close_to(stack, _index_of(stack, tag, 0, _NONE if tag == _TEMPLATE else _TABLE))
-        return count
+    else:
+        count = _end_other(stack, elements, count, tag, flags)
+    return count
+
+
+@kernel
+def _end_other(stack, elements, count, tag, flags):
+    """Close the element of an end tag outside of head, headings and tables; return the count."""
     boundary = names.SCOPE if flags & (names.SPECIAL | names.FORMATTING) else names.SPECIAL
     if tag == _LI:
         boundary |= names.LIST
-    index = _index_of(stack, tag, boundary, _BUTTON if tag == _P else _NONE)
-    if index < 0:
-        if tag == _FORM:
-            stack.state[1] &= ~_IN_FORM
-        if tag == _BR or (tag == _P and stack.state[1] & _SEEN_BODY):
-            if not stack.state[1] & _SEEN_BODY:
-                count = _enter_body(stack, elements, count, I64(0))
-            count = _emit(elements, count, tag, mix(tag), stack.state[0])
-        return count
     if tag == _FORM:
-        stack.state[1] &= ~_IN_FORM
+        stack.state[_SEEN] &= ~_IN_FORM
+    index = _index_of(stack, tag, boundary, _BUTTON if tag == _P else _NONE)
+    if index >= 0:
+        _close_or_remove(stack, index, tag, flags)
+    elif tag == _BR or (tag == _P and stack.state[_SEEN] & _SEEN_BODY):
+        if not stack.state[_SEEN] & _SEEN_BODY:
+            count = _enter_body(stack, elements, count, I64(0))
+        count = _emit(elements, count, tag, mix(tag), stack.state[_SIZE])
+    return count
+
+
+@kernel
+def _close_heading(stack):
+    """Close the innermost heading in scope, of any level."""
+    for index in range(stack.state[_SIZE] - 1, -1, -1):
+        if stack.flags[index] & names.HEADING:
+            stack.state[_SIZE] = index
+            break
+        if stack.flags[index] & names.SCOPE:
+            break
+
+
+@kernel
+def _close_or_remove(stack, index, tag, flags):
+    """Close the element at an index with its content, or remove it alone: a form, or formatting
+    around a block.
+    """
+    if tag == _FORM:
         _remove(stack, index)
-        return count
+        return
     if flags & names.FORMATTING:
-        for inner in range(index + 1, stack.state[0]):
+        for inner in range(index + 1, stack.state[_SIZE]):
             if stack.flags[inner] & names.SPECIAL:
                 _remove(stack, index)
-                return count
-    stack.state[0] = index
-    return count
+                return
+    stack.state[_SIZE] = index
 
 
 @kernel
 def _ends_head(stack):
     """Return whether text here opens the body."""
-    size = stack.state[0]
-    return not stack.state[1] & _SEEN_BODY and (size < 2 or (size == 2 and stack.tags[1] == _HEAD))
+    size = stack.state[_SIZE]
+    return not stack.state[_SEEN] & _SEEN_BODY and (
+        size < 2 or (size == 2 and stack.tags[1] == _HEAD)
+    )
 
 
 @kernel(allocates=True)
 def place_elements(tags, elements):
-    """Fill `elements` with those of the pages whose tags are given."""
+    """Fill `elements` with the elements of pages from their tags."""
     stack = Stack(np.zeros(MAX_DEPTH, U64), np.zeros(MAX_DEPTH, I64), np.zeros(2, I64))
     for document in range(len(tags.offsets) - 1):
         stack.state[:] = 0
         count = elements.offsets[document]
         for i in range(tags.offsets[document], tags.offsets[document + 1]):
-            tag, kind = tags.names[i], tags.kinds[i]
+            tag = tags.names[i]
+            kind = tags.kinds[i]
             if kind & AFTER_TEXT and _ends_head(stack):
                 count = _enter_body(stack, elements, count, I64(-1))
             if kind & START:
                 count = _start(stack, elements, count, tag, tags.tokens[i], kind)
             else:
                 count = _end(stack, elements, count, tag)
-        if count > elements.offsets[document] and not stack.state[1] & _SEEN_BODY:
+        if count > elements.offsets[document] and not stack.state[_SEEN] & _SEEN_BODY:
             count = _enter_body(stack, elements, count, I64(-1))
         elements.offsets[document + 1] = count

@@ -12,7 +12,9 @@ from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.key_tables import has_bit
 from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME, MIX_1
 
-FREE, REMOVED = U32(0xFFFFFFFF), U32(0xFFFFFFFE)  # of a slot
+# Values of a slot without a row.
+FREE = U32(0xFFFFFFFF)
+REMOVED = U32(0xFFFFFFFE)
 
 
 class Ids(NamedTuple):
@@ -27,7 +29,8 @@ def _find(ids, number, stored, slots):
     """Return the slot of the row with an equal id, or of the first free one. Requires: one slot is
     free.
     """
-    start, size = ids.offsets[number], ids.offsets[number + 1] - ids.offsets[number]
+    start = ids.offsets[number]
+    size = ids.offsets[number + 1] - ids.offsets[number]
     state = FNV_OFFSET
     for i in range(size):
         state = (state ^ U64(ids.data[start + i])) * FNV_PRIME
@@ -58,8 +61,8 @@ def find_ids(ids, stored, slots, found):
 
 @kernel
 def enter_rows(stored, first, stop, forgotten, slots):
-    """Enter rows `first` to `stop` but those forgotten; return the first of them whose id is there
-    already, or -1.
+    """Enter the rows from `first` to `stop` that are not forgotten; return the first row whose id
+    exists, or -1.
     """
     for row in range(first, stop):
         if not has_bit(forgotten, row):

@@ -75,7 +75,7 @@ def load_byte_at(address: int) -> np.uint64:
 
 
 def prefetch(address: int) -> None:
-    """Prefetch the byte at an address, where there need not be any memory."""
+    """Prefetch the byte at an address, even of memory that does not exist."""
 
 
 def fold_product(x: np.uint64, y: np.uint64) -> np.uint64:
@@ -90,7 +90,8 @@ def compile_as(
     build: Callable[..., ir.Value | None],
     inline: Any = "always",
 ) -> None:
-    """Let compiled code that calls a function of one to three arguments run what `build` writes.
+    """Replace calls of a function of one to three arguments, in compiled code, by the code of
+    `build`.
 
     sign : from the Numba types of the arguments to the signature. build : from the builder and the
     arguments as LLVM has them, an array as the address of its first element, to the result, None
@@ -110,7 +111,8 @@ def compile_as(
 
         return sign(*kinds), generate
 
-    count, into = function.__code__.co_argcount, overload(function, inline=inline)
+    count = function.__code__.co_argcount
+    into = overload(function, inline=inline)
     run: Any  # Numba takes no function of any number of arguments
     if count == 1:
         run = intrinsic(lambda typing_context, a: define(a))
@@ -123,16 +125,14 @@ def compile_as(
         into(lambda a, b, c: lambda a, b, c: run(a, b, c))
 
 
-_BYTE, _HALF, _WORD, _BLOCK = (
-    ir.IntType(8),
-    ir.IntType(32),
-    ir.IntType(64),
-    ir.VectorType(ir.IntType(8), 64),
-)
+_BYTE = ir.IntType(8)
+_HALF = ir.IntType(32)
+_WORD = ir.IntType(64)
+_BLOCK = ir.VectorType(ir.IntType(8), 64)
 
 
 def address_at(builder: ir.IRBuilder, array: ir.Value, index: ir.Value, kind: ir.Type) -> ir.Value:
-    """Return the address of array[index] as that of another type."""
+    """Return the address of array[index] as a pointer to another type."""
     return builder.bitcast(builder.gep(array, [index], inbounds=True), kind.as_pointer())
 
 

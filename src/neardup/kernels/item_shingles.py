@@ -1,9 +1,13 @@
-"""Look up the shingles of documents in a table of those of short items, and find the stretches that
-hold most of them.
+"""Look up the shingles of documents in a table of the shingles of short items, and find the
+stretches with most of them.
 
-Numbers as in candidates/items.py: a key is a shingle or a sequence that some items have; a place is
-a shingle of one item, a field one of its texts.
+Numbers are as in candidates/items.py: a key is a shingle or a sequence that some items have; a
+place is a shingle of one item, a field one of its texts.
 """
+
+from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,19 +16,58 @@ from neardup.kernels.intrinsics import address_of, prefetch
 from neardup.kernels.mixing import double
 from neardup.kernels.tokens import hash_ascii, roll, shingle_document
 
-_AHEAD = 12  # so many keys or hashes before it is used, memory is fetched
-_MOST_DOCUMENTS = 2**31 - 1
-_FARTHEST = 256
-_ROOM = 1 << 14  # for the numbers of matches; more is made when it is needed
+_AHEAD = 12  # keys or hashes before memory is used, it is fetched
+_MAX_DOCUMENTS = 2**31 - 1
+_FARTHEST = 256  # words of an extension
+_ROOM = 1 << 14  # for the numbers of matches; doubled when needed
+
+
+class _Postings(NamedTuple):
+    """The places of keys, int32: places[offsets[key]:offsets[key + 1]], and the item of each."""
+
+    offsets: np.ndarray
+    places: np.ndarray
+    items: np.ndarray
+
+
+class _Workspace(NamedTuple):
+    """Working space, int32. counts : by item, zeros between documents. seen : by key, the number of
+    the last document that has it; the last entry is the number of the last document of all. touched
+    : items with a count.
+    """
+
+    counts: np.ndarray
+    seen: np.ndarray
+    touched: np.ndarray
+
+
+class _Matches(NamedTuple):
+    """Matches in the order of positions. places, positions : int32; is_rare : bool."""
+
+    places: np.ndarray
+    positions: np.ndarray
+    is_rare: np.ndarray
+
+
+class _Texts(NamedTuple):
+    """Words, and by match the text of its words. words : uint64; limits : int64 (2, num_matches),
+    the first word of the text and the one after its last; positions : int64, its first word.
+    """
+
+    words: np.ndarray
+    limits: np.ndarray
+    positions: np.ndarray
 
 
 @kernel(allocates=True)
 def number_hashes(hashes, slots, count):
-    """Put hashes into a table of so many, zeros before; see `Lookup`.
+    """Put hashes into a table that has `count` hashes, zeros at first; see `Lookup`.
 
-    Returns their numbers, int32, by first occurrence, and how many the table has then.
+    Return their numbers, int32, by first occurrence, and the hashes that the table has then.
     """
-    base, mask, numbers = address_of(slots), U64(len(slots) - 1), np.empty(len(hashes), np.int32)
+    base = address_of(slots)
+    mask = U64(len(slots) - 1)
+    numbers = np.empty(len(hashes), np.int32)
     for i in range(len(hashes)):
         if i + _AHEAD < len(hashes):
             prefetch(base + 8 * I64(hashes[i + _AHEAD] & mask))
@@ -38,7 +81,7 @@ def number_hashes(hashes, slots, count):
 
 @kernel
 def _slot_of(value, slots, mask):
-    """Return the slot of a hash, or the empty one where it would be."""
+    """Return the slot of a hash, or the empty slot for it."""
     slot = value & mask
     while slots[slot] != U64(0) and (slots[slot] ^ value) & ~mask != U64(0):
         slot = (slot + U64(1)) & mask
@@ -47,23 +90,21 @@ def _slot_of(value, slots, mask):
 
 @kernel
 def drop_keys(slots, is_counted, offsets):
-    """Have the hashes of keys found no more that are not counted and have no posting."""
+    """Remove the hashes of keys that are not counted and have no posting."""
     mask = U64(len(slots) - 1)
     for i in range(len(slots)):
         key = I64(slots[i] & mask) - 1
-        if (
-            key >= 0
-            and slots[i] > mask
-            and not is_counted[key]
-            and offsets[key] == offsets[key + 1]
-        ):
-            slots[i] &= ~mask  # not 0, which would end the search for others
+        if key < 0 or slots[i] <= mask:
+            continue
+        if not is_counted[key] and offsets[key] == offsets[key + 1]:
+            slots[i] &= ~mask  # not 0, which would end the search for other hashes
 
 
 @kernel(allocates=True)
 def invert(keys, num_keys):
-    """Return where each key occurs, int32: offsets by key, and the places of each, rising."""
-    offsets, places = np.zeros(num_keys + 2, np.int32), np.empty(len(keys), np.int32)
+    """Return the places of each key, int32, rising: offsets by key, and places."""
+    offsets = np.zeros(num_keys + 2, np.int32)
+    places = np.empty(len(keys), np.int32)
     for key in keys:
         offsets[key + 2] += 1
     for i in range(2, len(offsets)):
@@ -89,7 +130,7 @@ def fill_filter(hashes, bits, shift):
 
 @kernel
 def _select(hashes, count, bits, shift, chosen):
-    """Write which of the first hashes a filter lets through; return their number."""
+    """Write the indices of the first `count` hashes that pass a filter; return their number."""
     num_chosen = 0
     for i in range(count):
         wanted = _bits_of(hashes[i])
@@ -100,28 +141,31 @@ def _select(hashes, count, bits, shift, chosen):
 
 @kernel
 def _find(hashes, chosen, slots, keys, positions, count):
-    """Append the keys of chosen hashes that are in the table, and which these are; return the
+    """Append the keys of chosen hashes that are in the table, and their indices; return the
     count.
     """
-    base, mask = address_of(slots), U64(len(slots) - 1)
+    base = address_of(slots)
+    mask = U64(len(slots) - 1)
     for i in range(len(chosen)):
         if i + _AHEAD < len(chosen):
             prefetch(base + 8 * I64(hashes[chosen[i + _AHEAD]] & mask))
         slot = _slot_of(hashes[chosen[i]], slots, mask)
-        keys[count], positions[count] = I64(slots[slot] & mask) - 1, chosen[i]
+        keys[count] = I64(slots[slot] & mask) - 1
+        positions[count] = chosen[i]
         count += 1 if slots[slot] & mask != U64(0) else 0
     return count
 
 
 @kernel
 def _find_runs(chosen, least, runs):
-    """Write the first and the last of each run of at least so many successive numbers; return the
+    """Write the first and the last of each run of `least` or more successive numbers; return the
     number of runs.
     """
     num_runs = first = 0
     for i in range(1, len(chosen) + 1):
         if i == len(chosen) or chosen[i] != chosen[i - 1] + 1:
-            runs[num_runs, 0], runs[num_runs, 1] = chosen[first], chosen[i - 1]
+            runs[num_runs, 0] = chosen[first]
+            runs[num_runs, 1] = chosen[i - 1]
             num_runs += 1 if i - first >= least else 0
             first = i
     return num_runs
@@ -129,14 +173,15 @@ def _find_runs(chosen, least, runs):
 
 @kernel
 def _hash_runs(tokens, runs, num_tokens, length, hashes, chosen):
-    """Write the hash of each sequence of so many words inside runs of shingles, where it begins;
+    """Write the hash of each sequence of `length` words inside runs of shingles, at its first word;
     return their number.
 
-    num_tokens : of a shingle. chosen : int32, set to where they begin.
+    num_tokens : of a shingle. chosen : int32, set to the first word of each.
     """
     count = 0
     for i in range(len(runs)):
-        begin, size = I64(runs[i, 0]), runs[i, 1] - runs[i, 0] + num_tokens
+        begin = I64(runs[i, 0])
+        size = runs[i, 1] - runs[i, 0] + num_tokens
         if size >= length:
             for place in range(begin, roll(tokens[begin:], size, length, hashes, begin)):
                 chosen[count] = place
@@ -151,21 +196,23 @@ def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
 
     spaces : uint64, int32, and int32 with two columns, for the shingles of a document. keys,
     positions : int32, with room for every shingle and sequence. flagged : see `shingle_document`.
-    Returns where those of each document end, int64.
+    Return the number of keys up to the end of each document, int64.
     """
     text, tables, mode = scan
     lengths, slots, bits, shift = lookup
     hashes, chosen, runs = spaces
-    of_ascii, shortest, count = hash_ascii(mode), lengths[0], 0
+    ascii_hashes = hash_ascii(mode)
+    shortest = lengths[0]
+    count = 0
     ends = np.empty(len(text.offsets) - 1, I64)
     for document in range(len(ends)):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
         _, end, flagged[document] = shingle_document(
-            data, tables, mode, shortest, buffers, of_ascii, hashes, 0
+            data, tables, mode, shortest, buffers, ascii_hashes, hashes, 0
         )
         num_chosen = _select(hashes, end, bits, shift, chosen)
         count = _find(hashes, chosen[:num_chosen], slots, keys, positions, count)
-        # What is longer consists of the shortest shingles of items, so that little is looked up.
+        # Sequences consist of the shortest shingles of items, so that few are looked up.
         num_runs = _find_runs(chosen[:num_chosen], lengths[1] - shortest + 1, runs)
         for length in lengths[1:]:
             num_chosen = _hash_runs(
@@ -176,31 +223,8 @@ def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
     return ends
 
 
-@kernel
-def _collect(keys, positions, document, first, end, postings, own, found, count):
-    """Append the document, place and position of the items whose `own` is 1, as long as there is
-    room.
-
-    found : int32, `count` numbers. Returns the first key that is left, and the count.
-    """
-    offsets, places, items = postings
-    for i in range(first, end):
-        begin, stop = offsets[keys[i]], offsets[keys[i] + 1]
-        if count + 3 * (stop - begin) > len(found):
-            return i, count
-        for posting in range(begin, stop):
-            if own[items[posting]] == 1:
-                found[count], found[count + 1], found[count + 2] = (
-                    document,
-                    places[posting],
-                    positions[i],
-                )
-                count += 3
-    return end, count
-
-
 @kernel(allocates=True)
-def gather(keys, positions, ends, postings, least, is_counted, workspace):  # noqa: C901
+def gather(keys, positions, ends, postings, least, is_counted, workspace):
     """Return the distinct counted keys of each document, and the matches of the items that have
     enough shingles in it.
 
@@ -209,61 +233,111 @@ def gather(keys, positions, ends, postings, least, is_counted, workspace):  # no
     postings : offsets by key, places and items by posting.
     least : int32 by item, the fewest of its shingles.
     is_counted : bool by key.
-    workspace : int32, how many of an item were found, zeros by item; by key the number of the last
-        document that has it, and at the end that of the last document of all; items touched.
+    workspace : int32, the shingles of an item found, zeros by item; by key the number of the last
+        document that has it, and at the end the number of the last document of all; items touched.
 
     Returns
     -------
     keys : int32. matches : int32, the document, place and position of each, one after the other.
     """
-    offsets, _, items = postings
-    own, seen, touched = workspace
-    distinct, num_distinct, begin = np.empty(len(keys), np.int32), 0, 0
-    found, count = np.empty(_ROOM, np.int32), 0
-    bases = address_of(offsets), address_of(seen), address_of(items)
-    if seen[-1] > _MOST_DOCUMENTS - len(ends):
-        seen[:] = 0
+    table = _Postings(offsets=postings[0], places=postings[1], items=postings[2])
+    work = _Workspace(counts=workspace[0], seen=workspace[1], touched=workspace[2])
+    distinct = np.empty(len(keys), np.int32)
+    num_distinct = 0
+    found = np.empty(_ROOM, np.int32)
+    num_found = 0
+    if work.seen[-1] > _MAX_DOCUMENTS - len(ends):
+        work.seen[:] = 0
+    begin = 0
     for document in range(len(ends)):
-        num_touched, number = 0, seen[-1] + 1
-        seen[-1] = number
-        for i in range(begin, ends[document]):
-            if i + 2 * _AHEAD < len(keys):
-                prefetch(bases[0] + 4 * I64(keys[i + 2 * _AHEAD]))
-                prefetch(bases[1] + 4 * I64(keys[i + 2 * _AHEAD]))
-                prefetch(bases[2] + 4 * I64(offsets[keys[i + _AHEAD]]))
-            key = keys[i]
-            if seen[key] == number:
-                continue
-            seen[key] = number
-            distinct[num_distinct] = key
-            num_distinct += 1 if is_counted[key] else 0
-            for posting in range(offsets[key], offsets[key + 1]):
-                item = items[posting]
-                touched[num_touched] = item
-                num_touched += 1 if own[item] == 0 else 0
-                own[item] += 1
-        chosen = False
-        for i in range(num_touched):
-            item = touched[i]
-            own[item] = 1 if own[item] >= least[item] else 0
-            chosen |= own[item] == 1
-        while chosen:
-            begin, count = _collect(
-                keys, positions, document, begin, ends[document], postings, own, found, count
+        end = ends[document]
+        num_touched, num_distinct = _count_items(
+            keys, (begin, end), table, is_counted, work, distinct, num_distinct
+        )
+        has_items = _choose_items(work, num_touched, least)
+        while has_items:
+            begin, num_found = _collect(
+                (keys, positions), document, (begin, end), table, work.counts, found, num_found
             )
-            if begin == ends[document]:
+            if begin == end:
                 break
             found = double(found)
         for i in range(num_touched):
-            own[touched[i]] = 0
-        begin = ends[document]
-    return distinct[:num_distinct], found[:count]
+            work.counts[work.touched[i]] = 0
+        begin = end
+    return distinct[:num_distinct], found[:num_found]
+
+
+@kernel
+def _count_items(keys, span, postings, is_counted, work, distinct, num_distinct):
+    """Count the distinct keys of a document, keys[span[0]:span[1]], by item, and append the counted
+    ones; return the number of items touched, and of distinct counted keys.
+    """
+    offsets = postings.offsets
+    num_touched = 0
+    number = work.seen[-1] + 1
+    work.seen[-1] = number
+    for i in range(span[0], span[1]):
+        if i + 2 * _AHEAD < len(keys):
+            later = I64(keys[i + 2 * _AHEAD])
+            prefetch(address_of(offsets) + 4 * later)
+            prefetch(address_of(work.seen) + 4 * later)
+            prefetch(address_of(postings.items) + 4 * I64(offsets[keys[i + _AHEAD]]))
+        key = keys[i]
+        if work.seen[key] == number:
+            continue
+        work.seen[key] = number
+        distinct[num_distinct] = key
+        num_distinct += 1 if is_counted[key] else 0
+        for posting in range(offsets[key], offsets[key + 1]):
+            item = postings.items[posting]
+            work.touched[num_touched] = item
+            num_touched += 1 if work.counts[item] == 0 else 0
+            work.counts[item] += 1
+    return num_touched, num_distinct
+
+
+@kernel
+def _choose_items(work, num_touched, least):
+    """Set the counts of the items that have enough shingles to 1, of others to 0; return whether
+    there are any.
+    """
+    has_items = False
+    for i in range(num_touched):
+        item = work.touched[i]
+        is_chosen = work.counts[item] >= least[item]
+        work.counts[item] = 1 if is_chosen else 0
+        has_items |= is_chosen
+    return has_items
+
+
+@kernel
+def _collect(keys_and_positions, document, span, postings, counts, found, num_found):
+    """Append the document, place and position of the items whose count is 1, as long as there is
+    room.
+
+    found : int32, `num_found` numbers. Return the first key that is left, and the numbers found.
+    """
+    keys, positions = keys_and_positions
+    for i in range(span[0], span[1]):
+        first = postings.offsets[keys[i]]
+        stop = postings.offsets[keys[i] + 1]
+        if num_found + 3 * (stop - first) > len(found):
+            return i, num_found
+        for posting in range(first, stop):
+            if counts[postings.items[posting]] == 1:
+                found[num_found] = document
+                found[num_found + 1] = postings.places[posting]
+                found[num_found + 2] = positions[i]
+                num_found += 3
+    return span[1], num_found
 
 
 @kernel(allocates=True)
 def greatest(counts, keys, first, sizes):
-    """Return the greatest count of the keys from each `first` on, so many; counts : int64 by
-    key.
+    """Return the greatest count of the keys in each range, sizes[i] keys from first[i] on.
+
+    counts : int64 by key.
     """
     result = np.empty(len(first), I64)
     for i in range(len(first)):
@@ -275,7 +349,7 @@ def greatest(counts, keys, first, sizes):
 
 @kernel
 def mark_ranges(keys, first, sizes, marks):
-    """Set the marks of the keys from each `first` on, so many; marks : bool by key."""
+    """Set the marks of the keys in ranges, sizes[i] keys from first[i] on; marks : bool by key."""
     for i in range(len(first)):
         for j in range(first[i], first[i] + sizes[i]):
             marks[keys[j]] = True
@@ -283,12 +357,12 @@ def mark_ranges(keys, first, sizes, marks):
 
 @kernel
 def best_stretches(group_ends, places, positions, is_rare, widths, counts, best):
-    """Find the stretch of at most so many tokens that holds most shingles of one field, for each
-    group of matches.
+    """Find, for each group of matches, the stretch with most shingles of one field among the
+    stretches of limited width.
 
     Parameters
     ----------
-    group_ends : int64, where the matches of each group, of one field in one document, end;
+    group_ends : int64, the end of the matches of each group, of one field in one document;
         positions rise in each.
     places, positions : int32 by match. is_rare : bool by match. widths : int64 by group, of the
         stretch, in starts of shingles. counts : int32 zeros by place, working space.
@@ -296,38 +370,52 @@ def best_stretches(group_ends, places, positions, is_rare, widths, counts, best)
         the last match of the best stretch; of several that are as good the shortest, and of these
         the first.
     """
+    matches = _Matches(places=places, positions=positions, is_rare=is_rare)
     begin = 0
     for group in range(len(group_ends)):
-        end, first = group_ends[group], begin
-        rare = own = 0
-        best[group] = 0
-        top = shortest = I64(-1)
-        for last in range(begin, end):
-            place = places[last]
-            counts[place] += 1
-            if counts[place] == 1:
-                own += 1
-                rare += 1 if is_rare[last] else 0
-            # A shingle that comes again in the stretch is not needed at its beginning.
-            while positions[last] - positions[first] >= widths[group] or counts[places[first]] > 1:
-                place = places[first]
-                counts[place] -= 1
-                if counts[place] == 0:
-                    own -= 1
-                    rare -= 1 if is_rare[first] else 0
-                first += 1
-            length = positions[last] - positions[first]
-            if own > top or (own == top and length < shortest):
-                top, shortest = own, length
-                best[group, 0], best[group, 1], best[group, 2], best[group, 3] = (
-                    rare,
-                    own,
-                    first,
-                    last,
-                )
-        for i in range(first, end):
-            counts[places[i]] = 0
+        end = group_ends[group]
+        _find_stretch(matches, begin, end, widths[group], counts, best[group])
         begin = end
+
+
+@kernel
+def _find_stretch(matches, begin, end, width, counts, best):
+    """Find the best stretch of one group, the matches from `begin` to `end`: a window slides over
+    them.
+    """
+    places = matches.places
+    positions = matches.positions
+    best[:] = 0
+    max_distinct = I64(-1)
+    shortest = I64(-1)
+    num_distinct = 0
+    num_rare = 0
+    first = begin
+    for last in range(begin, end):
+        place = places[last]
+        counts[place] += 1
+        if counts[place] == 1:
+            num_distinct += 1
+            num_rare += 1 if matches.is_rare[last] else 0
+        # A shingle that comes again in the stretch is not needed at its beginning.
+        while positions[last] - positions[first] >= width or counts[places[first]] > 1:
+            place = places[first]
+            counts[place] -= 1
+            if counts[place] == 0:
+                num_distinct -= 1
+                num_rare -= 1 if matches.is_rare[first] else 0
+            first += 1
+        length = positions[last] - positions[first]
+        is_shorter = num_distinct == max_distinct and length < shortest
+        if num_distinct > max_distinct or is_shorter:
+            max_distinct = num_distinct
+            shortest = length
+            best[0] = num_rare
+            best[1] = num_distinct
+            best[2] = first
+            best[3] = last
+    for i in range(first, end):
+        counts[places[i]] = 0
 
 
 @kernel
@@ -341,45 +429,66 @@ def extend(words, limits, positions, item_words, item_limits, item_positions, ng
     Parameters
     ----------
     words, item_words : uint64, the words of all documents, and of all fields of items.
-    limits, item_limits : int64 (2, num_matches), where the words of its document, and of its field,
-        begin and end.
+    limits, item_limits : int64 (2, num_matches), the begin and the end of its document, and of its
+        field.
     positions, item_positions : int64 by match, its first word among all. ngrams : its words.
     edges : int64 (num_matches, 2), set to the first and the last word of the document.
     """
+    documents = _Texts(words=words, limits=limits, positions=positions)
+    items = _Texts(words=item_words, limits=item_limits, positions=item_positions)
     num_matches = len(positions)
     for side in range(2):
         step = 1 if side else -1
         for i in range(num_matches):
             match = num_matches - 1 - i if side else i
-            last, beside = (ngrams[match] - 1) * side, match + step
-            here, there, reached, agreed, has_gap = (
-                positions[match] + last,
-                item_positions[match] + last,
-                0,
-                0,
-                False,
-            )
-            left = abs(item_limits[side, match] - side - there)  # the item's words on this side
-            most = min(left, abs(limits[side, match] - side - here))
-            if (
-                most <= _FARTHEST
-                and 0 <= beside < num_matches
-                and positions[beside] == positions[match] + step
-                and item_positions[beside] == item_positions[match] + step
-                and limits[side, beside] == limits[side, match]
-                and item_limits[side, beside] == item_limits[side, match]
-            ):  # the match one word further reaches as far
+            beside = match + step
+            last = (ngrams[match] - 1) * side
+            here = positions[match] + last
+            there = item_positions[match] + last
+            num_left = abs(limits[side, match] - side - here)
+            num_left_of_item = abs(item_limits[side, match] - side - there)
+            reaches_end = min(num_left, num_left_of_item) <= _FARTHEST
+            if reaches_end and _continues(documents, items, match, beside, side):
                 edges[match, side] = edges[beside, side]
-                continue
-            for far in range(1, min(most, _FARTHEST) + 1):
-                if words[here + step * far] == item_words[there + step * far]:
-                    agreed += 1
-                    if not has_gap or agreed >= 2 or far == left:
-                        reached, has_gap = far, False
-                elif far == left and reached == far - 1:
-                    reached = far
-                elif has_gap:
-                    break
-                else:
-                    has_gap, agreed = True, 0
-            edges[match, side] = here + step * reached
+            else:
+                far = min(num_left, num_left_of_item, _FARTHEST)
+                reached = _reach(words, here, item_words, there, step, far, num_left_of_item)
+                edges[match, side] = here + step * reached
+
+
+@kernel
+def _continues(documents, items, match, beside, side):
+    """Return whether a match one word further, in the same texts, continues a match."""
+    step = beside - match
+    return (
+        0 <= beside < len(documents.positions)
+        and documents.positions[beside] == documents.positions[match] + step
+        and items.positions[beside] == items.positions[match] + step
+        and documents.limits[side, beside] == documents.limits[side, match]
+        and items.limits[side, beside] == items.limits[side, match]
+    )
+
+
+@kernel
+def _reach(words, here, item_words, there, step, far, num_left_of_item):
+    """Return the number of words, up to `far`, by which a match extends in the direction of a
+    step.
+    """
+    reached = 0
+    agreed = 0
+    has_gap = False
+    for i in range(1, far + 1):
+        is_last = i == num_left_of_item
+        if words[here + step * i] == item_words[there + step * i]:
+            agreed += 1
+            if not has_gap or agreed >= 2 or is_last:
+                reached = i
+                has_gap = False
+        elif is_last and reached == i - 1:
+            reached = i
+        elif has_gap:
+            break
+        else:
+            has_gap = True
+            agreed = 0
+    return reached

@@ -1,9 +1,14 @@
 """Tables of keys that list rows: sort them, merge them, find the rows of keys.
 
-A part of a table is sorted by key, then row, and lies in memory or in a mapped file, so kernels get
-its address. Parts cover ranges of rows that follow each other: among equal keys, the rows of an
-earlier part are smaller. The contents of a file may be damaged, so entries and rows that a part
-cannot have are not followed, but reported.
+A table consists of parts and a tail. Parts cover ranges of rows that follow each other: among equal
+keys, the rows of an earlier part are smaller. The tail has the latest rows.
+
+    table 0   | part 0: rows 0 to 900 | part 1: rows 900 to 1000 | tail |
+    table 1   | part 2: rows 0 to 900 | part 3: rows 900 to 1000 | tail |
+
+A part is sorted by key, then row, and lies in memory or in a mapped file, so kernels get its
+address. The contents of a file may be damaged: `find_rows` and `merge_parts` report rows and
+entries that a part cannot have, and `list_rows` skips such entries.
 """
 
 from __future__ import annotations
@@ -17,21 +22,25 @@ from neardup.kernels.intrinsics import count_ones, load_at, load_half_at, prefet
 from neardup.kernels.mixing import double
 
 KEYS, ROWS, STARTS, SHIFT, SIZE, FIRST, STOP = range(7)
-"""The fields of a part: addresses of its keys (uint64), rows (uint32) and cells (uint32), bits
-below a cell, entries, the first row, and the one behind the last.
+"""The fields of a part: the addresses of its keys (uint64), rows (uint32) and cells (uint32), the
+bits below a cell, the number of entries, the first row, and the one after the last.
 
-Cell c has the keys from starts[c] to starts[c + 1]: those whose bits above `shift` are c.
+    cell c = the keys whose bits above `shift` are c       starts  | 0 | 2 | 2 | 5 |
+           = keys[starts[c]:starts[c + 1]]                 keys    | 03 07 | 21 22 2a |
+                                                           rows    | 17  4 |  8  8  2 |
 """
-_AHEAD = 3  # lookups whose cells are fetched in advance
+_NO_ROOM = -1  # instead of a number of entries in use
+_MIN_CAPACITY = 1024  # entries that `find_rows` has room for, besides one of each lookup
+_AHEAD = 3  # lookups whose entries are fetched in advance, and twice as many their cells
 _FETCHED = 256  # entries of a bucket that are fetched in advance
-_STEPS = 8  # entries of a cell that are gone through one by one
+_STEPS = 8  # entries of a cell that are searched one by one
 _FEW = 24  # rows that insertion sorts faster
 _MOST = U64(0xFFFFFFFFFFFFFFFF)
 
 
 class Parts(NamedTuple):
     """The parts of all tables. fields : int64 (num_parts, 7), by table; ends : int64 (num_tables +
-    1,), in `fields`.
+    1,), the first part of each table, and the end of the last.
     """
 
     fields: np.ndarray
@@ -50,7 +59,9 @@ class Tail(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What is found. prefix_bits : int64 (num_tables,). max_distance, limit : int."""
+    """The rules of a search. prefix_bits : int64 (num_tables,), the bits that must be equal.
+    max_distance : bits; limit : rows of one key.
+    """
 
     prefix_bits: np.ndarray
     max_distance: int
@@ -58,7 +69,7 @@ class Rules(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """All entries at one moment, and what is found."""
+    """All entries at one moment, and the rules of a search."""
 
     parts: Parts
     tail: Tail
@@ -66,12 +77,19 @@ class Tables(NamedTuple):
 
 
 class States(NamedTuple):
-    """Bits of rows, uint64, the lowest first: of those that were forgotten, and of those that were
+    """Bits of rows, uint64, the lowest first: whether each was forgotten, and whether it was
     kept.
     """
 
     forgotten: np.ndarray
     kept: np.ndarray
+
+
+class _Rows(NamedTuple):
+    """Entries. keys : uint64; rows : uint32."""
+
+    keys: np.ndarray
+    rows: np.ndarray
 
 
 @kernel
@@ -108,40 +126,52 @@ def sort_entries(keys, rows):
     keys share is skipped.
     """
     size = len(keys)
-    counts = np.zeros((8, 257), I64)
+    counts = np.zeros((8, 257), I64)  # of each digit: count of value v at v + 1
     for key in keys:
         for digit in range(8):
             counts[digit, I64((key >> U64(8 * digit)) & U64(255)) + 1] += 1
-    other_keys, other_rows = np.empty(size, U64), np.empty(size, U32)
-    swapped = False
+    source = _Rows(keys=keys, rows=rows)
+    target = _Rows(keys=np.empty(size, U64), rows=np.empty(size, U32))
+    is_swapped = False
     for digit in range(8):
-        ends = counts[digit]
-        if ends.max() == size:
+        if counts[digit].max() == size:
             continue
-        for value in range(256):
-            ends[value + 1] += ends[value]
-        from_keys, from_rows = (other_keys, other_rows) if swapped else (keys, rows)
-        to_keys, to_rows = (keys, rows) if swapped else (other_keys, other_rows)
-        for i in range(size):
-            key = from_keys[i]
-            value = I64((key >> U64(8 * digit)) & U64(255))
-            to_keys[ends[value]] = key
-            to_rows[ends[value]] = from_rows[i]
-            ends[value] += 1
-        swapped = not swapped
-    if swapped:
+        _sort_by_digit(source, target, digit, counts[digit])
+        previous = source
+        source = target
+        target = previous
+        is_swapped = not is_swapped
+    if is_swapped:
         for i in range(size):  # an assignment to a slice takes 1.5 seconds to compile
-            keys[i], rows[i] = other_keys[i], other_rows[i]
+            keys[i] = source.keys[i]
+            rows[i] = source.rows[i]
+
+
+@kernel
+def _sort_by_digit(source, target, digit, starts):
+    """Sort entries by one byte of their keys. starts : int64 (257,), the counts of its values,
+    changed.
+    """
+    for value in range(256):
+        starts[value + 1] += starts[value]
+    for i in range(len(source.keys)):
+        key = source.keys[i]
+        value = I64((key >> U64(8 * digit)) & U64(255))
+        target.keys[starts[value]] = key
+        target.rows[starts[value]] = source.rows[i]
+        starts[value] += 1
 
 
 @kernel
 def split_tables(table, key, row, cursors, keys, rows):
-    """Copy entries to their tables: entry i to keys[cursors[table[i]]], which then counts on.
+    """Copy entries to their tables: entry i to keys[cursors[table[i]]], and move the cursor on.
+
     cursors : int64.
     """
     for i in range(len(table)):
         at = cursors[table[i]]
-        keys[at], rows[at] = key[i], row[i]
+        keys[at] = key[i]
+        rows[at] = row[i]
         cursors[table[i]] = at + 1
 
 
@@ -154,21 +184,23 @@ def count_cells(keys, shift, starts):
 
 @kernel
 def merge_parts(fields, cursors, forgotten, keys, rows):
-    """Fill keys and rows with the next entries of parts of one table, in order, without those of
+    """Fill keys and rows with the next entries of parts of one table, in order, except for
     forgotten rows.
 
     fields : int64 (num_parts, 7); cursors : int64 (num_parts,), the next entry of each, moved on.
-    Return how many were written: fewer than there is space for at the end only; -1 if a row is none
-    of its part.
+    Return the number of entries written: fewer than there is space for at the end only; -1 if a row
+    lies outside of its part.
     """
     used = 0
     while used < len(keys):
-        best, least = -1, U64(0)
+        best = -1
+        least = U64(0)
         for part in range(len(fields)):
             if cursors[part] < fields[part, SIZE]:
                 key = load_at(fields[part, KEYS] + 8 * cursors[part])
                 if best < 0 or key < least:
-                    best, least = part, key
+                    best = part
+                    least = key
         if best < 0:
             break
         row = I64(load_half_at(fields[best, ROWS] + 4 * cursors[best]))
@@ -176,15 +208,238 @@ def merge_parts(fields, cursors, forgotten, keys, rows):
             return -1
         cursors[best] += 1
         if not has_bit(forgotten, row):
-            keys[used], rows[used] = least, U32(row)
+            keys[used] = least
+            rows[used] = U32(row)
             used += 1
     return used
 
 
+class _Bucket(NamedTuple):
+    """The keys of a table that a lookup matches: they differ from `key` in bits of `mask` only, and
+    in few bits.
+    """
+
+    table: int
+    key: int
+    mask: int
+
+
+class _Listed(NamedTuple):
+    """Entries listed, uint32: the query, row and table of each. counted : int64 (1,), how many."""
+
+    query: np.ndarray
+    row: np.ndarray
+    table: np.ndarray
+    counted: np.ndarray
+
+
+@kernel(allocates=True)
+def find_rows(table, key, *fields):
+    """Return the rows in the buckets of keys.
+
+    table : uint16, key : uint64 (num_lookups,). fields : the fields of `Parts`, `Tail`, `Rules` and
+    `States` in turn: a call from Python with these records takes three microseconds more. Return,
+    for each row found, the lookup, the row (int64) and whether it is kept (bool); more, bool
+    (num_lookups,): whether a key has more rows than the limit; and -1, or no rows and the number of
+    a damaged part.
+    """
+    parts = Parts(*fields[:2])
+    rules = Rules(*fields[5:8])
+    tables = Tables(parts=parts, tail=Tail(*fields[2:5]), rules=rules)
+    states = States(*fields[8:])
+    num_lookups = len(table)
+    more = np.zeros(num_lookups, np.bool_)
+    ends = np.zeros(num_lookups + 1, I64)
+    masks = _masks_of(rules.prefix_bits)
+    capacity = _MIN_CAPACITY + num_lookups
+    found = _Rows(keys=np.empty(capacity, U64), rows=np.empty(capacity, U32))
+    used = 0
+    for lookup in range(num_lookups):
+        _fetch_ahead(parts, table, key, lookup, masks)
+        number = I64(table[lookup])
+        bucket = _Bucket(table=number, key=key[lookup], mask=masks[number])
+        begin = used
+        used, damaged = _find_entries(tables, states.forgotten, bucket, found, begin)
+        while used == _NO_ROOM:
+            found = _Rows(keys=double(found.keys), rows=double(found.rows))
+            used, damaged = _find_entries(tables, states.forgotten, bucket, found, begin)
+        if damaged >= 0:
+            return _unfold(ends[:1], found.rows, states.kept, more, damaged)
+        if used > begin:
+            keys = found.keys[begin:used]
+            rows = found.rows[begin:used]
+            num_listed, more[lookup] = _limit_rows(keys, rows, rules.limit)
+            used = begin + num_listed
+            _sort_rows(found.rows[begin:used])
+        ends[lookup + 1] = used
+    return _unfold(ends, found.rows, states.kept, more, -1)
+
+
+@kernel
+def _fetch_ahead(parts, table, key, lookup, masks):
+    """Prefetch the cells of a later lookup, and the entries of one that comes before it."""
+    later = lookup + 2 * _AHEAD
+    if later < len(table):
+        number = I64(table[later])
+        _fetch_cells(parts, _Bucket(table=number, key=key[later], mask=masks[number]))
+    later = lookup + _AHEAD
+    if later < len(table):
+        number = I64(table[later])
+        _fetch_entries(parts, _Bucket(table=number, key=key[later], mask=masks[number]))
+
+
+@kernel
+def _fetch_cells(parts, bucket):
+    """Prefetch the cells of a bucket in all parts of its table."""
+    low = bucket.key & ~bucket.mask
+    for part in range(parts.ends[bucket.table], parts.ends[bucket.table + 1]):
+        cell = I64(low >> U64(parts.fields[part, SHIFT]))
+        prefetch(parts.fields[part, STARTS] + 4 * cell)
+
+
+@kernel
+def _fetch_entries(parts, bucket):
+    """Prefetch the entries of a bucket in all parts of its table, the first of them if they are
+    many.
+    """
+    low = bucket.key & ~bucket.mask
+    for part in range(parts.ends[bucket.table], parts.ends[bucket.table + 1]):
+        cell = I64(low >> U64(parts.fields[part, SHIFT]))
+        start = parts.fields[part, STARTS] + 4 * cell
+        at = I64(load_half_at(start))
+        stop = min(I64(load_half_at(start + 4)), at + _FETCHED)
+        keys = parts.fields[part, KEYS]
+        for line in range(keys + 8 * at, keys + 8 * stop, 64):
+            prefetch(line)
+
+
+@kernel
+def _find_entries(tables, forgotten, bucket, found, used):
+    """Append the entries of a bucket to the first `used` of `found`; return how many are used then,
+    _NO_ROOM if they are too many, and the number of a damaged part, or -1.
+    """
+    parts = tables.parts
+    rules = tables.rules
+    for part in range(parts.ends[bucket.table], parts.ends[bucket.table + 1]):
+        at, stop = _bucket_of(parts.fields, part, bucket)
+        if at < 0:
+            return used, part
+        at = _next_near(parts.fields[part, KEYS], at, stop, bucket.key, rules.max_distance)
+        if at < stop:
+            entries = _Entries(part=part, at=at, stop=stop)
+            used, is_damaged = _find_in_part(
+                parts.fields, entries, bucket.key, rules, forgotten, found, used
+            )
+            if is_damaged:
+                return used, part
+            if used == _NO_ROOM:
+                return used, -1
+    return _find_in_tail(tables, forgotten, bucket, found, used), -1
+
+
+class _Entries(NamedTuple):
+    """Consecutive entries of a part: its number, the first entry and the one after the last."""
+
+    part: int
+    at: int
+    stop: int
+
+
+@kernel
+def _find_in_part(fields, entries, key, rules, forgotten, found, used):
+    """Append entries near to a key, at most one more of each key than the limit; return how many
+    are used then, _NO_ROOM if they are too many, and whether the part is damaged.
+    """
+    part = entries.part
+    at = entries.at
+    stop = entries.stop
+    keys = fields[part, KEYS]
+    while at < stop:
+        found_key = load_at(keys + 8 * at)
+        num_listed = 0
+        while at < stop and load_at(keys + 8 * at) == found_key:
+            row = I64(load_half_at(fields[part, ROWS] + 4 * at))
+            if row < fields[part, FIRST] or row >= fields[part, STOP]:
+                return used, True
+            if not has_bit(forgotten, row):
+                if used == len(found.keys):
+                    return _NO_ROOM, False
+                found.keys[used] = found_key
+                found.rows[used] = U32(row)
+                used += 1
+                num_listed += 1
+                if num_listed > rules.limit:
+                    at = _skip_equal(keys, at, stop, found_key)
+                    break
+            at += 1
+        at = _next_near(keys, at, stop, key, rules.max_distance)
+    return used, False
+
+
+@kernel
+def _find_in_tail(tables, forgotten, bucket, found, used):
+    """Append the latest entries of a bucket; return how many are used then, or _NO_ROOM."""
+    keys = tables.tail.keys[bucket.table]
+    rows = tables.tail.rows[bucket.table]
+    size = tables.tail.sizes[bucket.table]
+    at = _next_in_tail(keys, 0, size, bucket, tables.rules.max_distance)
+    while at < size:
+        if not has_bit(forgotten, I64(rows[at])):
+            if used == len(found.keys):
+                return _NO_ROOM
+            found.keys[used] = keys[at]
+            found.rows[used] = rows[at]
+            used += 1
+        at = _next_in_tail(keys, at + 1, size, bucket, tables.rules.max_distance)
+    return used
+
+
+@kernel
+def _bucket_of(fields, part, bucket):
+    """Return the entries of a bucket in a part: the first, and the one after the last; -1 if
+    damaged.
+    """
+    low = bucket.key & ~bucket.mask
+    high = bucket.key | bucket.mask
+    keys = fields[part, KEYS]
+    shift = U64(fields[part, SHIFT])
+    starts = fields[part, STARTS]
+    at = I64(load_half_at(starts + 4 * I64(low >> shift)))
+    stop = I64(load_half_at(starts + 4 * (I64(high >> shift) + 1)))
+    if at > stop or stop > fields[part, SIZE]:
+        return -1, -1
+    if low == high:
+        return _equal_range(keys, at, stop, low)
+    below = (U64(1) << shift) - U64(1)  # the bits of a key below its cell
+    if low & below != U64(0):
+        at = _first_from(keys, at, stop, low)
+    if high & below != below:
+        stop = _first_from(keys, at, stop, high + U64(1))
+    return at, stop
+
+
+@kernel
+def _equal_range(keys, at, stop, key):
+    """Return the entries from `at` to `stop` with a key: a few steps, then a search."""
+    few = min(stop, at + _STEPS)
+    while at < few and load_at(keys + 8 * at) < key:
+        at += 1
+    if at == few:
+        at = _first_from(keys, at, stop, key)
+    end = at
+    few = min(stop, at + _STEPS)
+    while end < few and load_at(keys + 8 * end) == key:
+        end += 1
+    if end == few and end < stop:
+        end = _skip_equal(keys, at, stop, key)
+    return at, end
+
+
 @kernel
 def _first_from(keys, at, stop, low):
-    """Return the first entry from `at` to `stop` whose key is `low` or more, else `stop`. keys :
-    their address.
+    """Return the first entry from `at` to `stop` whose key is `low` or more, or `stop`.
+
+    keys : their address.
     """
     while at < stop:
         middle = (at + stop) >> 1
@@ -197,8 +452,8 @@ def _first_from(keys, at, stop, low):
 
 @kernel
 def _skip_equal(keys, at, stop, key):
-    """Return the first entry after `at` with another key, by steps that double. Requires: that of
-    `at` is `key`.
+    """Return the first entry after `at` with another key, by steps that double. Requires: the key
+    of entry `at` is `key`.
     """
     step = 1
     while at + step < stop and load_at(keys + 8 * (at + step)) == key:
@@ -210,141 +465,25 @@ def _skip_equal(keys, at, stop, key):
 
 @kernel
 def _next_near(keys, at, stop, key, max_distance):
-    """Return the first entry from `at` to `stop` whose key differs in few bits, else `stop`. keys :
-    their address.
+    """Return the first entry from `at` to `stop` whose key differs in few bits, or `stop`.
+
+    keys : their address.
     """
-    address, end = keys + 8 * at, keys + 8 * stop
+    address = keys + 8 * at
+    end = keys + 8 * stop
     while address < end and count_ones(load_at(address) ^ key) > max_distance:
         address += 8
     return (address - keys) >> 3
 
 
 @kernel
-def _next_in_tail(keys, at, stop, key, mask, max_distance):
-    """Return the first entry from `at` to `stop` that is in the bucket of a key, within the
-    distance; else `stop`.
-
-    A function of its own: a loop that may replace an array counts references to it at each step, 20
-    ns.
-    """
+def _next_in_tail(keys, at, stop, bucket, max_distance):
+    """Return the first entry from `at` to `stop` in a bucket and within the distance, or `stop`."""
     for i in range(at, stop):
-        if (keys[i] ^ key) & ~mask == U64(0) and count_ones(keys[i] ^ key) <= max_distance:
+        differing = keys[i] ^ bucket.key
+        if differing & ~bucket.mask == U64(0) and count_ones(differing) <= max_distance:
             return i
     return stop
-
-
-@kernel
-def _bucket_of(fields, part, low, high):
-    """Return the entries of a part from `low` to `high`: the first, and the one behind the last; -1
-    if damaged.
-    """
-    shift, starts, keys = U64(fields[part, SHIFT]), fields[part, STARTS], fields[part, KEYS]
-    at = I64(load_half_at(starts + 4 * I64(low >> shift)))
-    stop = I64(load_half_at(starts + 4 * (I64(high >> shift) + 1)))
-    if at > stop or stop > fields[part, SIZE]:
-        return -1, -1
-    below = (U64(1) << shift) - U64(1)  # the bits of a key below its cell
-    if low == high:
-        few = min(stop, at + _STEPS)
-        while at < few and load_at(keys + 8 * at) < low:
-            at += 1
-        if at == few:
-            at = _first_from(keys, at, stop, low)
-        end, few = at, min(stop, at + _STEPS)
-        while end < few and load_at(keys + 8 * end) == low:
-            end += 1
-        return at, _skip_equal(keys, at, stop, low) if end == few and end < stop else end
-    if low & below != U64(0):
-        at = _first_from(keys, at, stop, low)
-    if high & below != below:
-        stop = _first_from(keys, at, stop, high + U64(1))
-    return at, stop
-
-
-@kernel(allocates=True)
-def _find_in_part(part, key, bucket, rules, states, keys, rows, used):
-    """Append the entries of a bucket near to a key, at most one more of each key than the limit.
-
-    part : the fields of one. bucket : the first entry, and the one behind the last. Return keys,
-    rows and how much of them is used: -1 if a row is none of the part.
-    """
-    at, stop = bucket
-    address = part[KEYS]
-    while at < stop:
-        found = load_at(address + 8 * at)
-        listed = 0
-        while at < stop and load_at(address + 8 * at) == found:
-            row = I64(load_half_at(part[ROWS] + 4 * at))
-            if row < part[FIRST] or row >= part[STOP]:
-                return keys, rows, -1
-            if not has_bit(states.forgotten, row):
-                if used == len(keys):
-                    keys, rows = double(keys), double(rows)
-                keys[used], rows[used] = found, U32(row)
-                used += 1
-                listed += 1
-                if listed > rules.limit:
-                    at = _skip_equal(address, at, stop, found)
-                    break
-            at += 1
-        at = _next_near(address, at, stop, key, rules.max_distance)
-    return keys, rows, used
-
-
-@kernel(allocates=True)
-def _sort_rows(rows):
-    """Sort rows, uint32."""
-    if len(rows) > _FEW:
-        wide = rows.astype(U64)
-        sort_entries(wide, rows)
-        return
-    for i in range(1, len(rows)):
-        row, at = rows[i], i
-        while at > 0 and rows[at - 1] > row:
-            rows[at] = rows[at - 1]
-            at -= 1
-        rows[at] = row
-
-
-@kernel(allocates=True)
-def _limit_rows(keys, rows, limit):
-    """Keep the earliest rows of each key, in front; return how many, and whether a key has more.
-
-    Requires: among equal keys rows rise.
-    """
-    if len(keys) <= limit:
-        return len(keys), False
-    sort_entries(keys, rows)
-    used, listed, more = 0, 0, False
-    last = keys[0]
-    for i in range(len(keys)):
-        listed = listed + 1 if keys[i] == last else 1
-        last = keys[i]
-        if listed > limit:
-            more = True
-        else:
-            rows[used] = rows[i]
-            used += 1
-    return used, more
-
-
-@kernel
-def _fetch_cells(fields, ends, table, key, mask):
-    """Prefetch the cells of a key in all parts of a table."""
-    for part in range(ends[table], ends[table + 1]):
-        prefetch(fields[part, STARTS] + 4 * I64((key & ~mask) >> U64(fields[part, SHIFT])))
-
-
-@kernel
-def _fetch_entries(fields, ends, table, key, mask):
-    """The same for the entries of its bucket, the first of them if they are many."""
-    for part in range(ends[table], ends[table + 1]):
-        cell = fields[part, STARTS] + 4 * I64((key & ~mask) >> U64(fields[part, SHIFT]))
-        at, stop = I64(load_half_at(cell)), I64(load_half_at(cell + 4))
-        for line in range(
-            fields[part, KEYS] + 8 * at, fields[part, KEYS] + 8 * min(stop, at + _FETCHED), 64
-        ):
-            prefetch(line)
 
 
 @kernel(allocates=True)
@@ -358,143 +497,44 @@ def _masks_of(prefix_bits):
 
 
 @kernel(allocates=True)
-def find_rows(  # noqa: C901
-    table,
-    key,
-    fields,
-    ends,
-    tail_keys,
-    tail_rows,
-    tail_sizes,
-    prefix_bits,
-    max_distance,
-    limit,
-    forgotten,
-    kept,
-):
-    """Return the rows in the buckets of keys: lookup, row (int64) and whether kept (bool); the
-    lookups with more; and -1, or no rows and the number of a part that is damaged.
+def _limit_rows(keys, rows, limit):
+    """Move the earliest rows of each key to the front; return their number, and whether a key has
+    more.
 
-    table : uint16, key : uint64 (num_lookups,). `more`, bool (num_lookups,), is set where a key has
-    more rows than the limit. The others are the fields of `Parts`, `Tail`, `Rules` and `States`: a
-    call from Python with these themselves takes three microseconds more.
+    Requires: among equal keys rows rise.
     """
-    rules, states, num_lookups = (
-        Rules(prefix_bits, max_distance, limit),
-        States(forgotten, kept),
-        len(table),
-    )
-    more = np.zeros(num_lookups, np.bool_)
-    counts = np.zeros(num_lookups + 1, I64)
-    masks = _masks_of(rules.prefix_bits)
-    keys, rows, used = np.empty(64 + num_lookups, U64), np.empty(64 + num_lookups, U32), 0
-    for lookup in range(num_lookups):
-        if lookup + 2 * _AHEAD < num_lookups:
-            _fetch_cells(
-                fields,
-                ends,
-                table[lookup + 2 * _AHEAD],
-                key[lookup + 2 * _AHEAD],
-                masks[table[lookup + 2 * _AHEAD]],
-            )
-        if lookup + _AHEAD < num_lookups:
-            _fetch_entries(
-                fields,
-                ends,
-                table[lookup + _AHEAD],
-                key[lookup + _AHEAD],
-                masks[table[lookup + _AHEAD]],
-            )
-        wanted, mask = key[lookup], masks[table[lookup]]
-        low, high = wanted & ~mask, wanted | mask
-        begin = used
-        for part in range(ends[table[lookup]], ends[table[lookup] + 1]):
-            at, stop = _bucket_of(fields, part, low, high)
-            if at < 0:
-                return _unfold(counts[:1], rows, states.kept, more, part)
-            at = _next_near(fields[part, KEYS], at, stop, wanted, rules.max_distance)
-            if at < stop:
-                keys, rows, used = _find_in_part(
-                    fields[part], wanted, (at, stop), rules, states, keys, rows, used
-                )
-                if used < 0:
-                    return _unfold(counts[:1], rows, states.kept, more, part)
-        own = table[lookup]
-        at = _next_in_tail(tail_keys[own], 0, tail_sizes[own], wanted, mask, max_distance)
-        while at < tail_sizes[own]:
-            if not has_bit(forgotten, I64(tail_rows[own, at])):
-                if used == len(keys):
-                    keys, rows = double(keys), double(rows)
-                keys[used], rows[used] = tail_keys[own, at], tail_rows[own, at]
-                used += 1
-            at = _next_in_tail(tail_keys[own], at + 1, tail_sizes[own], wanted, mask, max_distance)
-        if used > begin:
-            listed, more[lookup] = _limit_rows(keys[begin:used], rows[begin:used], rules.limit)
-            used = begin + listed
-            _sort_rows(rows[begin:used])
-        counts[lookup + 1] = used
-    return _unfold(counts, rows, states.kept, more, -1)
-
-
-@kernel
-def _fetch_first(keys, begin, fields, ends, masks):
-    """Ask for the cells of the first queries, and the entries of the first: in all tables at
-    once.
-    """
-    for number in range(begin, min(begin + 2, keys.shape[1])):
-        for own in range(len(masks)):
-            _fetch_cells(fields, ends, own, keys[own, number], masks[own])
-    if begin < keys.shape[1]:
-        for own in range(len(masks)):
-            _fetch_entries(fields, ends, own, keys[own, begin], masks[own])
+    if len(keys) <= limit:
+        return len(keys), False
+    sort_entries(keys, rows)
+    used = 0
+    num_listed = 0
+    more = False
+    last = keys[0]
+    for i in range(len(keys)):
+        num_listed = num_listed + 1 if keys[i] == last else 1
+        last = keys[i]
+        if num_listed > limit:
+            more = True
+        else:
+            rows[used] = rows[i]
+            used += 1
+    return used, more
 
 
 @kernel(allocates=True)
-def list_rows(keys, begin, tables, forgotten, listed):  # noqa: C901
-    """List the rows in the buckets of queries from `begin` on, in every table; return the query
-    without space.
-
-    keys : uint64 (num_tables, num_queries). listed : uint32, query, row and table of each, and how
-    many of them are used, int64 (1,). A row is listed once for each table. Returns the number of
-    queries if there was space for all.
-    """
-    query, row_of, table, counted = listed
-    num_tables, num_queries = keys.shape
-    fields, ends, most = tables.parts.fields, tables.parts.ends, tables.rules.max_distance
-    tail_keys, tail_rows, tail_sizes = tables.tail
-    masks, space, used = _masks_of(tables.rules.prefix_bits), len(row_of), 0
-    _fetch_first(keys, begin, fields, ends, masks)
-    for number in range(begin, num_queries):
-        counted[0] = used
-        for own in range(num_tables):
-            if number + 2 < num_queries:
-                _fetch_cells(fields, ends, own, keys[own, number + 2], masks[own])
-            if number + 1 < num_queries:
-                _fetch_entries(fields, ends, own, keys[own, number + 1], masks[own])
-        for own in range(num_tables):
-            wanted, mask = keys[own, number], masks[own]
-            for part in range(ends[own], ends[own + 1]):
-                at, stop = _bucket_of(fields, part, wanted & ~mask, wanted | mask)
-                at = _next_near(fields[part, KEYS], at, stop, wanted, most)
-                while at < stop:
-                    row = I64(load_half_at(fields[part, ROWS] + 4 * at))
-                    if not has_bit(forgotten, row):
-                        if used == space:
-                            return number
-                        query[used], row_of[used], table[used] = number, row, own
-                        used += 1
-                    at = _next_near(fields[part, KEYS], at + 1, stop, wanted, most)
-            at = _next_in_tail(tail_keys[own], 0, tail_sizes[own], wanted, mask, most)
-            while at < tail_sizes[own]:
-                row = I64(tail_rows[own, at])
-                if not has_bit(forgotten, row):
-                    if used == space:
-                        return number
-                    query[used], row_of[used], table[used] = number, row, own
-                    used += 1
-                at = _next_in_tail(tail_keys[own], at + 1, tail_sizes[own], wanted, mask, most)
-    counted[0] = used
-    return num_queries
+def _sort_rows(rows):
+    """Sort rows, uint32."""
+    if len(rows) > _FEW:
+        wide = rows.astype(U64)
+        sort_entries(wide, rows)
+        return
+    for i in range(1, len(rows)):
+        row = rows[i]
+        at = i
+        while at > 0 and rows[at - 1] > row:
+            rows[at] = rows[at - 1]
+            at -= 1
+        rows[at] = row
 
 
 @kernel(allocates=True)
@@ -503,9 +543,105 @@ def _unfold(ends, rows, kept, more, damaged):
     1,), in `rows`.
     """
     used = ends[-1]
-    lookup, row, state = np.empty(used, I64), np.empty(used, I64), np.empty(used, np.bool_)
+    lookup = np.empty(used, I64)
+    row = np.empty(used, I64)
+    state = np.empty(used, np.bool_)
     for i in range(len(ends) - 1):
         for at in range(ends[i], ends[i + 1]):
-            lookup[at], row[at] = i, I64(rows[at])
+            lookup[at] = i
+            row[at] = I64(rows[at])
             state[at] = has_bit(kept, row[at])
     return lookup, row, state, more, damaged
+
+
+@kernel(allocates=True)
+def list_rows(keys, begin, tables, forgotten, listed):
+    """List the rows in the buckets of queries from `begin` on, in every table; return the first
+    query without space, or the number of queries.
+
+    keys : uint64 (num_tables, num_queries). listed : uint32, query, row and table of each entry,
+    and how many of them are used, int64 (1,). A row is listed once for each table.
+    """
+    query, row, table, counted = listed
+    entries = _Listed(query=query, row=row, table=table, counted=counted)
+    masks = _masks_of(tables.rules.prefix_bits)
+    return _list_queries(keys, begin, tables, masks, forgotten, entries)
+
+
+@kernel
+def _list_queries(keys, begin, tables, masks, forgotten, listed):
+    """List the rows of queries as `list_rows` does."""
+    num_tables, num_queries = keys.shape
+    _fetch_query_cells(tables.parts, keys, begin, masks)
+    _fetch_query_cells(tables.parts, keys, begin + 1, masks)
+    _fetch_query_entries(tables.parts, keys, begin, masks)
+    used = 0
+    for query in range(begin, num_queries):
+        listed.counted[0] = used
+        _fetch_query_cells(tables.parts, keys, query + 2, masks)
+        _fetch_query_entries(tables.parts, keys, query + 1, masks)
+        for table in range(num_tables):
+            bucket = _Bucket(table=table, key=keys[table, query], mask=masks[table])
+            used = _list_bucket(tables, forgotten, bucket, query, listed, used)
+            if used == _NO_ROOM:
+                return query
+    listed.counted[0] = used
+    return num_queries
+
+
+@kernel
+def _fetch_query_cells(parts, keys, number, masks):
+    """Prefetch the cells of a query in all tables, if there is such a query."""
+    if number < keys.shape[1]:
+        for table in range(len(masks)):
+            bucket = _Bucket(table=table, key=keys[table, number], mask=masks[table])
+            _fetch_cells(parts, bucket)
+
+
+@kernel
+def _fetch_query_entries(parts, keys, number, masks):
+    """Prefetch the entries of a query in all tables, if there is such a query."""
+    if number < keys.shape[1]:
+        for table in range(len(masks)):
+            bucket = _Bucket(table=table, key=keys[table, number], mask=masks[table])
+            _fetch_entries(parts, bucket)
+
+
+# Inlined by Numba: a call with these arrays takes longer than the search.
+@kernel(inline="always")
+def _list_bucket(tables, forgotten, bucket, query, listed, used):
+    """Append the entries of a bucket to the `used` ones; return how many are used then, or
+    _NO_ROOM.
+    """
+    fields = tables.parts.fields
+    max_distance = tables.rules.max_distance
+    for part in range(tables.parts.ends[bucket.table], tables.parts.ends[bucket.table + 1]):
+        at, stop = _bucket_of(fields, part, bucket)
+        at = _next_near(fields[part, KEYS], at, stop, bucket.key, max_distance)
+        while at < stop:
+            row = I64(load_half_at(fields[part, ROWS] + 4 * at))
+            if not has_bit(forgotten, row):
+                if used == len(listed.row):
+                    return _NO_ROOM
+                _write_entry(listed, used, query, row, bucket.table)
+                used += 1
+            at = _next_near(fields[part, KEYS], at + 1, stop, bucket.key, max_distance)
+    keys = tables.tail.keys[bucket.table]
+    size = tables.tail.sizes[bucket.table]
+    at = _next_in_tail(keys, 0, size, bucket, max_distance)
+    while at < size:
+        row = I64(tables.tail.rows[bucket.table, at])
+        if not has_bit(forgotten, row):
+            if used == len(listed.row):
+                return _NO_ROOM
+            _write_entry(listed, used, query, row, bucket.table)
+            used += 1
+        at = _next_in_tail(keys, at + 1, size, bucket, max_distance)
+    return used
+
+
+@kernel
+def _write_entry(listed, index, query, row, table):
+    listed.query[index] = query
+    listed.row[index] = row
+    listed.table[index] = table

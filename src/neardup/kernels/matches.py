@@ -39,8 +39,7 @@ class Stored(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What queries found, and how much of it is used: query, row, equal : uint32; used : int64
-    (1,).
+    """Matches of queries. query, row, equal : uint32; used : int64 (1,), the matches in use.
 
     equal : the hashes or bits that agree; until rows are compared, the table in which the row was
     listed.
@@ -88,11 +87,14 @@ def find_near(queries, keys, begin, tables, stored, masks, found):
     kernels/key_tables.py. Returns the query that there was no space for, or the number of queries.
     """
     reached = list_rows(keys, begin, tables, stored.forgotten, found)
-    used, bits = 0, 64 * queries.shape[1]
+    used = 0
+    bits = 64 * queries.shape[1]
     for i in range(
         found.used[0]
     ):  # a row is kept in the first table whose bits it shares with the query
-        query, row, table = I64(found.query[i]), I64(found.row[i]), I64(found.equal[i])
+        query = I64(found.query[i])
+        row = I64(found.row[i])
+        table = I64(found.equal[i])
         distance = row_distance(queries, query, stored.values, row)
         if distance > tables.rules.max_distance:
             continue
@@ -100,7 +102,9 @@ def find_near(queries, keys, begin, tables, stored, masks, found):
         while first < table and not _agrees(queries, query, stored.values, row, masks[first]):
             first += 1
         if first == table:
-            found.query[used], found.row[used], found.equal[used] = query, row, bits - distance
+            found.query[used] = query
+            found.row[used] = row
+            found.equal[used] = bits - distance
             used += 1
     found.used[0] = used
     return reached

@@ -1,4 +1,4 @@
-"""Sign sets of hashes, by permutations of 32-bit integers; compare what was signed.
+"""Sign sets of hashes, by permutations of 32-bit integers; compare signatures.
 
 A hash of 64 bits is multiplied by an odd factor for every LANES places; half of these take the
 upper word of the product, half the lower one. A place permutes its word: it multiplies both halves
@@ -31,7 +31,9 @@ def _cover(hashes, first, last, factors, multipliers, lane, row):
     """Fill the row from lanes `lane` on with the greatest products of hashes[first:last]."""
     row[lane:] = U32(0)
     while lane < len(row):
-        most, some, factor = load(row, lane), load(multipliers, lane), factors[lane // LANES]
+        most = load(row, lane)
+        some = load(multipliers, lane)
+        factor = factors[lane // LANES]
         for i in range(first, last):
             most = raise_lanes(most, some, hashes[i] * factor)
         store(row, lane, most)
@@ -63,20 +65,20 @@ def sign_strings(data, offsets, set_offsets, factors, multipliers, hashes, signa
     : as of `sign`; hashes : uint64, working space for the largest set. Return the first set of
     which a string lies outside of the data, where this ends; -1 if there is none.
     """
-    row, base, some, factor = (
-        np.empty_like(multipliers),
-        address_of(data),
-        load(multipliers, 0),
-        factors[0],
-    )
+    row = np.empty_like(multipliers)
+    base = address_of(data)
+    some = load(multipliers, 0)
+    factor = factors[0]
     for number in range(len(set_offsets) - 1):
         row[:LANES] = U32(0)
-        most, count = load(row, 0), 0
+        lanes = load(row, 0)
+        count = 0
         end = I64(offsets[set_offsets[number]])
         if U64(end) > U64(len(data)):  # a negative one, too
             return number
         for i in range(set_offsets[number] + 1, set_offsets[number + 1] + 1):
-            start, end = end, I64(offsets[U64(i)])  # unsigned, it needs no look at its sign
+            start = end
+            end = I64(offsets[U64(i)])  # an unsigned index needs no check of its sign
             prefetch(base + start + _AHEAD)
             if U64(end) > U64(len(data)):
                 return number
@@ -84,8 +86,8 @@ def sign_strings(data, offsets, set_offsets, factors, multipliers, hashes, signa
                 x = hash_at(base + start, end - start, start)
                 hashes[U64(count)] = x
                 count += 1
-                most = raise_lanes(most, some, x * factor)
-        store(row, 0, most)
+                lanes = raise_lanes(lanes, some, x * factor)
+        store(row, 0, lanes)
         _cover(hashes, 0, count, factors, multipliers, LANES, row)
         for i in range(signatures.shape[1]):
             signatures[number, i] = ~row[i]
@@ -93,18 +95,20 @@ def sign_strings(data, offsets, set_offsets, factors, multipliers, hashes, signa
 
 
 @kernel(allocates=True)
-def sign_texts(
-    text, tables, mode, ngram, buffers, factors, multipliers, hashes, signatures, flagged
-):
-    """Fill signatures as `sign` does of the shingles of texts, while those of each are in the
-    cache.
+def sign_texts(text, shingling, buffers, permutations, hashes, signatures, flagged):
+    """Fill signatures as `sign` does for the shingles of texts, while the shingles of each are in
+    the cache.
 
-    text, tables, mode, ngram, buffers : as of `shingle_text` in kernels/tokens.py; factors,
-    multipliers, signatures : as of `sign`; hashes : uint64, working space for the longest text;
-    flagged : bool (num_documents,), filled: where a text must be normalised as a whole before, and
-    its signature means nothing.
+    text, buffers, and shingling, which are tables, mode and ngram : as of `shingle_text` in
+    kernels/tokens.py; permutations, which are factors and multipliers, and signatures : as of
+    `sign`; hashes : uint64, working space for the longest text; flagged : bool (num_documents,),
+    filled: whether a text must be normalised first, and its signature has no meaning.
     """
-    row, seen, ascii_hashes = np.empty_like(multipliers), np.zeros(SEEN, U64), hash_ascii(mode)
+    tables, mode, ngram = shingling
+    factors, multipliers = permutations
+    row = np.empty_like(multipliers)
+    seen = np.zeros(SEEN, U64)
+    ascii_hashes = hash_ascii(mode)
     for document in range(len(flagged)):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
         _, end, flagged[document] = shingle_document(
@@ -141,8 +145,11 @@ def count_equal(left, right, counts):
     other; counts : int64.
     """
     for i in range(len(counts)):
-        first, second = left[i if len(left) > 1 else 0], right[i if len(right) > 1 else 0]
-        equal, some_left, some_right = U32(0), U32(0), U32(0)
+        first = left[i if len(left) > 1 else 0]
+        second = right[i if len(right) > 1 else 0]
+        equal = U32(0)
+        some_left = U32(0)
+        some_right = U32(0)
         for position in range(len(first)):
             equal += U32(first[position] == second[position])
             some_left |= ~first[position]
@@ -155,10 +162,11 @@ def count_equal_packed(left, right, num_hashes, counts):
     """Fill counts[i] with the places in which row i of two packed sets of signatures agrees.
 
     left, right : uint8 (num_rows, bits, num_bytes), a plane for each bit, or of one row; counts :
-    int64. A place differs where it does in any plane; what is behind the last place is zero in all.
+    int64. A place differs if it differs in any plane; bits after the last place are zero in all.
     """
     for i in range(len(counts)):
-        first, second = left[i if len(left) > 1 else 0], right[i if len(right) > 1 else 0]
+        first = left[i if len(left) > 1 else 0]
+        second = right[i if len(right) > 1 else 0]
         different = 0
         for byte in range(first.shape[1]):
             both = U8(0)

@@ -4,7 +4,8 @@ from neardup.kernels.compiled import U32, U64, kernel
 
 BITS_32 = (U32(16), U32(13), U32(16)), (U32(0x85EBCA6B), U32(0xC2B2AE35))
 BITS_64 = (U64(33), U64(33), U64(33)), (U64(0xFF51AFD7ED558CCD), U64(0xC4CEB9FE1A85EC53))
-_MERSENNE, _LOW_32 = U64((1 << 61) - 1), U64(0xFFFFFFFF)
+_MERSENNE = U64((1 << 61) - 1)
+_LOW_32 = U64(0xFFFFFFFF)
 
 
 @kernel
@@ -12,7 +13,7 @@ def mix(hashes, shifts, factors, mixed):
     """Fill mixed, uint32 or uint64, with the last step of MurmurHash3 (Appleby) of each hash; the
     others : BITS_32, 64.
 
-    hashes : of any unsigned type; those that are mixed to 32 bits are below 2^32.
+    hashes : of any unsigned type; below 2^32 if mixed to 32 bits.
     """
     kind = mixed.dtype.type
     for i in range(len(hashes)):
@@ -42,7 +43,8 @@ def sign_mersenne(hashes, multipliers, addends, signature):
     uint64.
     """
     for row in range(len(multipliers)):
-        a, b = multipliers[row], addends[row]
+        a = multipliers[row]
+        b = addends[row]
         least = _LOW_32
         for i in range(len(hashes)):
             x = a * hashes[i] + b

@@ -7,7 +7,7 @@ from neardup.kernels.compiled import I64, U64, kernel
 
 @kernel
 def find_slot(keys, occupied, free, key):
-    """Return the slot of a key, or the free one where it belongs.
+    """Return the slot of a key, or the free slot for it.
 
     keys : uint64 (num_slots,), a power of two, uniform hashes; occupied : as long, `free` where a
     slot is free. Requires: a slot is free.
@@ -29,16 +29,16 @@ def double(array):
 
 
 # Odd constants of the 64-bit finaliser by Pelle Evensen ("moremur", 2019).
-MIX_1, MIX_2 = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35)
-FNV_OFFSET, FNV_PRIME = (
-    U64(0xCBF29CE484222325),
-    U64(0x100000001B3),
-)  # of the 64-bit hash by Fowler, Noll and Vo
+MIX_1 = U64(0x3C79AC492BA7B653)
+MIX_2 = U64(0x1C69B3F74AC4AE35)
+# Constants of the 64-bit hash by Fowler, Noll and Vo.
+FNV_OFFSET = U64(0xCBF29CE484222325)
+FNV_PRIME = U64(0x100000001B3)
 
 
 @kernel
 def mix(value):
-    """Return a uint64 of which every bit depends on all bits of another."""
+    """Mix the bits of a uint64: every bit of the result depends on all of its bits."""
     value ^= value >> U64(27)
     value *= MIX_1
     value ^= value >> U64(33)

@@ -43,26 +43,27 @@ UNCOUNTED = {"_nrt": False}
 def keep(
     dispatcher: Any, function: Callable[..., Any], folder: str, stamp: str, warn: Callable[[], None]
 ) -> None:
-    """Keep what is compiled of a function in a folder of all kernels.
+    """Cache the compiled code of a function in the folder of all kernels.
 
     stamp : names the version of the code. warn : called where a file cannot be written.
     """
-    _Locator.folder, _Locator.stamp = folder, stamp
+    _Locator.folder = folder
+    _Locator.stamp = stamp
     dispatcher._cache = _KernelCache(function, warn)
 
 
 def let_kernels_call(dispatcher: Any, inner: Any) -> None:
-    """Have other kernels call `inner`, the same function without what a call from Python requires.
+    """Make other kernels call `inner`, the same function without an entry for Python.
 
-    They contain the code of what they call, so `inner` is not cached. An argument that is a
-    constant does not make another specialisation: LLVM knows the constant once it has inlined the
-    call.
+    They contain the code of their callees, so `inner` is not cached. An argument that is a constant
+    does not make another specialisation: LLVM knows the constant once it has inlined the call.
     """
 
     def get_call_template(args: Any, kws: dict[str, Any]) -> Any:
         return inner.get_call_template([types.unliteral(arg) for arg in args], kws)
 
-    dispatcher.get_call_template, dispatcher.get_overload = get_call_template, inner.get_overload
+    dispatcher.get_call_template = get_call_template
+    dispatcher.get_overload = inner.get_overload
     dispatcher._compilation_chain_init_hook = _load_no_extensions
 
 
@@ -78,7 +79,9 @@ class _Clock(event.Listener):
     """
 
     def __init__(self) -> None:
-        self.seconds, self.depth, self._begun = 0.0, 0, 0.0
+        self.seconds = 0.0
+        self.depth = 0
+        self._begun = 0.0
 
     def on_start(self, event: Any) -> None:
         if self.depth == 0:
@@ -99,12 +102,13 @@ event.register("numba:compile", clock)
 
 
 class _Locator(_CacheLocator):
-    """Where Numba keeps a kernel: always the one folder. folder, stamp : set by `keep`."""
+    """Location of a cached kernel: always the one folder. folder, stamp : set by `keep`."""
 
     folder = stamp = ""
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
-        self._py_file, self._lineno = file, function.__code__.co_firstlineno
+        self._py_file = file
+        self._lineno = function.__code__.co_firstlineno
 
     def ensure_cache_path(self) -> None:
         if self.folder:
@@ -136,11 +140,11 @@ class _CacheImpl(CompileResultCacheImpl):
 
 
 class _CacheFile(IndexDataCacheFile):
-    """As Numba's, but for two processes that compile at once: each signature has a file of its own
-    name.
+    """The index of Numba, safe for two processes that compile at once: each signature has its own
+    file.
 
-    Numba numbers the files as they come, so that two signatures may get one number, and one is run
-    in the place of the other.
+    Numba numbers the files as they come, so that two signatures may get one number, and one would
+    run instead of the other.
     """
 
     def _load_index(self) -> Any:
@@ -158,7 +162,7 @@ class _CacheFile(IndexDataCacheFile):
 
 
 class _KernelCache(FunctionCache):
-    """As Numba's, but what cannot be read is compiled anew, and what cannot be written is not
+    """The cache of Numba, except that unreadable code is compiled anew, and unwritable code is not
     kept.
     """
 
@@ -166,10 +170,8 @@ class _KernelCache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any], warn: Callable[[], None]) -> None:
         super().__init__(function)
-        self._cache_file, self._warn = (
-            _CacheFile(self._cache_path, self._impl.filename_base, _Locator.stamp),
-            warn,
-        )
+        self._cache_file = _CacheFile(self._cache_path, self._impl.filename_base, _Locator.stamp)
+        self._warn = warn
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         # Numba's own loads all that compilation requires, which takes as long as to load Numba.

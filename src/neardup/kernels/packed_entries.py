@@ -10,7 +10,8 @@ from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.intrinsics import count_ones
 
 WIDTH = 12
-GONE, NEVER = 0, 2**32 - 1
+GONE = 0
+NEVER = 2**32 - 1
 
 
 class Lookups(NamedTuple):
@@ -25,7 +26,7 @@ class Lookups(NamedTuple):
 
 class Alive(NamedTuple):
     """The rows that a snapshot has. states : uint8, GONE or a state, at least num_rows of them.
-    forgotten_at : uint32, by row, how many rows were forgotten before it, or NEVER; rows behind its
+    forgotten_at : uint32, by row, how many rows were forgotten before it, or NEVER; rows after its
     end were not. num_forgotten : rows that were forgotten as of the snapshot.
     """
 
@@ -45,7 +46,7 @@ def is_alive(row, alive):
 
 @kernel
 def match(data, sizes, lookups, alive, found_lookup, found_key, found_row):
-    """Find the entries that lookups want among those of their buckets; return their number.
+    """Find the entries of buckets that match their lookups; return the number of entries found.
 
     data : uint8, the buckets of the lookups, one after the other; sizes : int64, the entries of
     each. Requires: the arrays found_lookup (int64), found_key (uint64) and found_row (int64) have
@@ -53,7 +54,8 @@ def match(data, sizes, lookups, alive, found_lookup, found_key, found_row):
     """
     at = number = 0
     for i in range(len(sizes)):
-        key, same = lookups.key[i], lookups.same[i]
+        key = lookups.key[i]
+        same = lookups.same[i]
         for _ in range(sizes[i]):
             other = U64(0)
             for j in range(8):
@@ -64,7 +66,9 @@ def match(data, sizes, lookups, alive, found_lookup, found_key, found_row):
                 for j in range(4):
                     row |= I64(data[at + 8 + j]) << 8 * j
                 if is_alive(row, alive):
-                    found_lookup[number], found_key[number], found_row[number] = i, other, row
+                    found_lookup[number] = i
+                    found_key[number] = other
+                    found_row[number] = row
                     number += 1
             at += WIDTH
     return number
@@ -75,7 +79,8 @@ def list_alive(first, alive, rows):
     """Fill rows, int64, with the rows from `first` on that a snapshot has; return their number and
     where this ended.
     """
-    number, row = 0, first
+    number = 0
+    row = first
     while row < alive.num_rows and number < len(rows):
         if is_alive(row, alive):
             rows[number] = row

@@ -10,7 +10,7 @@ def size_rows(lengths, compact, sizes):
 
     compact : a field is its length + 1, as a varint (7 bits a byte, the lowest first), and its
     bytes; 0 for a null. Otherwise a row is that of PostgreSQL's COPY: uint16, the number of fields,
-    then of each int32, its length or -1, and its bytes; big-endian.
+    then for each field int32, its length or -1, and its bytes; big-endian.
     """
     for row in range(len(sizes)):
         size = 0 if compact else 2
@@ -37,7 +37,8 @@ def pack_rows(data, starts, lengths, compact, packed):
     at = 0
     for row in range(lengths.shape[1]):
         if not compact:
-            packed[at], packed[at + 1] = U8(len(lengths) >> 8), U8(len(lengths) & 255)
+            packed[at] = U8(len(lengths) >> 8)
+            packed[at + 1] = U8(len(lengths) & 255)
             at += 2
         for column in range(len(lengths)):
             length = lengths[column, row]
@@ -100,8 +101,8 @@ def find_fields(packed, compact, starts, lengths):
     number of fields, then of each int32, its type, int32, its length or -1, and its bytes;
     big-endian.
 
-    Return the first row that is damaged; the number of rows if none is but more bytes follow; else
-    -1.
+    Return the first row that is damaged; the number of rows if more bytes follow; -1 if nothing is
+    damaged.
     """
     at = 0
     for row in range(lengths.shape[1]):
@@ -113,7 +114,8 @@ def find_fields(packed, compact, starts, lengths):
             length, at = _read_length(packed, at, compact)
             if length < -1 or at + max(length, 0) > len(packed):
                 return row
-            starts[column, row], lengths[column, row] = at, length
+            starts[column, row] = at
+            lengths[column, row] = length
             at += max(length, 0)
     return -1 if at == len(packed) else lengths.shape[1]
 

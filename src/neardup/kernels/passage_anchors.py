@@ -1,9 +1,9 @@
-"""Find the anchors of passages, and the text around those that may repeat.
+"""Find the anchors of passages, and the text around repeated ones.
 
-A passage of L characters is found by its anchors: in each window of W characters, the rightmost of
-those with the least hash of the bytes up to it (winnowing: Schleimer, Wilkerson and Aiken, SIGMOD
-2003). Equal passages have equal anchors, so it is enough to compare the texts around them. A long
-run of one character, whose windows are all equal, has fewer.
+A passage of L characters is found by its anchors: in each window of W characters, the last
+character with the least hash of the bytes up to it (winnowing: Schleimer, Wilkerson and Aiken,
+SIGMOD 2003). Equal passages have equal anchors, so it is enough to compare the texts around them. A
+long run of one character, whose windows are all equal, has fewer.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from neardup.kernels.mixing import double, mix
 from neardup.kernels.strings import advance, common_after, count_characters, hash_at, retreat
 
 NONE = I64(-1)
-_BLOCK = 4096  # characters whose hashes are at hand, besides those of a window
+_BLOCK = 4096  # characters of a block, besides a window
 
 
 class Grams(NamedTuple):
-    """How anchors are found. bases : uint64 (256,), random; size : bytes hashed; window :
-    characters of a window.
+    """The parameters of anchors. bases : uint64 (256,), random; size : bytes that are hashed;
+    window : characters of a window.
     """
 
     bases: np.ndarray
@@ -31,154 +31,222 @@ class Grams(NamedTuple):
     window: int
 
 
-@kernel(allocates=True)
-def find_anchors(data, offsets, grams, ends):  # noqa: C901
-    """Return the places (int64, in data) and hashes (uint32) of the anchors of documents; ends :
-    int64 by document.
+class _Block(NamedTuple):
+    """Characters in turn: values : uint32, the hash of the `size` bytes up to each; positions :
+    int64, its first byte.
     """
-    window, size, length = grams.window, grams.size, grams.window + grams.size - 1
-    values, places = np.empty(_BLOCK + window, U32), np.empty(_BLOCK + window, I64)
-    found, hashes, count = np.empty(1024, I64), np.empty(1024, U32), 0
+
+    values: np.ndarray
+    positions: np.ndarray
+
+
+class _Found(NamedTuple):
+    """Anchors. positions : int64, in the data; hashes : uint32."""
+
+    positions: np.ndarray
+    hashes: np.ndarray
+
+
+class _Scan(NamedTuple):
+    """The state of a scan.
+
+    anchor : the index in the block of the anchor of the window that ends at the index `last`;
+    negative before the first window. num_found : anchors found. run : the characters that are the
+    same up to the last anchor, 0 outside of a run; width : their bytes.
+    """
+
+    anchor: int
+    last: int
+    num_found: int
+    run: int
+    width: int
+
+
+@kernel(allocates=True)
+def find_anchors(data, offsets, grams, ends):
+    """Return the positions (int64, in data) and hashes (uint32) of the anchors of documents.
+
+    ends : int64 by document, the number of anchors up to its end, written.
+    """
+    window = grams.window
+    block = _Block(values=np.empty(_BLOCK + window, U32), positions=np.empty(_BLOCK + window, I64))
+    found = _Found(positions=np.empty(1024, I64), hashes=np.empty(1024, U32))
+    count = I64(0)
     for document in range(len(offsets) - 1):
-        begin, stop = offsets[document], offsets[document + 1]
-        position, first = begin, min(begin + size - 1, stop)
-        state, filled, anchor, last = (
-            U64(0),
-            0,
-            NONE,
-            I64(-1),
-        )  # anchor: of the window that ends at `last`
-        alike = width = 0  # characters that are the same, up to the last anchor, and their bytes
-        while position < first:
+        begin = offsets[document]
+        stop = offsets[document + 1]
+        position = begin
+        state = U64(0)
+        while position < min(begin + grams.size - 1, stop):
             state = (state << U64(1)) + grams.bases[data[position]]
             position += 1
+        filled = 0
+        scan = _Scan(anchor=NONE, last=NONE, num_found=count, run=I64(0), width=I64(0))
         while position < stop:
-            state, position, filled = _fill(
-                data, position, stop, grams, state, values, places, filled
-            )
+            state, position, filled = _fill(data, position, stop, grams, state, block, filled)
             if filled < window:
                 break
-            while count + 3 * filled > len(found):
-                found, hashes = double(found), double(hashes)
-            is_new = anchor < 0
-            if is_new:
-                last = I64(window - 1)
-                anchor = _least(values, 0, window)
-            while True:
-                if is_new:
-                    place = places[anchor]
-                    start = place + 1 - width
-                    is_same = alike > 0 and place - width == found[count - 1]
-                    if is_same and common_after(data, start - width, start, width) == width:
-                        # of the characters of a long run, one in a window and the last are enough
-                        alike += 1
-                        count -= alike > 2 * length and (alike - 1) % window != 0
-                        found[count], hashes[count] = place, hashes[count - 1]
-                        count += 1
-                    else:
-                        width = place - retreat(data, place, begin, 1)
-                        count, alike = _add_anchor(
-                            data, begin, grams, found, hashes, count, place, width
-                        )
-                is_new, stop_at = True, min(filled, anchor + window)
-                last = _first_at_most(values, last + 1, stop_at, values[anchor])
-                if last < stop_at:
-                    anchor = last
-                elif last < filled:  # the anchor has left the window
-                    anchor = _least(values, anchor + 1, last + 1)
-                else:
-                    break
-            last -= 1
-            moved = min(anchor, last + 1 - window)
-            for i in range(moved, filled):
-                values[i - moved], places[i - moved] = values[i], places[i]
-            anchor, last, filled = anchor - moved, last - moved, filled - moved
+            while scan.num_found + 3 * filled > len(found.positions):
+                found = _Found(positions=double(found.positions), hashes=double(found.hashes))
+            scan = _scan_block(data, begin, grams, block, filled, found, scan)
+            num_moved = min(scan.anchor, scan.last + 1 - window)
+            scan = _move_block(block, filled, num_moved, scan)
+            filled -= num_moved
+        count = scan.num_found
         ends[document] = count
-    return found[:count], hashes[:count]
+    return found.positions[:count], found.hashes[:count]
 
 
 @kernel
-def _add_anchor(data, begin, grams, found, hashes, count, place, width):
-    """Add an anchor; return how many there are, and how many of the last are in a run of one
-    character.
-
-    All windows inside such a run are equal, and the first of them that is kept begins less than a
-    length behind the start of its run, or there would be an earlier one. Every character of the
-    first two lengths of a run is an anchor, so whichever anchor a later window has, the first one
-    has an anchor at the same distance. width : bytes of the character before the place.
-    """
-    start, first = place - (grams.window + grams.size - 2) * width, place
-    is_run = width > 0 and start >= begin and data[place] == data[place - width]
-    is_run = (
-        is_run
-        and common_after(data, start, start + width, place + 1 - width - start)
-        == place + 1 - width - start
-    )
-    if is_run:
-        first -= (place - start - grams.size + 1) // width * width
-        while count and found[count - 1] >= first:
-            count -= 1
-    value = U32(
-        hash_at(address_of(data) + place + 1 - grams.size, grams.size, place + 1 - grams.size)
-        >> U64(32)
-    )
-    for each in range(first, place + 1, max(width, 1)):
-        found[count], hashes[count] = each, value
-        count += 1
-    return count, (place - first) // width + 1 if is_run else I64(0)
-
-
-@kernel
-def _fill(data, position, stop, grams, state, values, places, filled):
-    """Write the hash and the place of each character from a position on, until the room is
-    filled.
+def _fill(data, position, stop, grams, state, block, filled):
+    """Fill a block with the characters from a position on; return the state of the hash, the next
+    position and the number of characters in the block.
     """
     unseen = U64(64 - grams.size)  # the lowest `size` bits of the state depend on as many bytes
+    values = block.values
+    positions = block.positions
     while position < stop and filled < len(values):
         for place in range(position, position + min(stop - position, len(values) - filled)):
             byte = data[place]
             state = (state << U64(1)) + grams.bases[byte]
-            values[filled], places[filled] = U32(state << unseen >> U64(32)), place
+            values[filled] = U32(state << unseen >> U64(32))
+            positions[filled] = place
             filled += byte & 0xC0 != 0x80
             position += 1
     return state, position, filled
 
 
+@kernel
+def _scan_block(data, begin, grams, block, filled, found, scan):
+    """Add the anchors of all windows that end in a block; return the state of the scan."""
+    values = block.values
+    window = grams.window
+    anchor = scan.anchor
+    last = scan.last
+    if anchor < 0:
+        last = I64(window - 1)
+        anchor = _min_index(values, 0, window)
+        scan = _add_anchor(data, begin, grams, found, scan, block.positions[anchor])
+    while True:
+        stop = min(filled, anchor + window)
+        last = _first_at_most(values, last + 1, stop, values[anchor])
+        if last < stop:
+            anchor = last
+        elif last < filled:  # the anchor has left the window
+            anchor = _min_index(values, anchor + 1, last + 1)
+        else:
+            break
+        scan = _add_anchor(data, begin, grams, found, scan, block.positions[anchor])
+    return _Scan(
+        anchor=anchor, last=last - 1, num_found=scan.num_found, run=scan.run, width=scan.width
+    )
+
+
+@kernel
+def _move_block(block, filled, num_moved, scan):
+    """Remove the first characters of a block, which no later window contains; return the scan."""
+    for i in range(num_moved, filled):
+        block.values[i - num_moved] = block.values[i]
+        block.positions[i - num_moved] = block.positions[i]
+    return _Scan(
+        anchor=scan.anchor - num_moved,
+        last=scan.last - num_moved,
+        num_found=scan.num_found,
+        run=scan.run,
+        width=scan.width,
+    )
+
+
+@kernel
+def _add_anchor(data, begin, grams, found, scan, position):
+    """Add the anchor at a position; return the state of the scan.
+
+    A run of one character longer than two windows has anchors at its first and its last characters,
+    and one in each window between.
+    """
+    width = scan.width
+    count = scan.num_found
+    start = position + 1 - width
+    continues = scan.run > 0 and position - width == found.positions[count - 1]
+    if continues and common_after(data, start - width, start, width) == width:
+        run = scan.run + 1
+        length = grams.window + grams.size - 1
+        # Of the characters of a long run, one in a window and the last one are enough.
+        count -= run > 2 * length and (run - 1) % grams.window != 0
+        found.positions[count] = position
+        found.hashes[count] = found.hashes[count - 1]
+        return _Scan(anchor=scan.anchor, last=scan.last, num_found=count + 1, run=run, width=width)
+    width = position - retreat(data, position, begin, 1)
+    count, run = _add_other(data, begin, grams, found, count, position, width)
+    return _Scan(anchor=scan.anchor, last=scan.last, num_found=count, run=run, width=width)
+
+
+@kernel
+def _add_other(data, begin, grams, found, count, position, width):
+    """Add an anchor that continues no run; return the number of anchors, and the characters of the
+    run that ends with it.
+
+    All windows inside a run are equal, and the first of them that is kept begins less than a length
+    after the start of its run, or there would be an earlier one. Every character of the first two
+    lengths of a run is an anchor, so whichever anchor a later window has, the first one has an
+    anchor at the same distance. width : bytes of the character before the position.
+    """
+    start = position - (grams.window + grams.size - 2) * width  # of one window
+    first = position
+    is_run = width > 0 and start >= begin and data[position] == data[position - width]
+    if is_run:
+        size = position + 1 - width - start
+        is_run = common_after(data, start, start + width, size) == size
+    if is_run:
+        first -= (position - start - grams.size + 1) // width * width
+        while count and found.positions[count - 1] >= first:
+            count -= 1
+    hashed = position + 1 - grams.size
+    value = U32(hash_at(address_of(data) + hashed, grams.size, hashed) >> U64(32))
+    for member in range(first, position + 1, max(width, 1)):
+        found.positions[count] = member
+        found.hashes[count] = value
+        count += 1
+    return count, (position - first) // width + 1 if is_run else I64(0)
+
+
 # Indices are unsigned in the next two: LLVM vectorises no loop in which an index may be negative.
 @kernel
-def _least(values, start, stop):
-    """Return the last of the places in [start, stop) with the least value."""
-    begin, place = U64(start), U64(stop - 1)
-    least = values[place]
-    for i in range(place - begin):
+def _min_index(values, start, stop):
+    """Return the last index in [start, stop) of the least value."""
+    begin = U64(start)
+    index = U64(stop - 1)
+    least = values[index]
+    for i in range(index - begin):
         least = min(least, values[begin + U64(i)])
-    while values[place] != least:
-        place -= U64(1)
-    return I64(place)
+    while values[index] != least:
+        index -= U64(1)
+    return I64(index)
 
 
 @kernel
-def _first_at_most(values, start, stop, most):
-    """Return the first of the places in [start, stop) with a value of at most `most`; `stop` if
-    there is none.
-    """
-    place, end = U64(start), U64(stop)
-    while place + U64(16) <= end:
-        least = values[place]
+def _first_at_most(values, start, stop, limit):
+    """Return the first index in [start, stop) of a value up to `limit`, `stop` if there is none."""
+    index = U64(start)
+    end = U64(stop)
+    while index + U64(16) <= end:
+        least = values[index]
         for i in range(1, 16):
-            least = min(least, values[place + U64(i)])
-        if least <= most:
+            least = min(least, values[index + U64(i)])
+        if least <= limit:
             break
-        place += U64(16)
-    while place < end and values[place] > most:
-        place += U64(1)
-    return I64(place)
+        index += U64(16)
+    while index < end and values[index] > limit:
+        index += U64(1)
+    return I64(index)
 
 
 @kernel
 def count_hashes(hashes, counts):
-    """Count hashes, up to two, each in two fields of a word, of two bits; counts : uint64, a power
-    of two long.
+    """Count hashes, up to two, each in two fields of a word, of two bits.
+
+    counts : uint64, a power of two long: a counting Bloom filter in which all fields of a hash lie
+    in one word.
     """
     for i in range(len(hashes)):
         word, first, second = _fields(mix(U64(hashes[i])), len(counts))
@@ -190,58 +258,79 @@ def count_hashes(hashes, counts):
 
 @kernel
 def _fields(mixed, size):
+    """Return the word of a hash and the lowest bits of its two fields."""
     return mixed & U64(size - 1), (mixed >> U64(54)) & U64(62), (mixed >> U64(48)) & U64(62)
 
 
 @kernel
 def _repeats(counts, value):
+    """Return whether a hash may have been counted twice."""
     word, first, second = _fields(mix(U64(value)), len(counts))
     return ((counts[word] >> first) & (counts[word] >> second)) & U64(2) != U64(0)
 
 
 @kernel
 def mark_repeats(hashes, counts, repeats):
-    """Write whether each hash may repeat; repeats : bool."""
+    """Write whether each hash may repeat. repeats : bool."""
     for i in range(len(hashes)):
         repeats[i] = _repeats(counts, hashes[i])
+
+
+# Columns of the pieces that `select_pieces` writes.
+_DOCUMENT, _START, _STOP, _BEFORE, _ANCHORS = range(5)
 
 
 @kernel
 def select_pieces(data, offsets, anchors, counts, reach, edges, characters):
     """Choose the anchors that may repeat, and the text around them.
 
-    anchors : places, hashes and ends by document, of `find_anchors`; the chosen replace the first
-    of both. reach : characters before and behind the place. edges : int64, a row for each piece:
-    its document, where it starts and stops in data, the characters of the document before it, the
+    anchors : positions, hashes and ends by document, of `find_anchors`; the chosen replace the
+    first of both. reach : characters before and after the position. edges : int64, a row for each
+    piece: its document, its start and stop in data, the characters of the document before it, the
     anchors up to its end. characters : int64 by document, written here. Return the number of
     pieces, and of anchors.
     """
-    places, hashes, ends = anchors
-    anchor = count = chosen = 0
+    positions, hashes, ends = anchors
+    anchor = 0
+    num_pieces = 0
+    num_chosen = 0
     for document in range(len(offsets) - 1):
-        begin, stop, first, last = offsets[document], offsets[document + 1], count, NONE
+        begin = offsets[document]
+        stop = offsets[document + 1]
+        first = num_pieces
+        last = NONE  # the position of the last anchor chosen
         while anchor < ends[document]:
-            place = places[anchor]
+            position = positions[anchor]
             if _repeats(counts, hashes[anchor]):
-                # A character is a byte or more: closer ones are in one piece, wherever it starts
-                # and stops.
-                if last < 0 or place - last > reach[0] + reach[1]:
-                    start = retreat(data, place, begin, reach[0])
+                # A character has a byte or more: closer anchors are in one piece, wherever it
+                # starts and stops.
+                if last < 0 or position - last > reach[0] + reach[1]:
+                    start = retreat(data, position, begin, reach[0])
                     if last >= 0:
-                        edges[count - 1, 2] = advance(data, last, stop, reach[1])[0]
-                    if last < 0 or start > edges[count - 1, 2]:
-                        edges[count, 0], edges[count, 1] = document, start
-                        count += 1
-                last = place
-                places[chosen], hashes[chosen] = place, hashes[anchor]
-                chosen += 1
-                edges[count - 1, 4] = chosen
+                        edges[num_pieces - 1, _STOP] = advance(data, last, stop, reach[1])[0]
+                    if last < 0 or start > edges[num_pieces - 1, _STOP]:
+                        edges[num_pieces, _DOCUMENT] = document
+                        edges[num_pieces, _START] = start
+                        num_pieces += 1
+                last = position
+                positions[num_chosen] = position
+                hashes[num_chosen] = hashes[anchor]
+                num_chosen += 1
+                edges[num_pieces - 1, _ANCHORS] = num_chosen
             anchor += 1
         if last >= 0:
-            edges[count - 1, 2] = advance(data, last, stop, reach[1])[0]
-        seen, total = begin, 0
-        for piece in range(first, count):
-            total += count_characters(data, seen, edges[piece, 1])
-            seen, edges[piece, 3] = edges[piece, 1], total
-        characters[document] = total + count_characters(data, seen, stop)
-    return count, chosen
+            edges[num_pieces - 1, _STOP] = advance(data, last, stop, reach[1])[0]
+        characters[document] = _count_before(data, begin, stop, edges[first:num_pieces])
+    return num_pieces, num_chosen
+
+
+@kernel
+def _count_before(data, begin, stop, edges):
+    """Write the characters of a document before each piece; return the total."""
+    total = 0
+    counted = begin
+    for piece in range(len(edges)):
+        total += count_characters(data, counted, edges[piece, _START])
+        counted = edges[piece, _START]
+        edges[piece, _BEFORE] = total
+    return total + count_characters(data, counted, stop)

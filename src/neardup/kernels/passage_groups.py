@@ -1,8 +1,8 @@
 """Group the anchors of passages by the text around them, and find the windows that many documents
 of a site have.
 
-Anchors of one hash are compared by the blocks of characters around them, and large groups by
-windows of all characters of a passage.
+Anchors of one hash are compared by the blocks of characters around them, and large groups by all
+windows of a passage.
 """
 
 from __future__ import annotations
@@ -17,77 +17,132 @@ from neardup.kernels.intrinsics import address_of, count_trailing_zeros, fold_pr
 from neardup.kernels.mixing import find_slot, mix
 from neardup.kernels.strings import advance, common_after, count_characters, hash_at, retreat
 
-NONE, FREE = I64(-1), np.int32(-1)
+NONE = I64(-1)
+FREE = np.int32(-1)
 _BASE = U64(0xD6E8FEB86659FD93)  # random and odd, so that it has an inverse modulo 2**64
 _INVERSE = U64(pow(int(_BASE), -1, 1 << 64))
-_BLOCKS, _FEWER = 15, U64(1)  # on each side of an anchor; no blocks are 1
-FEW, _ANY = (
-    4,
-    U64(0xFFFFFFFFFFFFFFFF),
-)  # anchors that are compared without blocks, and the context of such
+_BLOCKS = 15  # on each side of an anchor
+_FEWER = U64(1)  # instead of blocks, where a side has fewer; a block is never 1
+FEW = 4  # anchors of a group that are compared without blocks
+_ANY = U64(0xFFFFFFFFFFFFFFFF)  # their context
+
+
+class _Context(NamedTuple):
+    """The blocks before and after an anchor, uint64; start, stop : the text of all blocks, NONE if
+    the piece lacks some.
+    """
+
+    before: int
+    after: int
+    start: int
+    stop: int
 
 
 @kernel
-def hash_around(text, starts, ends, span, places, is_hashed, length, size, contexts):  # noqa: C901
+def hash_around(pieces, span, positions, is_hashed, length, size, contexts):
     """Hash the blocks of characters around anchors: four bits for each side up to the end of each
     block.
 
-    A window of `length` characters has so many besides those whose bytes are hashed, and a block
-    may be incomplete at each of its ends. So anchors that share one have equal blocks, before and
-    behind, as many as the highest bits tell. starts : int64, of the pieces of the text, and the end
-    of the last; ends : int64, the anchors up to the end of each. span : pieces, first and stop.
-    is_hashed : bool, anchors of groups of more than FEW. contexts : uint64 (num_anchors, 2),
-    written: what is before each anchor, the nearest block in the lowest bits, and what is behind
-    it; 0 for a block that is not in the piece, and never 1; _ANY for anchors that are not hashed.
+    A window of `length` characters has a fixed number of characters besides the hashed bytes, and
+    may have an incomplete block at each end. So anchors that share a window have equal blocks,
+    before and after, as many as the highest four bits of a context count.
+
+        bits of a context   | needed | block 14 | ... | block 1 | block 0 |
+                            63     60                           3       0    nearest to the anchor
+
+    pieces : as in kernels/passages.py. span : the first piece and the one after the last. positions
+    : int64 by anchor, the last byte that is hashed. is_hashed : bool, anchors of groups of more
+    than FEW. contexts : uint64 (num_anchors, 2), before and after each anchor, written; 0 for a
+    block that is not in the piece, and never 1; _ANY for anchors that are not hashed.
     """
-    anchor = ends[span[0] - 1] if span[0] else I64(0)
+    text = pieces.text
+    anchor = pieces.anchors[span[0] - 1] if span[0] else I64(0)
     for piece in range(span[0], span[1]):
-        begin, end = starts[piece], starts[piece + 1]
-        low = high = NONE  # what the last context is of, if all its blocks are in the piece
-        apart, repeats = NONE, False
-        while anchor < ends[piece]:
-            behind = places[anchor]
-            if not is_hashed[anchor]:
-                contexts[anchor, 0] = contexts[anchor, 1] = _ANY
-                low, high, anchor = NONE, NONE, anchor + 1
-                continue
-            if high >= 0:
-                before, apart = apart, behind - places[anchor - 1]
-                repeats = _recurs(text, low, high, end, apart, repeats and apart == before)
-                if repeats:
-                    contexts[anchor, 0], contexts[anchor, 1] = (
-                        contexts[anchor - 1, 0],
-                        contexts[anchor - 1, 1],
-                    )
-                    low, high, anchor = low + apart, high + apart, anchor + 1
-                    continue
-            before = advance(text, behind + 1 - size, behind, 0)[0]
-            rest = length - count_characters(text, before, behind)
-            width = (rest + _BLOCKS + 3) // (_BLOCKS + 2)
-            one = other = U64((rest - width + 1) // width) << U64(60)
-            state, low, high = U64(0), NONE, NONE
-            for block in range(_BLOCKS):
-                start = retreat(text, before, begin, width)
-                if start == begin and count_characters(text, start, before) < width:
-                    break
-                state, before = _extend(text, state, start, before), start
-                one |= max(U64(2), state >> U64(60)) << U64(4 * block)
-            state = U64(0)
-            for block in range(_BLOCKS):
-                stop, missing = advance(text, behind, end, width)
-                if missing:
-                    break
-                state, behind = _extend(text, state, behind, stop), stop
-                other |= max(U64(2), state >> U64(60)) << U64(4 * block)
-            contexts[anchor, 0], contexts[anchor, 1] = one, other
-            if _nearest(one, _BLOCKS) != _FEWER and _nearest(other, _BLOCKS) != _FEWER:
-                low, high = before, behind
+        begin = pieces.starts[piece]
+        end = pieces.starts[piece + 1]
+        start = NONE  # the text of the last context; NONE if the piece lacks some of its blocks
+        stop = NONE
+        distance = NONE
+        repeats = False
+        while anchor < pieces.anchors[piece]:
+            is_copy = False
+            if is_hashed[anchor] and stop >= 0:
+                last_distance = distance
+                distance = positions[anchor] - positions[anchor - 1]
+                is_periodic = repeats and distance == last_distance
+                repeats = _recurs(text, start, stop, end, distance, is_periodic)
+                is_copy = repeats
+            if is_copy:
+                contexts[anchor, 0] = contexts[anchor - 1, 0]
+                contexts[anchor, 1] = contexts[anchor - 1, 1]
+                start += distance
+                stop += distance
+            elif is_hashed[anchor]:
+                context = _context_of(text, begin, end, positions[anchor], length, size)
+                contexts[anchor, 0] = context.before
+                contexts[anchor, 1] = context.after
+                start = context.start
+                stop = context.stop
+            else:
+                contexts[anchor, 0] = _ANY
+                contexts[anchor, 1] = _ANY
+                start = NONE
+                stop = NONE
             anchor += 1
 
 
 @kernel
+def _context_of(text, begin, end, position, length, size):
+    """Hash the blocks around one anchor in the piece [begin, end)."""
+    hashed = advance(text, position + 1 - size, position, 0)[0]
+    rest = length - count_characters(text, hashed, position)
+    width = (rest + _BLOCKS + 3) // (_BLOCKS + 2)
+    needed = U64((rest - width + 1) // width) << U64(60)
+    blocks, start = _blocks_before(text, begin, hashed, width)
+    before = needed | blocks
+    blocks, stop = _blocks_after(text, end, position, width)
+    after = needed | blocks
+    if _nearest(before, _BLOCKS) == _FEWER or _nearest(after, _BLOCKS) == _FEWER:
+        start = NONE
+        stop = NONE
+    return _Context(before=before, after=after, start=start, stop=stop)
+
+
+@kernel
+def _blocks_before(text, begin, position, width):
+    """Return the blocks of `width` characters before a position, and the start of the last one."""
+    blocks = U64(0)
+    start = position
+    state = U64(0)
+    for block in range(_BLOCKS):
+        stop = start
+        start = retreat(text, stop, begin, width)
+        if start == begin and count_characters(text, start, stop) < width:
+            break
+        state = _extend(text, state, start, stop)
+        blocks |= max(U64(2), state >> U64(60)) << U64(4 * block)
+    return blocks, start
+
+
+@kernel
+def _blocks_after(text, end, position, width):
+    """Return the blocks of `width` characters after a position, and the end of the last one."""
+    blocks = U64(0)
+    start = position
+    state = U64(0)
+    for block in range(_BLOCKS):
+        stop, missing = advance(text, start, end, width)
+        if missing:
+            break
+        state = _extend(text, state, start, stop)
+        blocks |= max(U64(2), state >> U64(60)) << U64(4 * block)
+        start = stop
+    return blocks, start
+
+
+@kernel
 def _extend(text, state, start, stop):
-    """Return the state of a hash behind a block; of a long one, the first and the last 8 bytes
+    """Return the state of a hash after a block; of a long block, the first and last 8 bytes
     count.
     """
     if stop - start < 8:
@@ -96,17 +151,15 @@ def _extend(text, state, start, stop):
 
 
 @kernel
-def _recurs(text, start, stop, end, apart, before):
-    """Return whether the text of a range is also so far behind it. before : whether it is so far
-    before it.
+def _recurs(text, start, stop, end, distance, is_periodic):
+    """Return whether the text of a range recurs at a distance after it.
+
+    is_periodic : whether it is known to recur at this distance before it: then the bytes at its end
+    decide.
     """
-    first = (
-        max(start, stop - apart) if before else start
-    )  # in a run of anchors, the bytes at the end tell it
-    return (
-        stop + apart <= end
-        and common_after(text, first, first + apart, stop - first) == stop - first
-    )
+    first = max(start, stop - distance) if is_periodic else start
+    size = stop - first
+    return stop + distance <= end and common_after(text, first, first + distance, size) == size
 
 
 @kernel
@@ -117,79 +170,142 @@ def asked(context):
 
 
 @kernel
-def may_share(before, behind, other):
-    """Return whether anchors have enough equal blocks. before, behind : of `asked`; other : a
+def may_share(before, after, other):
+    """Return whether anchors have enough equal blocks. before, after : of `asked`; other : a
     context.
     """
-    left, right = before ^ other[0], behind ^ other[1]
-    return (count_trailing_zeros(left) >> 2) + (count_trailing_zeros(right) >> 2) >= I64(
-        before >> U64(60)
-    )
+    num_before = count_trailing_zeros(before ^ other[0]) >> 2
+    num_after = count_trailing_zeros(after ^ other[1]) >> 2
+    return num_before + num_after >= I64(before >> U64(60))
+
+
+class _Table(NamedTuple):
+    """An open-addressing table. keys : uint64; occupants : int32, or FREE."""
+
+    keys: np.ndarray
+    occupants: np.ndarray
+
+
+class _Links(NamedTuple):
+    """Pairs to connect. left, right : as many as are used."""
+
+    left: np.ndarray
+    right: np.ndarray
 
 
 @kernel(allocates=True)
 def connect_around(offsets, members, contexts, parents):
     """Connect the anchors of each group that have three quarters of the needed blocks in common.
 
-    offsets : int64, where the groups begin, and the end of the last, in members : uint32, anchors.
+    offsets : int64, the begin of each group, and the end of the last, in members : uint32, anchors.
     contexts : of `hash_around`. parents : uint32 (num_members,), a forest, each its own parent;
     written.
     """
-    most = 2
+    largest = 2
     for group in range(len(offsets) - 1):
-        most = max(most, offsets[group + 1] - offsets[group])
-    (keys, occupied), left, right = _table(most), np.empty(most, I64), np.empty(most, I64)
+        largest = max(largest, offsets[group + 1] - offsets[group])
+    whole_table = _table(largest)
+    links = _Links(left=np.empty(largest, I64), right=np.empty(largest, I64))
     for group in range(len(offsets) - 1):
-        first, stop, slots = offsets[group], offsets[group + 1], 2
+        first = offsets[group]
+        stop = offsets[group + 1]
         if stop - first <= FEW:
             parents[first:stop] = first
             continue
-        while slots < 2 * (stop - first):
-            slots *= 2
+        num_slots = _num_slots(stop - first)
+        table = _Table(
+            keys=whole_table.keys[:num_slots], occupants=whole_table.occupants[:num_slots]
+        )
         quarter = I64(contexts[members[first], 0] >> U64(60)) + 1 >> 2
         for part in range(4):
-            before, behind = part * quarter, (3 - part) * quarter
-            occupied[:slots] = FREE
-            links = 0
-            for i in range(first, stop):
-                if i > first and _are_equal(contexts[members[i - 1]], contexts[members[i]]):
-                    left[links], right[links] = i - 1, i
-                    links += part == 0
-                    continue
-                one, other = (
-                    _nearest(contexts[members[i], 0], before),
-                    _nearest(contexts[members[i], 1], behind),
-                )
-                if one == _FEWER or other == _FEWER:
-                    continue
-                key = mix(mix(one) + other)
-                slot = find_slot(keys[:slots], occupied, FREE, key)
-                if occupied[slot] == FREE:
-                    keys[slot], occupied[slot] = key, i - first
-                else:
-                    left[links], right[links] = first + occupied[slot], i
-                    links += 1
-            connect(parents, left[:links], right[:links])
+            num_before = part * quarter
+            num_after = (3 - part) * quarter
+            num_links = _list_links(
+                contexts, members[first:stop], num_before, num_after, table, links
+            )
+            for i in range(num_links):
+                links.left[i] += first
+                links.right[i] += first
+            connect(parents, links.left[:num_links], links.right[:num_links])
 
 
 @kernel
-def _are_equal(one, other):
-    return one[0] == other[0] and one[1] == other[1]
+def _list_links(contexts, members, num_before, num_after, table, links):
+    """List pairs of members with equal nearest blocks; return the number of pairs."""
+    table.occupants[:] = FREE
+    num_links = 0
+    for i in range(len(members)):
+        context = contexts[members[i]]
+        if i > 0 and _are_equal(contexts[members[i - 1]], context):
+            if num_before == 0:  # once is enough
+                links.left[num_links] = i - 1
+                links.right[num_links] = i
+                num_links += 1
+            continue
+        before = _nearest(context[0], num_before)
+        after = _nearest(context[1], num_after)
+        if before == _FEWER or after == _FEWER:
+            continue
+        key = mix(mix(before) + after)
+        slot = find_slot(table.keys, table.occupants, FREE, key)
+        if table.occupants[slot] == FREE:
+            table.keys[slot] = key
+            table.occupants[slot] = i
+        else:
+            links.left[num_links] = table.occupants[slot]
+            links.right[num_links] = i
+            num_links += 1
+    return num_links
+
+
+@kernel
+def _are_equal(context, other):
+    return context[0] == other[0] and context[1] == other[1]
 
 
 @kernel
 def _nearest(context, count):
-    """Return so many blocks of one side of a context, _FEWER if it has not so many."""
+    """Return the `count` nearest blocks of one side of a context, _FEWER if it has fewer."""
     kept = context & (U64(1) << U64(4 * count)) - U64(1)
     return _FEWER if count > 0 and kept >> U64(4 * count - 4) == 0 else kept
 
 
-class Around(NamedTuple):
-    """The text around anchors.
+@kernel(allocates=True)
+def _table(count):
+    """Return a table with room for `count` keys, whose slots are not set."""
+    num_slots = _num_slots(count)
+    return _Table(keys=np.empty(num_slots, U64), occupants=np.empty(num_slots, np.int32))
 
-    starts, stops : int64, of a window; before : int64, its characters up to the place. sums :
-    uint64, of its bytes times powers of _BASE, by which a hash rolls: of its first byte `lefts`,
-    behind its last `rights`. inverses : of lefts.
+
+@kernel
+def _num_slots(count):
+    """Return the slots of a table that is at most half full with `count` keys, a power of two."""
+    num_slots = 2
+    while num_slots < 2 * count:
+        num_slots *= 2
+    return num_slots
+
+
+class _Texts(NamedTuple):
+    """Different texts around anchors, int64. anchors : the first anchor of each text; starts, stops
+    : its range.
+    """
+
+    anchors: np.ndarray
+    starts: np.ndarray
+    stops: np.ndarray
+
+
+class _Windows(NamedTuple):
+    """A window of each anchor, which moves from the earliest to the latest.
+
+    starts, stops : int64; before : int64, its characters up to the position, 0 if there is no
+    window. A hash rolls with it, by powers of _BASE, uint64:
+
+        sums = sum of (byte + 1) * power      the first byte has the power `lefts`,
+                                              the byte after the last one `rights`
+
+    inverses : of lefts: sums * inverses depends on the bytes of the window alone.
     """
 
     starts: np.ndarray
@@ -202,245 +318,318 @@ class Around(NamedTuple):
 
 
 @kernel(allocates=True)
-def connect_equal(text, starts, pieces, places, length, size, parents, leads):
+def connect_equal(text, starts, pieces, positions, length, size, parents, leads):
     """Connect the anchors of a group around which some window of `length` characters is equal.
 
     starts : int64, of the pieces of the text, and the end of the last. By anchor: pieces : int64,
-    its piece; places : int64, the last byte that is hashed. parents : uint32 (num_anchors,), a
-    forest, each its own parent; written. leads : bool, all false; written: whether another anchor
-    has some window of each, and none before it has that.
+    its piece; positions : int64, the last byte that is hashed. parents : uint32 (num_anchors,), a
+    forest, each its own parent; written. leads : bool, all false; written: whether an anchor is the
+    first with some window that another anchor has, too.
     """
-    chosen = _connect_same(text, starts, pieces, places, length, parents, leads)
+    chosen = _connect_same(text, starts, pieces, positions, length, parents, leads)
     bounds = np.empty((len(chosen), 2), I64)
     for i, member in enumerate(chosen):
-        bounds[i, 0], bounds[i, 1] = starts[pieces[member]], starts[pieces[member] + 1]
-    meeting = _meeting(text, bounds, places[chosen], length)
+        bounds[i, 0] = starts[pieces[member]]
+        bounds[i, 1] = starts[pieces[member] + 1]
+    meeting = _meeting(text, bounds, positions[chosen], length)
     chosen = chosen[meeting]
-    _connect_windows(text, bounds[meeting], places[chosen], length, size, chosen, parents, leads)
+    members = _Members(bounds=bounds[meeting], positions=positions[chosen], numbers=chosen)
+    _connect_windows(text, members, length, size, parents, leads)
     flatten(parents)
 
 
 @kernel(allocates=True)
-def _connect_same(text, piece_starts, pieces, places, length, parents, leads):
-    """Connect the anchors with the same text all around, of which one is enough; return the first
-    of each.
+def _connect_same(text, piece_starts, pieces, positions, length, parents, leads):
+    """Connect the anchors with the same text all around, since one of them is enough; return the
+    first anchor of each text.
     """
-    count = len(places)
-    (keys, occupied), different = _table(count), 0
-    occupied[:] = FREE
-    chosen, starts, stops = np.empty(count, I64), np.empty(count, I64), np.empty(count, I64)
-    one, start, before, stop, repeats = NONE, NONE, NONE, NONE, False
-    for i in range(count):
-        begin, end = piece_starts[pieces[i]], piece_starts[pieces[i] + 1]
-        apart = places[i] - places[i - 1] if i else I64(0)
-        whole = before == length and pieces[i] == pieces[i - 1]
-        same = repeats and apart == places[i - 1] - places[i - 2]
-        repeats = whole and _recurs(text, start, stop, end, apart, same)
+    count = len(positions)
+    table = _table(count)
+    table.occupants[:] = FREE
+    texts = _Texts(
+        anchors=np.empty(count, I64), starts=np.empty(count, I64), stops=np.empty(count, I64)
+    )
+    num_texts = 0
+    first = NONE  # the first anchor with the text of the last anchor
+    start = NONE
+    stop = NONE
+    before = NONE
+    repeats = False
+    for anchor in range(count):
+        begin = piece_starts[pieces[anchor]]
+        end = piece_starts[pieces[anchor] + 1]
+        distance = positions[anchor] - positions[anchor - 1] if anchor else I64(0)
+        is_whole = before == length and pieces[anchor] == pieces[anchor - 1]
+        is_periodic = repeats and distance == positions[anchor - 1] - positions[anchor - 2]
+        repeats = is_whole and _recurs(text, start, stop, end, distance, is_periodic)
         if repeats:
-            start, stop, parents[i] = start + apart, stop + apart, one
-            leads[one] = True
+            start += distance
+            stop += distance
+            parents[anchor] = first
+            leads[first] = True
             continue
-        start = retreat(text, places[i] + 1, begin, length)
-        before = count_characters(text, start, places[i] + 1)
-        stop = advance(text, places[i] + 1, end, length)[0]
+        start = retreat(text, positions[anchor] + 1, begin, length)
+        before = count_characters(text, start, positions[anchor] + 1)
+        stop = advance(text, positions[anchor] + 1, end, length)[0]
         key = mix(_hash(text, start, stop) + U64(before))
-        slot = find_slot(keys, occupied, FREE, key)
-        if occupied[slot] == FREE:
-            one, keys[slot], occupied[slot] = i, key, different
-            chosen[different], starts[different], stops[different] = i, start, stop
-            different += 1
+        slot = find_slot(table.keys, table.occupants, FREE, key)
+        if table.occupants[slot] == FREE:
+            table.keys[slot] = key
+            table.occupants[slot] = num_texts
+            first = I64(anchor)
+            _write_text(texts, num_texts, anchor, start, stop)
+            num_texts += 1
         else:
-            rank = occupied[slot]
-            one, number = chosen[rank], stop - start
-            is_same = stops[rank] - starts[rank] == number
-            is_same = is_same and common_after(text, starts[rank], start, number) == number
-            leads[one if is_same else i], parents[i] = True, one
-    return chosen[:different]
+            number = table.occupants[slot]
+            first = texts.anchors[number]
+            parents[anchor] = first
+            is_same = _is_same_text(text, texts, number, start, stop)
+            leads[first if is_same else anchor] = True
+    return texts.anchors[:num_texts]
+
+
+@kernel
+def _write_text(texts, number, anchor, start, stop):
+    texts.anchors[number] = anchor
+    texts.starts[number] = start
+    texts.stops[number] = stop
+
+
+@kernel
+def _is_same_text(text, texts, number, start, stop):
+    """Return whether a text has the bytes of [start, stop)."""
+    size = stop - start
+    other = texts.starts[number]
+    return texts.stops[number] - other == size and common_after(text, other, start, size) == size
 
 
 @kernel(allocates=True)
-def _meeting(text, bounds, places, length):
-    """Return which anchors may have a window that another has: those with an equal part of one, at
-    an equal distance.
+def _meeting(text, bounds, positions, length):
+    """Return the anchors that may share a window: an equal part of it, at an equal distance.
 
-    bounds : as of `_connect_windows`. A window contains the part that begins less than a step
-    behind its start, at one of the distances that are looked at, and is a step shorter.
+    bounds : int64 (num_anchors, 2), start and stop of the piece of each. The parts are a step
+    shorter than a window and begin at every step-th distance before the position, so a window
+    contains one that begins less than a step after its start.
     """
-    (keys, occupants), meets = _table(len(places)), np.zeros(len(places), np.bool_)
+    table = _table(len(positions))
+    meets = np.zeros(len(positions), np.bool_)
     step = max(1, length // 8)
     for before in range(1, length + 1, step):
-        occupants[:] = FREE
-        for i in range(len(places)):
-            start = retreat(text, places[i] + 1, bounds[i, 0], before)
+        table.occupants[:] = FREE
+        for i in range(len(positions)):
+            start = retreat(text, positions[i] + 1, bounds[i, 0], before)
             stop, missing = advance(text, start, bounds[i, 1], length - step + 1)
             if missing:
                 continue
             key = mix(_hash(text, start, stop))
-            slot = find_slot(keys, occupants, FREE, key)
-            if occupants[slot] == FREE:
-                keys[slot], occupants[slot] = key, i
+            slot = find_slot(table.keys, table.occupants, FREE, key)
+            if table.occupants[slot] == FREE:
+                table.keys[slot] = key
+                table.occupants[slot] = i
             else:
-                meets[i] = meets[occupants[slot]] = True
+                meets[i] = True
+                meets[table.occupants[slot]] = True
     return np.flatnonzero(meets)
 
 
-@kernel(allocates=True)
-def _connect_windows(text, bounds, places, length, size, members, parents, leads):
-    """Connect anchors around which some window is equal.
-
-    bounds : int64 (num_anchors, 2), where the piece of each starts and stops. members : their
-    numbers, in parents and leads.
+class _Members(NamedTuple):
+    """Anchors of a group. bounds : int64 (num_anchors, 2), start and stop of the piece of each;
+    positions : int64, the last byte that is hashed; numbers : int64, in the group.
     """
-    count = len(places)
-    around, (keys, occupants) = _windows(text, bounds, places, length), _table(count)
-    left, right, sites = np.empty(count, U32), np.empty(count, U32), np.zeros(count, I64)
-    for before in range(length, 0, -1):
-        occupants[:] = FREE
-        links = 0
-        for i in range(count):
-            if _has_window(text, around, i, before, places[i] + 1 - size, bounds[i, 1]):
-                slot = _slot_of(text, around, sites, i, keys, occupants)
-                if occupants[slot] == FREE:
-                    occupants[slot] = i
-                else:
-                    left[links], right[links] = members[occupants[slot]], members[i]
-                    leads[left[links]] = True
-                    links += 1
-        connect(parents, left[:links], right[:links])
+
+    bounds: np.ndarray
+    positions: np.ndarray
+    numbers: np.ndarray
 
 
 @kernel(allocates=True)
-def _windows(text, bounds, places, length):
-    """Return the first window of each anchor; before : 0 if it has none."""
-    count = len(places)
-    starts, stops, befores = np.empty(count, I64), np.empty(count, I64), np.empty(count, I64)
-    sums, rights = np.zeros(count, U64), np.ones(count, U64)
-    around = Around(starts, stops, befores, sums, np.ones(count, U64), rights, np.ones(count, U64))
+def _connect_windows(text, members, length, size, parents, leads):
+    """Connect anchors around which some window is equal. parents, leads : by number."""
+    count = len(members.positions)
+    windows = _first_windows(text, members.bounds, members.positions, length)
+    table = _table(count)
+    links = _Links(left=np.empty(count, U32), right=np.empty(count, U32))
+    sites = np.zeros(count, I64)
+    for before in range(length, 0, -1):
+        table.occupants[:] = FREE
+        num_links = 0
+        for i in range(count):
+            latest = members.positions[i] + 1 - size
+            if _has_window(text, windows, i, before, latest, members.bounds[i, 1]):
+                slot = _slot_of(text, windows, sites, i, table)
+                if table.occupants[slot] == FREE:
+                    table.occupants[slot] = i
+                else:
+                    other = members.numbers[table.occupants[slot]]
+                    leads[other] = True
+                    links.left[num_links] = other
+                    links.right[num_links] = members.numbers[i]
+                    num_links += 1
+        connect(parents, links.left[:num_links], links.right[:num_links])
+
+
+@kernel(allocates=True)
+def _first_windows(text, bounds, positions, length):
+    """Return the earliest window of each anchor."""
+    count = len(positions)
+    windows = _Windows(
+        starts=np.empty(count, I64),
+        stops=np.empty(count, I64),
+        before=np.empty(count, I64),
+        sums=np.zeros(count, U64),
+        lefts=np.ones(count, U64),
+        rights=np.ones(count, U64),
+        inverses=np.ones(count, U64),
+    )
     for i in range(count):
-        around.starts[i] = retreat(text, places[i] + 1, bounds[i, 0], length)
-        around.before[i] = count_characters(text, around.starts[i], places[i] + 1)
-        around.stops[i], missing = advance(text, around.starts[i], bounds[i, 1], length)
-        if missing:
-            around.before[i] = 0
-        _add_bytes(text, around, i, around.starts[i], around.stops[i])
-    return around
+        start = retreat(text, positions[i] + 1, bounds[i, 0], length)
+        stop, missing = advance(text, start, bounds[i, 1], length)
+        before = count_characters(text, start, positions[i] + 1)
+        windows.starts[i] = start
+        windows.stops[i] = stop
+        windows.before[i] = 0 if missing else before
+        _add_bytes(text, windows, i, start, stop)
+    return windows
 
 
 @kernel
-def _add_bytes(text, around, i, start, stop):
-    for place in range(start, stop):
-        around.sums[i] += (U64(text[place]) + U64(1)) * around.rights[i]
-        around.rights[i] *= _BASE
+def _add_bytes(text, windows, i, start, stop):
+    """Add bytes at the end of a window to its hash."""
+    for position in range(start, stop):
+        windows.sums[i] += (U64(text[position]) + U64(1)) * windows.rights[i]
+        windows.rights[i] *= _BASE
 
 
 @kernel
-def _has_window(text, around, i, before, last, stop):
-    """Move the window of an anchor so that it has `before` characters up to the place; return
+def _has_window(text, windows, i, before, latest, stop):
+    """Move the window of an anchor so that it has `before` characters up to the position; return
     whether there is one.
 
-    last : where it must begin at the latest; stop : where its piece ends. Requires: `before` falls
-    by 1.
+    latest : the last position for its start; stop : the end of its piece. Requires: `before` falls
+    by 1 from call to call.
     """
-    if around.before[i] > before:
-        start, end = around.starts[i], around.stops[i]
-        around.starts[i] = advance(text, start, stop, 1)[0]
-        around.stops[i], missing = advance(text, end, stop, 1)
-        around.before[i] = 0 if missing or around.starts[i] > last else before
-        for place in range(start, around.starts[i]):
-            around.sums[i] -= (U64(text[place]) + U64(1)) * around.lefts[i]
-            around.lefts[i] *= _BASE
-            around.inverses[i] *= _INVERSE
-        _add_bytes(text, around, i, end, around.stops[i])
-    return around.before[i] == before
+    if windows.before[i] > before:
+        old_start = windows.starts[i]
+        old_stop = windows.stops[i]
+        new_start = advance(text, old_start, stop, 1)[0]
+        new_stop, missing = advance(text, old_stop, stop, 1)
+        windows.starts[i] = new_start
+        windows.stops[i] = new_stop
+        windows.before[i] = 0 if missing or new_start > latest else before
+        for position in range(old_start, new_start):
+            windows.sums[i] -= (U64(text[position]) + U64(1)) * windows.lefts[i]
+            windows.lefts[i] *= _BASE
+            windows.inverses[i] *= _INVERSE
+        _add_bytes(text, windows, i, old_stop, new_stop)
+    return windows.before[i] == before
+
+
+class Common(NamedTuple):
+    """The anchors of all groups.
+
+    bounds : int64 (num_anchors, 2), start and stop of the piece of each; positions : int64, the
+    last byte that is hashed; owners : int64, its document, rising in each group; sites : int64, of
+    the document; needed : int64, the documents of the site that must have a window.
+    """
+
+    bounds: np.ndarray
+    positions: np.ndarray
+    owners: np.ndarray
+    sites: np.ndarray
+    needed: np.ndarray
 
 
 @kernel(allocates=True)
-def _table(count):
-    """Return the keys and the occupants of a table for so many."""
-    slots = 2
-    while slots < 2 * count:
-        slots *= 2
-    return np.empty(slots, U64), np.empty(slots, np.int32)
-
-
-@kernel(allocates=True)
-def mark_common(text, offsets, bounds, places, owners, sites, needed, length, size, ranges):
+def mark_common(text, offsets, anchors, length, size, ranges):
     """Find the windows around anchors that enough documents of a site have.
 
-    offsets : int64, where the anchors of each group begin, and the end of the last. By anchor:
-    bounds : int64 (num_anchors, 2), where its piece starts and stops; places : int64, the last byte
-    that is hashed; owners : int64, its document, rising in each group; sites : int64, of the
-    document; needed : int64, the documents of the site that must have a window. ranges : int64
-    (num_anchors, 3), written: start and stop of all such windows in the text, and the greatest
-    number of documents; zeros where there is none.
+    offsets : int64, the begin of each group, and the end of the last, in anchors : Common. ranges :
+    int64 (num_anchors, 3), written: start and stop of all such windows in the text, and the
+    greatest number of documents; zeros for anchors without one.
     """
     for group in range(len(offsets) - 1):
-        these = slice(offsets[group], offsets[group + 1])
-        these = offsets[group] + _meeting(text, bounds[these], places[these], length)
-        found = np.zeros((len(these), 3), I64)
-        _mark_group(
-            text,
-            bounds[these],
-            places[these],
-            owners[these],
-            sites[these],
-            needed[these],
-            length,
-            size,
-            found,
+        first = offsets[group]
+        stop = offsets[group + 1]
+        meeting = _meeting(text, anchors.bounds[first:stop], anchors.positions[first:stop], length)
+        chosen = first + meeting
+        group_anchors = Common(
+            bounds=anchors.bounds[chosen],
+            positions=anchors.positions[chosen],
+            owners=anchors.owners[chosen],
+            sites=anchors.sites[chosen],
+            needed=anchors.needed[chosen],
         )
-        for i, anchor in enumerate(these):
+        found = np.zeros((len(chosen), 3), I64)
+        _mark_group(text, group_anchors, length, size, found)
+        for i, anchor in enumerate(chosen):
             ranges[anchor] = found[i]
 
 
+class _Owners(NamedTuple):
+    """The documents of a window, int64 by slot: the last document, and their number."""
+
+    last: np.ndarray
+    number: np.ndarray
+
+
 @kernel(allocates=True)
-def _mark_group(text, bounds, places, owners, sites, needed, length, size, ranges):
-    count = len(places)
-    around, (keys, occupants) = _windows(text, bounds, places, length), _table(count)
-    last_owner, num_owners, slots = (
-        np.empty(len(keys), I64),
-        np.empty(len(keys), I64),
-        np.empty(count, I64),
-    )
+def _mark_group(text, anchors, length, size, ranges):
+    """Mark the windows of one group; ranges : as of `mark_common`, zeros."""
+    count = len(anchors.positions)
+    windows = _first_windows(text, anchors.bounds, anchors.positions, length)
+    table = _table(count)
+    owners = _Owners(last=np.empty(len(table.keys), I64), number=np.empty(len(table.keys), I64))
+    slots = np.empty(count, I64)
     for before in range(length, 0, -1):
-        occupants[:] = FREE
+        table.occupants[:] = FREE
         for i in range(count):
             slots[i] = NONE
-            if _has_window(text, around, i, before, places[i] + 1 - size, bounds[i, 1]):
-                slot = _slot_of(text, around, sites, i, keys, occupants)
-                if occupants[slot] == FREE:
-                    occupants[slot], last_owner[slot], num_owners[slot] = i, NONE, 0
-                num_owners[slot] += last_owner[slot] != owners[i]
-                last_owner[slot], slots[i] = owners[i], slot
+            latest = anchors.positions[i] + 1 - size
+            if _has_window(text, windows, i, before, latest, anchors.bounds[i, 1]):
+                slot = _slot_of(text, windows, anchors.sites, i, table)
+                slots[i] = slot
+                if table.occupants[slot] == FREE:
+                    table.occupants[slot] = i
+                    owners.last[slot] = NONE
+                    owners.number[slot] = 0
+                owners.number[slot] += owners.last[slot] != anchors.owners[i]
+                owners.last[slot] = anchors.owners[i]
         for i in range(count):
-            if slots[i] >= 0 and num_owners[slots[i]] >= needed[i]:
-                if ranges[i, 2] == 0:
-                    ranges[i, 0] = around.starts[i]
-                ranges[i, 1], ranges[i, 2] = (
-                    around.stops[i],
-                    max(ranges[i, 2], num_owners[slots[i]]),
-                )
+            if slots[i] >= 0 and owners.number[slots[i]] >= anchors.needed[i]:
+                _extend_range(ranges[i], windows, i, owners.number[slots[i]])
 
 
 @kernel
-def _slot_of(text, around, sites, i, keys, occupants):
-    """Return the slot of the window of an anchor: that of the same text and site, or a free one,
-    whose key is set.
+def _extend_range(marked, windows, i, num_documents):
+    """Extend the range of an anchor to its window."""
+    if marked[2] == 0:
+        marked[0] = windows.starts[i]
+    marked[1] = windows.stops[i]
+    marked[2] = max(marked[2], num_documents)
+
+
+@kernel
+def _slot_of(text, windows, sites, i, table):
+    """Return the slot of the same text and site as an anchor's window, or a free slot, whose key is
+    set.
     """
-    start, size, mask = around.starts[i], around.stops[i] - around.starts[i], len(keys) - 1
-    key = mix(mix(around.sums[i] * around.inverses[i]) + U64(sites[i]))
+    start = windows.starts[i]
+    size = windows.stops[i] - start
+    mask = len(table.keys) - 1
+    key = mix(mix(windows.sums[i] * windows.inverses[i]) + U64(sites[i]))
     slot = I64(key & U64(mask))
-    while occupants[slot] != FREE:
-        other = occupants[slot]
+    while table.occupants[slot] != FREE:
+        other = table.occupants[slot]
+        other_start = windows.starts[other]
         is_known = (
-            keys[slot] == key
+            table.keys[slot] == key
             and sites[other] == sites[i]
-            and around.stops[other] - around.starts[other] == size
+            and windows.stops[other] - other_start == size
         )
-        if is_known and common_after(text, start, around.starts[other], size) == size:
+        if is_known and common_after(text, start, other_start, size) == size:
             break
         slot = (slot + 1) & mask
-    keys[slot] = key
+    table.keys[slot] = key
     return slot
 
 

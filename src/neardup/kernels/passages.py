@@ -1,4 +1,14 @@
-"""Cut passages that occurred before in kept text. decide/passages.py has the rule."""
+"""Cut passages that occurred before in kept text. decide/passages.py has the rule.
+
+The walk goes through the pieces in order. Kept text consists of fragments, whose anchors are listed
+by group; the text of the current piece since its last cut is the open fragment.
+
+    fragment 7      |-------[window.........].....|------------|
+                            source
+    current piece   |---open fragment---[window.........].....|------------------|
+                    start               start           stop                     piece.stop
+                                        |---- the match ------|
+"""
 
 from __future__ import annotations
 
@@ -20,28 +30,40 @@ from neardup.kernels.strings import (
 )
 
 NONE = I64(-1)
-REPEATED, BRIDGE, COMMON, DROPPED = 0, 1, 2, 3  # kinds of cuts
-CHARACTER, WORD, SENTENCE, LINE, PARAGRAPH = (
-    0,
-    1,
-    2,
-    3,
-    4,
-)  # where cuts end; paragraphs are units only
+# Kinds of cuts.
+REPEATED, BRIDGE, COMMON, DROPPED = range(4)
+# Ends of cuts. Paragraphs are ends of units only.
+CHARACTER, WORD, SENTENCE, LINE, PARAGRAPH = range(5)
 # Bits of a class of code points; see features/boundaries.py.
-LETTER, SPACE, CLOSER, STOP, WIDE_STOP = 1, 2, 4, 8, 16
+LETTER = 1
+SPACE = 2
+CLOSER = 4
+STOP = 8
+WIDE_STOP = 16
+# Bits of `Pieces.bounded`.
+BEGINS_DOCUMENT = 1
+ENDS_DOCUMENT = 2
+# Indices of `state`.
+NUM_FRAGMENTS, NUM_ROWS, NEXT_ANCHOR = range(3)
+# Columns of the ranges that `cut_ranges` reads.
+_PIECE, _START, _STOP, _NUM_DOCUMENTS = range(4)
+# Values of `Anchors.fragments`: an anchor that is not listed, and one in the open fragment.
+_UNLISTED = np.int32(-2)
+_OPEN = np.int32(-1)
+LINE_FEED = 10
+CARRIAGE_RETURN = 13
 _LONGEST_WORD = 64
-_MOST_SPACES = 64  # and closing quotes and brackets, after a sentence
+_MAX_SPACES = 64  # and closing quotes and brackets, after a sentence
 _AHEAD = 8  # anchors whose groups are on their way from memory
 
 
 class Pieces(NamedTuple):
     """Stretches of documents around anchors that may repeat, one after the other.
 
-    text : uint8. starts : int64 (num_pieces + 1,), in the text. By piece, int64: documents : which
-    it is of, rising; offsets, before : the bytes and the characters of the document before it;
-    anchors : how many there are up to its end; bounded : 1 if it begins its document, plus 2 if it
-    ends it. characters : int64 by document.
+    text : uint8. starts : int64 (num_pieces + 1,), in the text. By piece, int64: documents : its
+    document, rising; offsets, before : the bytes and the characters of the document before it;
+    anchors : the number of anchors up to its end; bounded : 1 if it begins its document, plus 2 if
+    it ends it. characters : int64 by document.
     """
 
     text: np.ndarray
@@ -57,26 +79,31 @@ class Pieces(NamedTuple):
 class Anchors(NamedTuple):
     """The anchors of pieces, in their order.
 
-    places : int64, the last byte that is hashed, in the text. groups : int32, of those around which
-    texts may agree; negative where there is no other. contexts : uint64 (num_anchors, 2), of
-    `hash_around`. Written here: fragments : int32, the kept fragment of each that is listed; by
-    rank in the groups, listed : int32, and beside : uint64, their contexts. group_starts : int64
-    (num_groups,), group_sizes : int32, how many are listed.
+    positions : int64, the last byte that is hashed, in the text. groups : int32, the anchors around
+    which texts may agree; negative for an anchor without a group. contexts : uint64 (num_anchors,
+    2), of `hash_around`.
+
+    Written here: fragments : int32, the kept fragment of each listed anchor. The lists of all
+    groups follow each other in listed : int32, anchors, and listed_contexts : uint64 (.., 2);
+    group_starts : int64 (num_groups,), the begin of each list; group_sizes : int32, its length.
+
+        listed   | 3 17 40 . . | 5 6 . | 11 . . . |      group 1 has listed 2 anchors
+                 ^ group_starts[0]     ^ group_starts[2]
     """
 
-    places: np.ndarray
+    positions: np.ndarray
     groups: np.ndarray
     contexts: np.ndarray
     fragments: np.ndarray
     listed: np.ndarray
-    beside: np.ndarray
+    listed_contexts: np.ndarray
     group_starts: np.ndarray
     group_sizes: np.ndarray
 
 
 class Rule(NamedTuple):
-    """What is cut. length, bridge : characters; most_lost : share of a document; ends : of cuts;
-    classes : uint16.
+    """The rule of cuts. length, bridge : characters; most_lost : share of a document; ends : the
+    ends of cuts; classes : uint16.
     """
 
     length: int
@@ -86,9 +113,368 @@ class Rule(NamedTuple):
     classes: np.ndarray
 
 
+class Cut(NamedTuple):
+    """A row of the result, in the order of the columns: all positions in the text.
+
+    kept : the kept text of [start, stop). source, window, source_stop : the whole kept passage: its
+    start, the end of its first `length` characters, its stop. NONE where a kind has none.
+    """
+
+    kind: int
+    piece: int
+    start: int
+    stop: int
+    kept: int
+    source: int
+    window: int
+    source_stop: int
+
+
+class _Walk(NamedTuple):
+    """The data of all steps. fragments : int64 (.., 2), start and stop of kept text. size : bytes
+    that are hashed for an anchor. state : int64 (3,).
+    """
+
+    text: np.ndarray
+    anchors: Anchors
+    fragments: np.ndarray
+    rule: Rule
+    size: int
+    state: np.ndarray
+
+
+class _Piece(NamedTuple):
+    """The piece that is cut: its number, its text, its anchors."""
+
+    number: int
+    start: int
+    stop: int
+    first_anchor: int
+    stop_anchor: int
+
+
+class _OpenFragment(NamedTuple):
+    """The text of a piece since its last cut. first_anchor : the first anchor that may lie in it.
+    listed : the anchor after the last that is listed.
+    """
+
+    start: int
+    first_anchor: int
+    listed: int
+
+
+class _Match(NamedTuple):
+    """A passage that occurred before. start : NONE if there is none. window : the end of its first
+    `length` characters. source : its start in kept text. fragment : the fragment of the source.
+    """
+
+    start: int
+    window: int
+    source: int
+    fragment: int
+
+
+@kernel(allocates=True)
+def resolve(pieces, anchors, fragments, rule, size, pieces_span, rows, state):
+    """Walk pieces in their order, and cut passages that occurred in kept text before.
+
+    pieces_span : the pieces of whole documents, first and stop, and the documents before which
+    nothing is cut. fragments : int64, rows of start and stop, with room for one in every `length`
+    bytes of text, and one more. rows : int64 (.., 8), of two rows at least, written; they are
+    returned, or a longer copy: the fields of `Cut`. state : int64 (3,), the numbers of fragments,
+    rows and anchors so far.
+    """
+    first_piece, stop_piece, num_against = pieces_span
+    walk = _Walk(
+        text=pieces.text, anchors=anchors, fragments=fragments, rule=rule, size=size, state=state
+    )
+    anchor = state[NEXT_ANCHOR]
+    first_of_document = anchor
+    lost = 0
+    for number in range(first_piece, stop_piece):
+        piece = _Piece(
+            number=number,
+            start=pieces.starts[number],
+            stop=pieces.starts[number + 1],
+            first_anchor=anchor,
+            stop_anchor=pieces.anchors[number],
+        )
+        document = pieces.documents[number]
+        if begins_document(pieces, number):
+            first_of_document = anchor
+            lost = 0
+        _prefetch_groups(anchors, piece)
+        if document < num_against:
+            whole = _OpenFragment(start=piece.start, first_anchor=anchor, listed=anchor)
+            _keep(walk, whole, piece.stop, piece.stop_anchor)
+        else:
+            rows, lost_here = _cut_piece(walk, pieces, piece, rows)
+            lost += lost_here
+        anchor = piece.stop_anchor
+        if ends_document(pieces, number) and lost > rule.most_lost * pieces.characters[document]:
+            _withdraw(anchors, first_of_document, anchor)
+            rows = _with_room(rows, state[NUM_ROWS])
+            state[NUM_ROWS] = write_drop(rows, state[NUM_ROWS], number)
+    state[NEXT_ANCHOR] = anchor
+    return rows
+
+
+@kernel
+def begins_document(pieces, piece):
+    """Return whether a piece is the first of its document."""
+    return piece == 0 or pieces.documents[piece] != pieces.documents[piece - 1]
+
+
+@kernel
+def ends_document(pieces, piece):
+    """Return whether a piece is the last of its document."""
+    last = len(pieces.documents) - 1
+    return piece == last or pieces.documents[piece] != pieces.documents[piece + 1]
+
+
+@kernel
+def _prefetch_groups(anchors, piece):
+    """Prefetch the list of each anchor's group: first its start and size, some anchors later its
+    entries.
+    """
+    for anchor in range(piece.first_anchor, piece.stop_anchor + _AHEAD):
+        if anchor < piece.stop_anchor and anchors.groups[anchor] >= 0:
+            group = I64(anchors.groups[anchor])
+            prefetch(address_of(anchors.group_starts) + 8 * group)
+            prefetch(address_of(anchors.group_sizes) + 4 * group)
+        earlier = anchor - _AHEAD
+        if earlier >= piece.first_anchor and anchors.groups[earlier] >= 0:
+            rank = anchors.group_starts[anchors.groups[earlier]]
+            prefetch(address_of(anchors.listed) + 4 * rank)
+            prefetch(address_of(anchors.listed_contexts) + 16 * rank)
+
+
+@kernel(allocates=True)
+def _cut_piece(walk, pieces, piece, rows):
+    """Cut repeated passages from a piece; return the rows, and the number of characters cut."""
+    state = walk.state
+    opened = _OpenFragment(
+        start=piece.start, first_anchor=piece.first_anchor, listed=piece.first_anchor
+    )
+    scan = piece.start  # where the next match may begin
+    first = piece.first_anchor
+    lost = 0
+    while True:
+        first = _first_anchor_from(walk, scan, first, piece.stop_anchor)
+        match, listed = _find(walk, piece, opened, scan, first)
+        opened = _OpenFragment(start=opened.start, first_anchor=opened.first_anchor, listed=listed)
+        if match.start < 0:
+            _keep(walk, opened, piece.stop, piece.stop_anchor)
+            return rows, lost
+        stop = _match_stop(walk, match, piece.stop)
+        cut_start, cut_stop = _trim(pieces, walk.rule, piece.number, match.start, stop)
+        if cut_start >= cut_stop:
+            scan = stop
+            continue
+
+        rows = _with_room(rows, state[NUM_ROWS])
+        next_anchor = _keep(walk, opened, cut_start, piece.stop_anchor)
+        shift = match.start - match.source
+        cut = Cut(
+            kind=REPEATED,
+            piece=piece.number,
+            start=cut_start,
+            stop=cut_stop,
+            kept=cut_start - shift,
+            source=match.source,
+            window=match.window - shift,
+            source_stop=stop - shift,
+        )
+        last_cut = opened.start if opened.start > piece.start else NONE
+        state[NUM_ROWS], num_cut = _cut_with_bridge(
+            walk.text, walk.rule.bridge, rows, state[NUM_ROWS], last_cut, cut
+        )
+        lost += num_cut
+        scan = cut_stop
+        next_anchor = _first_anchor_from(walk, cut_stop, next_anchor, piece.stop_anchor)
+        opened = _OpenFragment(start=cut_stop, first_anchor=next_anchor, listed=next_anchor)
+
+
+@kernel
+def _cut_with_bridge(text, max_bridge, rows, count, last_cut, cut):
+    """Append a cut to `count` rows, after a cut of the few characters since the last cut of the
+    piece; return the new number of rows, and of characters cut.
+
+    last_cut : the end of the last cut, or NONE.
+    """
+    num_cut = count_characters(text, cut.start, cut.stop)
+    if 0 <= last_cut < cut.start:
+        between = count_characters(text, last_cut, cut.start)
+        if between <= max_bridge:
+            num_cut += between
+            bridge = Cut(BRIDGE, cut.piece, last_cut, cut.start, NONE, NONE, NONE, NONE)
+            count = write_cut(rows, count, bridge)
+    return write_cut(rows, count, cut), num_cut
+
+
+@kernel
+def _first_anchor_from(walk, position, anchor, stop_anchor):
+    """Return the first anchor from `anchor` on whose hashed bytes start at a position or later."""
+    while anchor < stop_anchor and walk.anchors.positions[anchor] - walk.size + 1 < position:
+        anchor += 1
+    return anchor
+
+
+@kernel
+def _match_stop(walk, match, piece_stop):
+    """Return the end of a match: as far as the text agrees with its source, in whole characters."""
+    if match.fragment == _OPEN:
+        max_length = match.start - match.source
+    else:
+        max_length = walk.fragments[match.fragment, 1] - match.source
+    max_length = min(max_length, piece_stop - match.start)
+    stop = match.start + common_after(walk.text, match.start, match.source, max_length)
+    while stop < piece_stop and not is_lead(walk.text[stop]):
+        stop -= 1
+    return stop
+
+
+@kernel
+def _find(walk, piece, opened, scan, first):
+    """Return the first match that starts at `scan` or later, with its earliest source, and the
+    anchor after the last that is listed.
+
+    first : the first anchor to look at.
+    """
+    anchors = walk.anchors
+    listed = opened.listed
+    best = _Match(start=NONE, window=piece.stop, source=NONE, fragment=_OPEN)
+    for anchor in range(first, piece.stop_anchor):
+        position = anchors.positions[anchor]
+        if position >= best.window:
+            break
+        listed = _list_before(walk, opened.start, listed, position - walk.rule.length)
+        group = anchors.groups[anchor]
+        if group < 0:
+            continue
+        best = _find_in_group(walk, piece.stop, opened.start, scan, anchor, group, best)
+    return best, listed
+
+
+# Inlined by Numba: a call with all arrays of the walk takes as long as the search.
+@kernel(inline="always")
+def _find_in_group(walk, piece_stop, open_start, scan, anchor, group, best):
+    """Return the best match of an anchor with the listed anchors of its group, or an earlier best
+    one.
+    """
+    anchors = walk.anchors
+    before = asked(anchors.contexts[anchor, 0])
+    after = asked(anchors.contexts[anchor, 1])
+    first_rank = anchors.group_starts[group]
+    for rank in range(first_rank, first_rank + anchors.group_sizes[group]):
+        if not may_share(before, after, anchors.listed_contexts[rank]):
+            continue
+        other = anchors.listed[rank]
+        shift = anchors.positions[anchor] - anchors.positions[other]
+        if best.start >= 0 and shift <= best.start - best.source:
+            if best.start == scan:
+                break  # no later anchor of the list gives an earlier start or source
+            if not _agrees_before(walk.text, best.start, shift):
+                continue
+        latest = best.start if best.start >= 0 else piece_stop
+        match = _match_at(walk, piece_stop, open_start, scan, anchor, other, latest)
+        if match.start >= 0 and _is_better(match, best):
+            best = match
+    return best
+
+
+@kernel
+def _list_before(walk, open_start, listed, last_position):
+    """List the anchors of the open fragment up to a position; return the anchor after them.
+
+    An anchor is listed once a window may lie between it and the anchor that is looked at.
+    """
+    anchors = walk.anchors
+    while anchors.positions[listed] <= last_position:
+        if anchors.positions[listed] - walk.size + 1 >= open_start:
+            _enter(anchors, listed, _OPEN)
+        listed += 1
+    return listed
+
+
+@kernel
+def _agrees_before(text, start, shift):
+    """Return whether the byte before a match agrees with the byte `shift` before it: another source
+    may give a longer match.
+    """
+    before = start - 1 - shift
+    return before >= 0 and text[before] == text[start - 1]
+
+
+@kernel
+def _is_better(match, best):
+    """Return whether a match is before the best one, or has an earlier source."""
+    return (
+        best.start < 0
+        or match.start < best.start
+        or (match.start == best.start and match.source < best.source)
+    )
+
+
+@kernel
+def _match_at(walk, piece_stop, open_start, scan, anchor, other, latest):
+    """Return the match around two anchors whose texts agree, with start NONE if there is none, or
+    if it starts after `latest`.
+    """
+    text = walk.text
+    length = walk.rule.length
+    left = walk.anchors.positions[anchor] + 1
+    right = walk.anchors.positions[other] + 1
+    shift = left - right
+    fragment = walk.anchors.fragments[other]
+    none = _Match(start=NONE, window=NONE, source=NONE, fragment=fragment)
+    max_after = piece_stop - left
+    source_start = open_start
+    if fragment != _OPEN:
+        max_after = min(max_after, walk.fragments[fragment, 1] - right)
+        source_start = walk.fragments[fragment, 0]
+    max_before = min(left - scan, right - source_start)
+    if left - max_before > latest:
+        return none
+
+    start = left - _common_before(text, left, right, max_before)
+    while start < left and not is_lead(text[start]):
+        start += 1
+    stop = left + common_after(text, left, right, min(max_after, length))
+    if stop - left == length:  # all agree; `length` characters may have up to four times the bytes
+        rest = min(max_after, 4 * length) - length
+        stop += common_after(text, stop, stop - shift, rest)
+    start, window = _place_window(text, start, stop, length, piece_stop, shift, fragment)
+    if window < 0:
+        return none
+    return _Match(start=start, window=window, source=start - shift, fragment=fragment)
+
+
+@kernel
+def _place_window(text, start, stop, length, piece_stop, shift, fragment):
+    """Return the start and the end of the first window in [start, stop); the end is NONE if there
+    is none.
+
+    In the open fragment, a window does not overlap its source, `shift` bytes before it.
+    """
+    window = _end_of(text, start, stop, length, piece_stop)
+    while fragment == _OPEN and window >= 0 and window - start > shift:
+        start = advance(text, start, stop, 1)[0]
+        window = _end_of(text, window, stop, 1, piece_stop)
+    return start, window
+
+
+@kernel
+def _end_of(text, start, stop, count, piece_stop):
+    """Return the end of `count` whole characters in [start, stop), NONE if they are fewer."""
+    end, missing = advance(text, start, stop, count)
+    is_cut = end == stop and end < piece_stop and not is_lead(text[end])
+    return NONE if missing > 0 or is_cut else end
+
+
 @kernel
 def _common_before(text, left, right, most):
-    """Return how many bytes agree before two places."""
+    """Return the number of equal bytes before two positions, at most `most`."""
     length = 0
     while length + 8 <= most:
         if load_u64(text, left - length - 8) != load_u64(text, right - length - 8):
@@ -99,180 +485,51 @@ def _common_before(text, left, right, most):
     return length
 
 
-_UNLISTED, _OPEN = np.int32(-2), np.int32(-1)
+@kernel
+def _keep(walk, opened, stop, stop_anchor):
+    """Keep an open fragment up to `stop` and list its anchors, if it has a window; return the first
+    anchor after it.
+    """
+    anchors = walk.anchors
+    first = _first_anchor_from(walk, opened.start, opened.first_anchor, stop_anchor)
+    after = first
+    while after < stop_anchor and anchors.positions[after] < stop:
+        after += 1
+    if advance(walk.text, opened.start, stop, walk.rule.length)[1] > 0:
+        _withdraw(anchors, first, opened.listed)
+        return after
+    _withdraw(anchors, after, opened.listed)
+    number = walk.state[NUM_FRAGMENTS]
+    walk.fragments[number, 0] = opened.start
+    walk.fragments[number, 1] = stop
+    walk.state[NUM_FRAGMENTS] = number + 1
+    for anchor in range(first, after):
+        _enter(anchors, anchor, np.int32(number))
+    return after
 
 
 @kernel
 def _enter(anchors, anchor, fragment):
-    """List an anchor under its group."""
+    """List an anchor under its group, or change the fragment of a listed one."""
     group = anchors.groups[anchor]
-    if group >= 0:
-        if anchors.fragments[anchor] == _UNLISTED:
-            rank = anchors.group_starts[group] + anchors.group_sizes[group]
-            anchors.listed[rank] = anchor
-            for side in range(2):
-                anchors.beside[rank, side] = anchors.contexts[anchor, side]
-            anchors.group_sizes[group] += 1
-        anchors.fragments[anchor] = fragment
+    if group < 0:
+        return
+    if anchors.fragments[anchor] == _UNLISTED:
+        rank = anchors.group_starts[group] + anchors.group_sizes[group]
+        anchors.listed[rank] = anchor
+        anchors.listed_contexts[rank, 0] = anchors.contexts[anchor, 0]
+        anchors.listed_contexts[rank, 1] = anchors.contexts[anchor, 1]
+        anchors.group_sizes[group] += 1
+    anchors.fragments[anchor] = fragment
 
 
 @kernel
 def _withdraw(anchors, first, stop):
-    """Take the anchors in [first, stop) from the ends of their lists."""
+    """Remove the anchors in [first, stop) from the ends of their lists."""
     for anchor in range(stop - 1, first - 1, -1):
         if anchors.fragments[anchor] != _UNLISTED:
             anchors.group_sizes[anchors.groups[anchor]] -= 1
             anchors.fragments[anchor] = _UNLISTED
-
-
-@kernel
-def _close(text, anchors, fragments, number, span, rule, size):
-    """Keep a fragment of the text: list the anchors in it, if it has a window.
-
-    span : start, stop; the first anchor, the one behind those that are listed, the one behind all.
-    Return the number of fragments, and the first anchor that is not in it.
-    """
-    start, stop, first, listed, last = span
-    while first < last and anchors.places[first] - size + 1 < start:
-        first += 1
-    behind = first
-    while behind < last and anchors.places[behind] < stop:
-        behind += 1
-    if advance(text, start, stop, rule.length)[1] > 0:
-        _withdraw(anchors, first, listed)
-        return number, behind
-    _withdraw(anchors, behind, listed)
-    fragments[number, 0], fragments[number, 1] = start, stop
-    for anchor in range(first, behind):
-        _enter(anchors, anchor, number)
-    return number + 1, behind
-
-
-@kernel
-def _match_at(text, anchors, fragments, rule, open_fragment, scan, end, anchor, other, latest):
-    """Return the first window around two anchors that agree: its start, its end, and where it
-    occurred before.
-
-    The start is negative where there is none, or where it would be behind `latest`.
-    """
-    left, right = anchors.places[anchor] + 1, anchors.places[other] + 1
-    fragment, apart = anchors.fragments[other], left - right
-    begin = open_fragment if fragment == _OPEN else fragments[fragment, 0]
-    most = end - left if fragment == _OPEN else min(end - left, fragments[fragment, 1] - right)
-    if left - min(left - scan, right - begin) > latest:
-        return NONE, NONE, NONE
-    start = left - _common_before(text, left, right, min(left - scan, right - begin))
-    while start < left and not is_lead(text[start]):
-        start += 1
-    stop = left + common_after(text, left, right, min(most, rule.length))
-    if stop - left == rule.length:  # characters may have more bytes
-        stop += common_after(text, stop, stop - apart, min(most, 4 * rule.length) - rule.length)
-    window, missing = advance(text, start, stop, rule.length)
-    if missing > 0 or (window == stop and window < end and not is_lead(text[window])):
-        return NONE, NONE, NONE
-    while fragment == _OPEN and window - start > apart:
-        window, missing = advance(text, window, stop, 1)
-        if missing > 0 or (window == stop and window < end and not is_lead(text[window])):
-            return NONE, NONE, NONE
-        start = advance(text, start, stop, 1)[0]
-    return start, window, start - apart
-
-
-@kernel
-def _find(text, anchors, fragments, rule, size, open_fragment, scan, end, first, listed, stop):  # noqa: C901
-    """Return the first passage from `scan` on that occurred before: start, end of its first window,
-    earliest source.
-
-    And the fragment of the source, and the anchor behind those that are listed. The start is
-    negative where there is none. first, listed, stop : anchors, the first to look at, the one
-    behind those that are listed, the one behind all.
-    """
-    start, window, source, fragment = NONE, end, NONE, _OPEN
-    for anchor in range(first, stop):
-        place, group = anchors.places[anchor], anchors.groups[anchor]
-        if place >= window:
-            break
-        while anchors.places[listed] + rule.length <= place:
-            if anchors.places[listed] - size + 1 >= open_fragment:
-                _enter(anchors, listed, _OPEN)
-            listed += 1
-        if group < 0:
-            continue
-        left, right = asked(anchors.contexts[anchor, 0]), asked(anchors.contexts[anchor, 1])
-        first_rank = anchors.group_starts[group]
-        for rank in range(first_rank, first_rank + anchors.group_sizes[group]):
-            if not may_share(left, right, anchors.beside[rank]):
-                continue
-            other = anchors.listed[rank]
-            if start >= 0 and place - anchors.places[other] <= start - source:
-                if start == scan:
-                    break  # neither this nor a later one is earlier or of an earlier source
-                before = start - 1 - (place - anchors.places[other])
-                if before < 0 or text[before] != text[start - 1]:
-                    continue  # nor is this one
-            latest = start if start >= 0 else end
-            found, ends, before = _match_at(
-                text, anchors, fragments, rule, open_fragment, scan, end, anchor, other, latest
-            )
-            if found >= 0 and (start < 0 or found < start or (found == start and before < source)):
-                start, window, source, fragment = found, ends, before, anchors.fragments[other]
-    return start, window, source, fragment, listed
-
-
-@kernel(allocates=True)
-def resolve(pieces, anchors, fragments, rule, size, pieces_span, rows, state):
-    """Walk pieces in their order, and cut what occurred in kept text before.
-
-    pieces_span : the pieces of whole documents, first and stop, and the documents before which
-    nothing is cut. fragments : int64, rows of start and stop, with room for one in every `length`
-    bytes of text, and one more. rows : int64 (.., 8), of two rows at least, written; they are
-    returned, or a longer copy: the kind of cut, its piece, its start and stop, where the source of
-    these is kept, where the whole passage is kept: start, end of its first `length` characters,
-    stop. A bridge has no source: -1. state : int64 (3,), the number of fragments, of rows, and of
-    anchors seen.
-    """
-    first_piece, stop_piece, num_against = pieces_span
-    number, count, anchor = state[0], state[1], state[2]
-    document_anchor, lost = anchor, 0
-    for piece in range(first_piece, stop_piece):
-        document = pieces.documents[piece]
-        begin, end, stop = pieces.starts[piece], pieces.starts[piece + 1], pieces.anchors[piece]
-        if piece == first_piece or document != pieces.documents[piece - 1]:
-            document_anchor, lost = anchor, 0
-        for each in range(anchor, stop + _AHEAD):
-            if each < stop and anchors.groups[each] >= 0:
-                prefetch(address_of(anchors.group_starts) + 8 * I64(anchors.groups[each]))
-                prefetch(address_of(anchors.group_sizes) + 4 * I64(anchors.groups[each]))
-            ahead = each - _AHEAD
-            if ahead >= anchor and anchors.groups[ahead] >= 0:
-                rank = anchors.group_starts[anchors.groups[ahead]]
-                prefetch(address_of(anchors.listed) + 4 * rank)
-                prefetch(address_of(anchors.beside) + 16 * rank)
-        if document < num_against:
-            span = begin, end, anchor, anchor, stop
-            number = _close(pieces.text, anchors, fragments, number, span, rule, size)[0]
-        else:
-            number, rows, count, gone = _cut_piece(
-                pieces,
-                anchors,
-                fragments,
-                rule,
-                size,
-                (piece, begin, end, anchor, stop),
-                rows,
-                number,
-                count,
-            )
-            lost += gone
-        anchor = stop
-        is_last = piece + 1 == stop_piece or pieces.documents[piece + 1] != document
-        if is_last and lost > rule.most_lost * pieces.characters[document]:
-            _withdraw(anchors, document_anchor, stop)
-            rows = _with_room(rows, count)
-            rows[count] = (DROPPED, piece, 0, 0, NONE, NONE, NONE, NONE)
-            count += 1
-    state[0], state[1], state[2] = number, count, anchor
-    return rows
 
 
 @kernel(allocates=True)
@@ -287,113 +544,84 @@ def _with_room(rows, count):
     return longer
 
 
-@kernel(allocates=True)
-def _cut_piece(pieces, anchors, fragments, rule, size, piece_span, rows, number, count):
-    """Cut a piece. Return the number of fragments, the rows and their number, and the characters
-    that it loses.
-    """
-    piece, begin, end, first, stop = piece_span
-    text = pieces.text
-    fragment = scan = begin
-    kept_from = listed = (
-        first  # the first anchor of the fragment, and the one behind those that are listed
-    )
-    lost = 0
-    while True:
-        while first < stop and anchors.places[first] - size + 1 < scan:
-            first += 1
-        found = _find(
-            text, anchors, fragments, rule, size, fragment, scan, end, first, listed, stop
-        )
-        start, window, source, other, listed = found
-        if start < 0:
-            span = fragment, end, kept_from, listed, stop
-            return _close(text, anchors, fragments, number, span, rule, size)[0], rows, count, lost
-        most = start - source if other == _OPEN else fragments[other, 1] - source
-        match = start + common_after(text, start, source, min(most, end - start))
-        while match < end and not is_lead(text[match]):
-            match -= 1
-        cut, cut_end = _trim(pieces, rule, piece, start, match)
-        if cut >= cut_end:
-            scan = match
-            continue
-        rows = _with_room(rows, count)
-        span = fragment, cut, kept_from, listed, stop
-        number, kept_from = _close(text, anchors, fragments, number, span, rule, size)
-        if (
-            fragment > begin
-            and count_characters(text, fragment, cut) <= rule.bridge
-            and fragment < cut
-        ):
-            rows[count] = (BRIDGE, piece, fragment, cut, NONE, NONE, NONE, NONE)
-            count += 1
-            lost += count_characters(text, fragment, cut)
-        apart = start - source
-        rows[count] = (
-            REPEATED,
-            piece,
-            cut,
-            cut_end,
-            cut - apart,
-            source,
-            window - apart,
-            match - apart,
-        )
-        count += 1
-        lost += count_characters(text, cut, cut_end)
-        fragment = scan = cut_end
-        while kept_from < stop and anchors.places[kept_from] - size + 1 < cut_end:
-            kept_from += 1
-        listed = kept_from
+@kernel
+def write_cut(rows, count, cut):
+    """Append a cut to `count` rows; return the new number of rows."""
+    rows[count, 0] = cut.kind
+    rows[count, 1] = cut.piece
+    rows[count, 2] = cut.start
+    rows[count, 3] = cut.stop
+    rows[count, 4] = cut.kept
+    rows[count, 5] = cut.source
+    rows[count, 6] = cut.window
+    rows[count, 7] = cut.source_stop
+    return count + 1
 
 
-@kernel(allocates=True)
+@kernel
+def write_drop(rows, count, piece):
+    """Write that the document of a piece is dropped."""
+    return write_cut(rows, count, Cut(DROPPED, piece, 0, 0, NONE, NONE, NONE, NONE))
+
+
+@kernel
 def cut_ranges(pieces, ranges, rule, rows):
-    """Cut ranges of pieces, those that meet as one; return how many rows were written, as by
+    """Cut ranges of pieces, overlapping ones as one; return the number of rows written, as by
     `resolve`.
 
-    ranges : int64 (num_ranges, 4), rising: piece, start, stop in the text, how many documents have
-    it. rows : int64, of room for two of each range and one of each piece; the source of a row is
-    the greatest such number.
+    ranges : int64 (num_ranges, 4), rising: piece, start, stop in the text, the number of documents
+    that have it. rows : int64, with room for two of each range and one of each piece; the source of
+    a row is the greatest such number.
     """
-    count, place, lost = 0, 0, 0
+    count = 0
+    entry = 0
+    lost = 0
     for piece in range(len(pieces.documents)):
-        document, previous = pieces.documents[piece], NONE
-        if piece == 0 or document != pieces.documents[piece - 1]:
+        document = pieces.documents[piece]
+        previous = NONE  # the end of the last cut in this piece
+        if begins_document(pieces, piece):
             lost = 0
-        while place < len(ranges) and ranges[place, 0] == piece:
-            start, stop, number = ranges[place, 1], ranges[place, 2], ranges[place, 3]
-            place += 1
-            while place < len(ranges) and ranges[place, 0] == piece and ranges[place, 1] <= stop:
-                stop, number = max(stop, ranges[place, 2]), max(number, ranges[place, 3])
-                place += 1
+        while entry < len(ranges) and ranges[entry, _PIECE] == piece:
+            start = ranges[entry, _START]
+            entry, stop, num_documents = _merge_ranges(ranges, entry)
             start, stop = _trim(pieces, rule, piece, start, stop)
             if start >= stop:
                 continue
-            if (
-                0 <= previous < start
-                and count_characters(pieces.text, previous, start) <= rule.bridge
-            ):
-                rows[count] = (BRIDGE, piece, previous, start, NONE, NONE, NONE, NONE)
-                lost += count_characters(pieces.text, previous, start)
-                count += 1
-            rows[count] = (COMMON, piece, start, stop, NONE, number, NONE, NONE)
-            lost += count_characters(pieces.text, start, stop)
-            previous, count = stop, count + 1
-        is_last = piece + 1 == len(pieces.documents) or pieces.documents[piece + 1] != document
-        if is_last and lost > rule.most_lost * pieces.characters[document]:
-            rows[count] = (DROPPED, piece, 0, 0, NONE, NONE, NONE, NONE)
-            count += 1
+            cut = Cut(COMMON, piece, start, stop, NONE, num_documents, NONE, NONE)
+            count, num_cut = _cut_with_bridge(pieces.text, rule.bridge, rows, count, previous, cut)
+            lost += num_cut
+            previous = stop
+        if ends_document(pieces, piece) and lost > rule.most_lost * pieces.characters[document]:
+            count = write_drop(rows, count, piece)
     return count
 
 
 @kernel
+def _merge_ranges(ranges, first):
+    """Return the first range that does not overlap earlier ones, their end, and the greatest number
+    of documents.
+    """
+    stop = ranges[first, _STOP]
+    num_documents = ranges[first, _NUM_DOCUMENTS]
+    entry = first + 1
+    while (
+        entry < len(ranges)
+        and ranges[entry, _PIECE] == ranges[first, _PIECE]
+        and ranges[entry, _START] <= stop
+    ):
+        stop = max(stop, ranges[entry, _STOP])
+        num_documents = max(num_documents, ranges[entry, _NUM_DOCUMENTS])
+        entry += 1
+    return entry, stop, num_documents
+
+
+@kernel
 def _trim(pieces, rule, piece, start, stop):
-    """Return a range of the text without what is not whole at its ends: characters, words,
-    sentences or lines.
+    """Return a range of the text without the incomplete characters, words, sentences or lines at
+    its ends.
 
     A run of letters and digits longer than _LONGEST_WORD is no word, and is cut between characters.
-    Each end is moved by itself, so the first may be behind the last: then nothing is whole.
+    The ends move independently: where the first comes after the last, nothing is complete.
     """
     first = _move_start(pieces, rule.classes, piece, start, stop, rule.ends)
     if first == NONE and rule.ends == WORD:
@@ -410,125 +638,123 @@ def _trim(pieces, rule, piece, start, stop):
 
 @kernel
 def _move_start(pieces, classes, piece, start, stop, ends):
-    """Return the first place of a range where a cut may begin, its stop if there is none; NONE if
-    it is too far away.
+    """Return the first position of a range where a cut may begin, its stop if there is none, or
+    NONE if a word is too long.
 
-    White space is passed over at any length: it belongs to no word.
+    White space of any length is skipped: it belongs to no word.
     """
-    text, begin, end, bounded = (
-        pieces.text,
-        pieces.starts[piece],
-        pieces.starts[piece + 1],
-        pieces.bounded[piece],
-    )
-    place = start
-    left = _LONGEST_WORD
-    while place < stop and not may_end(text, place, begin, end, bounded, ends, classes):
-        if ends <= WORD and not classes[code_at(text, place)] & SPACE:
-            if left == 0:
+    text = pieces.text
+    begin = pieces.starts[piece]
+    end = pieces.starts[piece + 1]
+    bounded = pieces.bounded[piece]
+    position = start
+    num_left = _LONGEST_WORD
+    while position < stop and not may_end(text, position, begin, end, bounded, ends, classes):
+        if ends <= WORD and not classes[code_at(text, position)] & SPACE:
+            if num_left == 0:
                 return NONE
-            left -= 1
-        place = advance(text, place, stop, 1)[0]
-    return place
+            num_left -= 1
+        position = advance(text, position, stop, 1)[0]
+    return position
 
 
 @kernel
 def _move_stop(pieces, classes, piece, start, stop, ends):
-    """Return the last place of a range where a cut may stop, its start if there is none; NONE if it
-    is too far away.
+    """Return the last position of a range where a cut may stop, its start if there is none, or NONE
+    if a word is too long.
     """
-    text, begin, end, bounded = (
-        pieces.text,
-        pieces.starts[piece],
-        pieces.starts[piece + 1],
-        pieces.bounded[piece],
-    )
-    place = stop
-    left = _LONGEST_WORD
-    while place > start and not _may_stop(text, place, begin, end, bounded, ends, classes):
-        place = retreat(text, place, start, 1)
-        if ends <= WORD and not classes[code_at(text, place)] & SPACE:
-            if left == 0:
+    text = pieces.text
+    begin = pieces.starts[piece]
+    end = pieces.starts[piece + 1]
+    bounded = pieces.bounded[piece]
+    position = stop
+    num_left = _LONGEST_WORD
+    while position > start and not _may_stop(text, position, begin, end, bounded, ends, classes):
+        position = retreat(text, position, start, 1)
+        if ends <= WORD and not classes[code_at(text, position)] & SPACE:
+            if num_left == 0:
                 return NONE
-            left -= 1
-    return place
+            num_left -= 1
+    return position
 
 
 @kernel
-def may_end(text, place, begin, end, bounded, ends, classes):
-    """Return whether a unit, with the white space behind it, may end at a place between two
+def may_end(text, position, begin, end, bounded, ends, classes):
+    """Return whether a unit, with the white space after it, may end at a position between two
     characters of a piece.
 
-    classes : uint16 by code point, of `features.boundaries`.
+    begin, end, bounded : of the piece. classes : uint16 by code point, of `features.boundaries`.
     """
-    if place in (begin, end):
-        return bounded & (1 if place == begin else 2) != 0
-    before = code_at(text, retreat(text, place, begin, 1))
+    if position == begin:
+        return bounded & BEGINS_DOCUMENT != 0
+    if position == end:
+        return bounded & ENDS_DOCUMENT != 0
+    before = code_at(text, retreat(text, position, begin, 1))
     left = classes[before]
-    right = classes[code_at(text, place)]
-    if is_within_cluster(text, place, begin, classes, left, right):
+    right = classes[code_at(text, position)]
+    if is_within_cluster(text, position, begin, classes, left, right):
         return False
     if ends == CHARACTER:
         return True
     if ends == PARAGRAPH:
-        return before == 10 and _is_behind_blank_line(text, place, begin)
-    if ends == LINE or before == 10:
-        return before == 10
+        return before == LINE_FEED and _follows_blank_line(text, position, begin)
+    if ends == LINE or before == LINE_FEED:
+        return before == LINE_FEED
     if right & SPACE:
         return False
     if ends == WORD:
         return not (left & LETTER and right & LETTER)
     is_possible = left & (SPACE | CLOSER | STOP | WIDE_STOP) != 0  # rarely
-    return is_possible and _ends_sentence(text, place, begin, classes, False)
+    return is_possible and _ends_sentence(text, position, begin, classes, False)
 
 
 @kernel
-def _may_stop(text, place, begin, end, bounded, ends, classes):
-    """Return whether a cut may stop at a place.
+def _may_stop(text, position, begin, end, bounded, ends, classes):
+    """Return whether a cut may stop at a position: at the end of a unit, or before or within the
+    white space after it.
 
-    That is where a unit ends, and also before white space behind it, or within: a passage whose
-    copy ends there, or goes on with other white space, has its last unit whole.
+    A passage whose copy ends there, or continues with other white space, has a complete last unit.
     """
-    if may_end(text, place, begin, end, bounded, ends, classes):
+    if may_end(text, position, begin, end, bounded, ends, classes):
         return True
-    if place in (begin, end) or ends == CHARACTER:
+    if position in (begin, end) or ends == CHARACTER:
         return False
-    left = classes[code_at(text, retreat(text, place, begin, 1))]
-    right = classes[code_at(text, place)]
-    if not right & SPACE or is_within_cluster(text, place, begin, classes, left, right):
+    left = classes[code_at(text, retreat(text, position, begin, 1))]
+    right = classes[code_at(text, position)]
+    if not right & SPACE or is_within_cluster(text, position, begin, classes, left, right):
         return False
-    if (
-        ends == WORD
-        or text[place] == 10
-        or (text[place] == 13 and place + 1 < end and text[place + 1] == 10)
-    ):
+    is_crlf = (
+        text[position] == CARRIAGE_RETURN and position + 1 < end and text[position + 1] == LINE_FEED
+    )
+    if ends == WORD or text[position] == LINE_FEED or is_crlf:
         return True
-    return ends == SENTENCE and _ends_sentence(text, place, begin, classes, True)
+    return ends == SENTENCE and _ends_sentence(text, position, begin, classes, True)
 
 
 @kernel
-def _is_behind_blank_line(text, place, begin):
-    """Return whether nothing but blanks is in the line that ends before a place."""
-    place -= 2
-    while place >= begin and text[place] in (9, 13, 32):
-        place -= 1
-    return place < begin or text[place] == 10
+def _follows_blank_line(text, position, begin):
+    """Return whether the line that ends before a position has blanks only."""
+    position -= 2
+    while position >= begin and text[position] in (9, 13, 32):
+        position -= 1
+    return position < begin or text[position] == LINE_FEED
 
 
 @kernel
-def _ends_sentence(text, place, begin, classes, is_before_space):
-    """Return whether a sentence, and the spaces behind it, end at a place; is_before_space :
-    another one follows.
+def _ends_sentence(text, position, begin, classes, is_before_space):
+    """Return whether a sentence, and the spaces after it, end at a position.
+
+    is_before_space : whether another space follows.
     """
     has_space = is_before_space
     kind = SPACE
-    for _ in range(_MOST_SPACES):
-        if place == begin:
+    for _ in range(_MAX_SPACES):
+        if position == begin:
             break
-        place = retreat(text, place, begin, 1)
-        code = code_at(text, place)
+        position = retreat(text, position, begin, 1)
+        code = code_at(text, position)
         kind = classes[code]
-        if code == 10:
+        if code == LINE_FEED:
             return True
         if not kind & (SPACE | CLOSER):
             break
@@ -537,16 +763,19 @@ def _ends_sentence(text, place, begin, classes, is_before_space):
 
 
 @kernel
-def count_up_to(pieces, owners, places, counts):
-    """Count the characters of documents before places in their pieces.
+def count_up_to(pieces, owners, positions, counts):
+    """Count the characters of documents before positions in their pieces.
 
-    owners : int64, the piece of each place; both rise. counts : int64, written.
+    owners : int64, the piece of each position, rising as the positions do. counts : int64, written.
     """
-    piece, place, count = NONE, I64(0), I64(0)
-    for i in range(len(places)):
+    piece = NONE
+    position = I64(0)
+    count = I64(0)
+    for i in range(len(positions)):
         if owners[i] != piece:
             piece = owners[i]
-            place, count = pieces.starts[piece], pieces.before[piece]
-        count += count_characters(pieces.text, place, places[i])
-        place = places[i]
+            position = pieces.starts[piece]
+            count = pieces.before[piece]
+        count += count_characters(pieces.text, position, positions[i])
+        position = positions[i]
         counts[i] = count

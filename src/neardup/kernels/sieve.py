@@ -1,8 +1,14 @@
-"""The sieve: documents pass in order, and each that is kept strikes out its near-duplicates.
+"""The sieve: documents pass in order, and each kept document removes its later near-duplicates.
 
-Three ways to propose whom a document is compared with share one way to decide: buckets of bands for
-Jaccard similarity, postings of sampled shingles for containment, lists of near fingerprints for
-Hamming distance.
+The candidates of a document come from buckets of bands for Jaccard similarity, from postings of
+sampled shingles for containment, or from lists of near fingerprints for Hamming distance. The
+decision is the same for all three.
+
+    position     0      1      2      3      4      5
+    kept         1      1      0      1      ?      .
+                 |_____________|             |      positions before `ahead.floor` may be measured
+                 found.best: 0 removes 2     |      by `measure_ahead`, in other threads
+                                             next: measured against its candidates that are kept
 """
 
 from __future__ import annotations
@@ -29,14 +35,19 @@ from neardup.kernels.sorted_sets import (
 U64 = np.uint64
 NO_NODE = np.uint32(0xFFFFFFFF)
 NONE = np.int64(-1)
-_MEASURED, _OPEN, _FULL = 1, 2, 4  # of `Ahead.state`
+# Bits of `Ahead.state`.
+_MEASURED = 1
+_OPEN = 2
+_FULL = 4
+# Indices of `Found.counters`.
+PAIRS, COMPARED, REJECTED = range(3)
 
 
 class Compared(NamedTuple):
-    """What is compared, by document: the sets of shingles, and a second set that some rules need.
+    """The sets of shingles of all documents, and a second set that some rules need.
 
-    structure : the runs of tags of web pages; or with `above_chance` the shingles that occur an
-    even number of times. Else the shingles again.
+    structure : the runs of tags of web pages; with `above_chance` the shingles that occur an even
+    number of times; otherwise the shingles again.
     """
 
     shingles: Sets
@@ -47,9 +58,9 @@ class Order(NamedTuple):
     """Documents in the order of the sieve, all by position.
 
     documents : uint32, the document at each position; representative : uint32, the first position
-    of equal content; kept : uint8, written by the sieve, zeros before, or ones where nothing is
-    removed: 0 if removed, 2 if kept and with an earlier document in a bucket that does not list it,
-    else 1.
+    of equal content; kept : uint8, written by the sieve, zeros before, or ones if nothing is
+    removed: 0 for a removed document; 2 for a kept one with an earlier document in a bucket that
+    does not list it; 1 for other kept ones.
     """
 
     documents: np.ndarray
@@ -73,11 +84,11 @@ class Buckets(NamedTuple):
 class Rules(NamedTuple):
     """The rules of a duplicate.
 
-    threshold : the least similarity, or the greatest distance. similarity : JACCARD, CONTAINMENT,
-    HAMMING or COSINE. max_bucket_size : the documents that a bucket lists, its earliest.
-    num_against : leading positions that are always kept. all_pairs : whether pairs are measured
-    only, and nothing is removed. bits : of a fingerprint, if there is one. structure : the least
-    cosine of the structure of two pages; 0 for none. skips_copies : whether copies are not
+    threshold : the least similarity, or the greatest distance; inclusive. similarity : JACCARD,
+    CONTAINMENT, HAMMING or COSINE. max_bucket_size : the documents that a bucket lists, its
+    earliest. num_against : leading positions that are always kept. all_pairs : whether pairs are
+    only measured, and nothing is removed. bits : of a fingerprint, if there is one. structure : the
+    least cosine of the structure of two pages; 0 for none. skips_copies : whether copies are not
     compared, since they are in one cluster anyway. above_chance : whether two documents must share
     more shingles than unrelated texts do.
     """
@@ -110,13 +121,12 @@ class Found(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """What `measure_ahead` found out about a stretch of positions.
+    """The results of `measure_ahead` for a stretch of positions.
 
-    begin : its first position. floor : the position up to which all is decided; measured are the
-    pairs with documents before it. state : uint8 by position, zeros before: _MEASURED, what has to
-    be measured for certain; _OPEN, if there are candidates from `floor` on; _FULL, if a bucket has
-    an earlier document that it does not list. ends : int64 by position, where its pairs end in
-    `found`.
+    begin : its first position. floor : the first undecided position; pairs with documents before it
+    are measured. state : uint8 by position, zeros before: _MEASURED, the pairs are in `found`;
+    _OPEN, there are candidates from `floor` on; _FULL, a bucket has an earlier document that it
+    does not list. ends : int64 by position, the end of its pairs in `found`.
     """
 
     begin: int
@@ -127,12 +137,15 @@ class Ahead(NamedTuple):
 
 
 class Postings(NamedTuple):
-    """For each sampled shingle, the earliest documents that have it, those that are kept.
+    """The earliest kept documents of each sampled shingle.
 
-    keys : uint64 (num_slots,), a power of two, 0 where free (a hash of 0 is never sampled); head :
-    int64 (num_slots,), the latest entry; lengths : int64 (num_slots,), of all documents that have
-    it, kept or removed, listed or not; unlisted : uint32 (num_slots,), the first of these that is
-    not listed. next : int64, member : uint32, (capacity,). used : int64 (1,), entries in use.
+    keys : uint64 (num_slots,), a power of two, 0 in a free slot (a hash of 0 is never sampled);
+    head : int64 (num_slots,), the latest entry; lengths : int64 (num_slots,), the number of
+    documents that have it, kept or removed, listed or not; unlisted : uint32 (num_slots,), the
+    first document that is not listed. next : int64, member : uint32, (capacity,). used : int64
+    (1,), entries in use.
+
+        keys[slot], head[slot] -> member, next -> member, next -> NONE
     """
 
     keys: np.ndarray
@@ -145,7 +158,7 @@ class Postings(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Fingerprints, each a node, and which of them are near.
+    """A graph of near fingerprints: each is a node.
 
     node : uint32 by position, the node of a document's fingerprint, or NO_NODE. The neighbours of
     node i are others[starts[i]:starts[i + 1]], uint32, at `distances`, uint8; each pair is there
@@ -159,10 +172,9 @@ class Neighbours(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """The earliest documents of each fingerprint, those that are kept, in their order: chains of
-    positions.
+    """The earliest kept documents of each fingerprint, in their order: chains of positions.
 
-    first, last : int64 by node, NONE where empty; num_members : uint32 by node, of all its
+    first, last : int64 by node, NONE for an empty chain; num_members : uint32 by node, its
     documents, kept or removed, listed or not; next : int64 by position.
     """
 
@@ -175,20 +187,14 @@ class Listed(NamedTuple):
 def make_postings(num_keys: int, capacity: int) -> Postings:
     """Return empty postings for `num_keys` sampled shingles, the table at most half full."""
     num_slots = 1 << max(4, (2 * num_keys).bit_length())
-    keys, head, lengths = (
-        np.zeros(num_slots, np.uint64),
-        np.full(num_slots, NONE),
-        np.zeros(num_slots, np.int64),
-    )
-    following, member = np.empty(capacity, np.int64), np.empty(capacity, np.uint32)
     return Postings(
-        keys,
-        head,
-        lengths,
-        np.empty(num_slots, np.uint32),
-        following,
-        member,
-        np.zeros(1, np.int64),
+        keys=np.zeros(num_slots, np.uint64),
+        head=np.full(num_slots, NONE),
+        lengths=np.zeros(num_slots, np.int64),
+        unlisted=np.empty(num_slots, np.uint32),
+        next=np.empty(capacity, np.int64),
+        member=np.empty(capacity, np.uint32),
+        used=np.zeros(1, np.int64),
     )
 
 
@@ -201,18 +207,146 @@ def grow(postings: Postings) -> Postings:
     )
 
 
-@kernel
-def _least_of_rules(compared, document, other, rules):
-    """Return how many shingles two documents must share besides the threshold: 0 if the rules ask
-    for none.
+class _Pair(NamedTuple):
+    """A pair of positions, as in `Found`."""
+
+    left: int
+    right: int
+    similarity: float
+    distance: int
+    structure: float
+    exact: bool
+
+
+@kernel(allocates=True)
+def measure_ahead(stop, order, compared, buckets, rules, ahead):
+    """Measure positions from `ahead.begin` to `stop` with the documents before `ahead.floor` that
+    are kept.
+
+    Nothing is decided, and nothing is measured that `sieve` would not: a copy is skipped unless the
+    first document with its content is removed already. Stops early when `ahead.found` is nearly
+    full.
     """
-    if not rules.above_chance:
-        return np.int64(0)
-    even, other_even = (
-        np.int64(compared.structure.sizes[document]),
-        np.int64(compared.structure.sizes[other]),
-    )
-    return np.int64(np.ceil(least_above_chance(even, other_even)))
+    candidates = np.empty(buckets.first.shape[0] * rules.max_bucket_size + 1, np.uint32)
+    table = np.empty(4 * len(candidates), U64)
+    span = (0, ahead.floor)
+    found = ahead.found
+    for position in range(ahead.begin, stop):
+        if len(found.left) - found.counters[PAIRS] < len(candidates):
+            break
+        place = position - ahead.begin
+        first = np.int64(order.representative[position])
+        undecided = first == position or (first < ahead.floor and not order.kept[first])
+        if rules.all_pairs or (undecided and position >= rules.num_against):
+            limit = rules.max_bucket_size
+            lefts = found.left[:0]
+            count, ahead.state[place] = _gather(
+                buckets, position, span, lefts, order.kept, limit, candidates, table
+            )
+            if count:
+                _judge(position, candidates[:count], (0, 0), order, compared, rules, found, found)
+        ahead.ends[place] = found.counters[PAIRS]
+
+
+@kernel(allocates=True)
+def sieve(begin, stop, order, compared, buckets, rules, ahead, found):
+    """Decide positions `begin` to `stop`; return the first position that is not decided: earlier if
+    `found` is nearly full.
+
+    Each document is compared with the kept ones among the earliest `max_bucket_size` of each of its
+    buckets; the most similar that reaches the threshold removes it (ties: the earlier). A copy of a
+    kept document is removed without a comparison. Pairs measured in `ahead` are taken from there;
+    the answer is the same if nothing was measured.
+    """
+    candidates = np.empty(buckets.first.shape[0] * rules.max_bucket_size + 1, np.uint32)
+    table = np.empty(4 * len(candidates), U64)
+    for position in range(begin, stop):
+        if len(found.left) - found.counters[PAIRS] < len(candidates) + 1:
+            return position
+        is_copy = order.representative[position] != position
+        if is_copy and _is_plain_copy(position, order, rules, found):
+            continue
+        is_full = False
+        if position >= rules.num_against or rules.all_pairs:
+            count, state, known = _propose(
+                position, order.kept, buckets, rules, ahead, candidates, table
+            )
+            # A call with these arrays takes longer than all the rest of a document without
+            # candidates.
+            if count and _judge(
+                position, candidates[:count], known, order, compared, rules, ahead.found, found
+            ):
+                continue
+            is_full = (state & _FULL) != 0
+        order.kept[position] = 1 + is_full
+    return stop
+
+
+@kernel(inline="always")
+def _propose(position, kept, buckets, rules, ahead, candidates, table):
+    """List the candidates of a position: measured ones in `ahead`, and later ones from its buckets.
+
+    Return their number, the state of `Ahead`, and the first position that is not measured with the
+    first measured pair.
+    """
+    place = position - ahead.begin
+    state = ahead.state[place]
+    floor = 0
+    pair = np.int64(0)
+    end = np.int64(0)
+    if state & _MEASURED:
+        floor = ahead.floor
+        pair = ahead.ends[place - 1] if place else np.int64(0)
+        end = ahead.ends[place]
+    lefts = ahead.found.left[pair:end]
+    count = end - pair
+    if state & _MEASURED and not state & _OPEN:
+        for i in range(count):
+            candidates[i] = lefts[i]
+    else:
+        span = (floor, position)
+        limit = rules.max_bucket_size
+        count, state = _gather(buckets, position, span, lefts, kept, limit, candidates, table)
+    return count, state, (floor, pair)
+
+
+@kernel
+def _gather(buckets, position, span, lefts, kept, max_bucket_size, candidates, table):  # noqa: C901
+    """List the kept documents in the buckets of a position, each once; return their number, and the
+    state of `Ahead`.
+
+    span : the positions whose `kept` counts. lefts : uint32, rising: the listed documents before
+    the span, in the order of the buckets.
+    """
+    count = 0
+    state = _MEASURED
+    num_lefts = 0
+    for band in range(buckets.first.shape[0]):
+        if buckets.first[band, position] == NO_BUCKET:
+            continue
+        entry = buckets.band_starts[band] + np.int64(buckets.first[band, position])
+        for rank in range(max_bucket_size + 1):
+            member = buckets.members[entry]
+            other = np.int64(member & ~LAST_MEMBER)
+            if other >= position:
+                break
+            is_listed = False
+            if rank == max_bucket_size:
+                state |= _FULL
+            elif other >= span[1]:
+                state |= _OPEN
+            elif other >= span[0]:
+                is_listed = kept[other] != 0
+            elif num_lefts < len(lefts) and lefts[num_lefts] == other:
+                is_listed = True
+                num_lefts += 1
+            if is_listed:
+                candidates[count] = other
+                count += 1
+            if member & LAST_MEMBER:
+                break
+            entry += 1
+    return _drop_repeated(candidates[:count], table), state
 
 
 @kernel
@@ -220,7 +354,8 @@ def _drop_repeated(candidates, table):
     """Leave each candidate at its first place only; return their number. table : uint64, four times
     as long or more.
     """
-    size, count = 4, 0
+    size = 4
+    count = 0
     while size < 2 * len(candidates):
         size *= 2
     for slot in range(size):
@@ -236,103 +371,53 @@ def _drop_repeated(candidates, table):
 
 
 @kernel
-def _gather(buckets, position, span, lefts, kept, max_bucket_size, candidates, table):  # noqa: C901
-    """List the documents in the buckets of a position, each once; return their number, and the
-    state of `Ahead`.
+def _judge(position, candidates, known, order, compared, rules, earlier, found):
+    """Measure a document against its candidates; return whether one of them removes it.
 
-    Those of a span of positions that are kept and, among those before it, `lefts`, uint32, which
-    are in their order.
+    known : a position, and a number of a pair: candidates before the position are the pairs of
+    `earlier` from that number on, in their order.
     """
-    count, state, num_lefts = 0, _MEASURED, 0
-    for band in range(buckets.first.shape[0]):
-        if buckets.first[band, position] == NO_BUCKET:
-            continue
-        entry = buckets.band_starts[band] + np.int64(buckets.first[band, position])
-        for rank in range(max_bucket_size + 1):
-            member = buckets.members[entry]
-            other = np.int64(member & ~LAST_MEMBER)
-            if other >= position:
-                break
-            if rank == max_bucket_size:
-                state |= _FULL
-            elif other >= span[1]:
-                state |= _OPEN
-            elif other < span[0]:
-                if num_lefts < len(lefts) and lefts[num_lefts] == other:
-                    candidates[count] = other
-                    count += 1
-                    num_lefts += 1
-            elif kept[other]:
-                candidates[count] = other
-                count += 1
-            if member & LAST_MEMBER:
-                break
-            entry += 1
-    return _drop_repeated(candidates[:count], table), state
-
-
-@kernel
-def _append(found, left, right, similarity, distance, structure, exact):
-    """Append a pair; return its place."""
-    pair = found.counters[0]
-    found.left[pair], found.right[pair], found.exact[pair], found.best[pair] = left, right, exact, 0
-    found.similarity[pair], found.distance[pair], found.structure[pair] = (
-        similarity,
-        distance,
-        structure,
-    )
-    found.counters[0] = pair + 1
-    return pair
-
-
-@kernel
-def _better(best, pair, found):
-    """Return which of two pairs removes a document: the more similar; of two alike, that with the
-    earlier document.
-    """
-    if best < 0 or found.similarity[pair] > found.similarity[best]:
-        return pair
-    return (
-        pair
-        if found.similarity[pair] == found.similarity[best] and found.left[pair] < found.left[best]
-        else best
-    )
-
-
-@kernel
-def _removes(best, rules, found):
-    """Mark the pair that removes a document; return whether there is one."""
-    if best < 0 or rules.all_pairs:
-        return False
-    found.best[best] = 1
-    return True
+    floor, pair = known
+    first = np.int64(order.representative[position])
+    document = order.documents[first]
+    best = -1
+    count = _sift(position, candidates, floor, order, compared.shingles, rules, found)
+    for candidate in candidates[:count]:
+        other = np.int64(candidate)
+        other_first = np.int64(order.representative[other])
+        exact = other_first == first
+        similarity = 1.0
+        structure = 1.0
+        if other < floor:
+            similarity = earlier.similarity[pair]
+            structure = earlier.structure[pair]
+            pair += 1
+        elif not exact:
+            similarity, structure = _measure(
+                compared, document, order.documents[other_first], rules
+            )
+        if similarity >= rules.threshold and structure >= rules.structure:
+            added = _append(found, _Pair(other, position, similarity, 0, structure, exact))
+            best = _better(best, added, found)
+    return _removes(best, rules, found)
 
 
 @kernel
 def _sift(position, candidates, floor, order, sets, rules, found):
     """Filter candidates from `floor` on by size and bitmap, and prefetch their sets; return the
-    number of all.
+    number of all candidates left.
 
-    What is needed of a set lies far apart in memory, so it is asked for some steps before.
+    The parts of a set lie far apart in memory, so each is prefetched some steps before.
     """
-    first, count, hashes = np.int64(order.representative[position]), 0, address_of(sets.hashes)
-    starts, sizes = address_of(sets.starts), address_of(sets.sizes)
+    _prefetch_sketches(candidates, floor, order, sets)
+    first = np.int64(order.representative[position])
     document = order.documents[first]
-    for candidate in candidates:
-        if candidate >= floor:
-            other = np.int64(order.documents[np.int64(order.representative[np.int64(candidate)])])
-            prefetch(starts + 8 * other)
-            prefetch(sizes + 4 * other)
-    for candidate in candidates:
-        if candidate >= floor:
-            other = order.documents[np.int64(order.representative[np.int64(candidate)])]
-            begin = sets.starts[other]
-            for word in range(begin - sketch_words(np.int64(sets.sizes[other])), begin, 8):
-                prefetch(hashes + 8 * word)
+    hashes = address_of(sets.hashes)
+    count = 0
     for candidate in candidates:
         other_first = np.int64(order.representative[np.int64(candidate)])
         if candidate >= floor and other_first != first:
-            found.counters[1] += 1
+            found.counters[COMPARED] += 1
             other = order.documents[other_first]
             if not may_reach(sets, document, other, rules.similarity, rules.threshold):
                 continue
@@ -345,39 +430,82 @@ def _sift(position, candidates, floor, order, sets, rules, found):
 
 
 @kernel
-def _judge(position, candidates, known, order, compared, rules, earlier, found):
-    """Measure a document against its candidates; return whether one of them removes it.
+def _prefetch_sketches(candidates, floor, order, sets):
+    """Prefetch the starts and sizes, and then the sketches, of candidates from `floor` on."""
+    starts = address_of(sets.starts)
+    sizes = address_of(sets.sizes)
+    hashes = address_of(sets.hashes)
+    for candidate in candidates:
+        if candidate >= floor:
+            other = np.int64(order.documents[np.int64(order.representative[np.int64(candidate)])])
+            prefetch(starts + 8 * other)
+            prefetch(sizes + 4 * other)
+    for candidate in candidates:
+        if candidate >= floor:
+            other = np.int64(order.documents[np.int64(order.representative[np.int64(candidate)])])
+            begin = sets.starts[other]
+            for word in range(begin - sketch_words(np.int64(sets.sizes[other])), begin, 8):
+                prefetch(hashes + 8 * word)
 
-    known : a position; candidates before it are the pairs of `earlier` from the second number on,
-    in their order.
+
+@kernel
+def _measure(compared, document, other, rules):
+    """Return the similarity of two documents, and of their structure if the rules need it."""
+    least = _least_of_rules(compared, document, other, rules)
+    similarity = similarity_of_sets(
+        compared.shingles, document, other, rules.similarity, rules.threshold, least
+    )
+    structure = 1.0
+    if similarity >= rules.threshold and rules.structure > 0.0:
+        structure = measure_sets(compared.structure, document, other, COSINE, rules.structure)
+    return similarity, structure
+
+
+@kernel
+def _least_of_rules(compared, document, other, rules):
+    """Return the number of shingles that two documents must share besides the threshold: 0 if the
+    rules require none.
     """
-    floor, pair = known
-    first = np.int64(order.representative[position])
-    document = order.documents[first]
-    best = -1
-    count = _sift(position, candidates, floor, order, compared.shingles, rules, found)
-    for candidate in candidates[:count]:
-        other = np.int64(candidate)
-        other_first = np.int64(order.representative[other])
-        exact, similarity, structure = other_first == first, 1.0, 1.0
-        if other < floor:
-            similarity, structure = earlier.similarity[pair], earlier.structure[pair]
-            pair += 1
-        elif not exact:
-            kept = order.documents[other_first]
-            least = _least_of_rules(compared, document, kept, rules)
-            similarity = similarity_of_sets(
-                compared.shingles, document, kept, rules.similarity, rules.threshold, least
-            )
-            if similarity >= rules.threshold and rules.structure > 0.0:
-                structure = measure_sets(
-                    compared.structure, document, kept, COSINE, rules.structure
-                )
-        if similarity >= rules.threshold and structure >= rules.structure:
-            best = _better(
-                best, _append(found, other, position, similarity, 0, structure, exact), found
-            )
-    return _removes(best, rules, found)
+    if not rules.above_chance:
+        return np.int64(0)
+    even = np.int64(compared.structure.sizes[document])
+    other_even = np.int64(compared.structure.sizes[other])
+    return np.int64(np.ceil(least_above_chance(even, other_even)))
+
+
+@kernel
+def _append(found, pair):
+    """Append a pair; return its number."""
+    number = found.counters[PAIRS]
+    found.left[number] = pair.left
+    found.right[number] = pair.right
+    found.similarity[number] = pair.similarity
+    found.distance[number] = pair.distance
+    found.structure[number] = pair.structure
+    found.exact[number] = pair.exact
+    found.best[number] = 0
+    found.counters[PAIRS] = number + 1
+    return number
+
+
+@kernel
+def _better(best, pair, found):
+    """Return which of two pairs removes a document: the more similar; of equally similar ones, the
+    one with the earlier document.
+    """
+    if best < 0 or found.similarity[pair] > found.similarity[best]:
+        return pair
+    is_equal = found.similarity[pair] == found.similarity[best]
+    return pair if is_equal and found.left[pair] < found.left[best] else best
+
+
+@kernel
+def _removes(best, rules, found):
+    """Mark the pair that removes a document; return whether there is one."""
+    if best < 0 or rules.all_pairs:
+        return False
+    found.best[best] = 1
+    return True
 
 
 @kernel
@@ -389,95 +517,8 @@ def _is_plain_copy(position, order, rules, found):
     if position < rules.num_against:
         order.kept[position] = 1
     else:
-        found.best[_append(found, first, position, 1.0, 0, 1.0, True)] = 1
+        found.best[_append(found, _Pair(first, position, 1.0, 0, 1.0, True))] = 1
     return True
-
-
-@kernel(allocates=True)
-def measure_ahead(stop, order, compared, buckets, rules, ahead):
-    """Measure positions from `ahead.begin` to `stop` with the documents before `ahead.floor` that
-    are kept.
-
-    Nothing is decided, and nothing is measured that `sieve` would not: a copy is passed over unless
-    the first of its content is removed already. Stops early when `ahead.found` is nearly full.
-    """
-    candidates = np.empty(buckets.first.shape[0] * rules.max_bucket_size + 1, np.uint32)
-    table, span, found = np.empty(4 * len(candidates), U64), (0, ahead.floor), ahead.found
-    for position in range(ahead.begin, stop):
-        if len(found.left) - found.counters[0] < len(candidates):
-            break
-        first, place = np.int64(order.representative[position]), position - ahead.begin
-        undecided = first == position or (first < ahead.floor and not order.kept[first])
-        if rules.all_pairs or (undecided and position >= rules.num_against):
-            count, ahead.state[place] = _gather(
-                buckets,
-                position,
-                span,
-                found.left[:0],
-                order.kept,
-                rules.max_bucket_size,
-                candidates,
-                table,
-            )
-            if count:
-                _judge(position, candidates[:count], (0, 0), order, compared, rules, found, found)
-        ahead.ends[place] = found.counters[0]
-
-
-@kernel(allocates=True)
-def sieve(begin, stop, order, compared, buckets, rules, ahead, found):
-    """Decide positions `begin` to `stop`; return where it stopped, early when `found` is nearly
-    full.
-
-    Each document is compared with the kept ones among the earliest `max_bucket_size` of each of its
-    buckets; the most similar that reaches the threshold removes it (ties: the earlier). A copy of a
-    kept document is removed without a comparison. What is measured in `ahead` is taken from there;
-    the answer is the same, also with nothing measured.
-    """
-    candidates = np.empty(buckets.first.shape[0] * rules.max_bucket_size + 1, np.uint32)
-    table = np.empty(4 * len(candidates), U64)
-    for position in range(begin, stop):
-        if len(found.left) - found.counters[0] < len(candidates) + 1:
-            return position
-        if order.representative[position] != position and _is_plain_copy(
-            position, order, rules, found
-        ):
-            continue
-        full = False
-        if position >= rules.num_against or rules.all_pairs:
-            place = position - ahead.begin
-            state, floor, pair, end = ahead.state[place], 0, np.int64(0), np.int64(0)
-            if state & _MEASURED:
-                floor, pair, end = (
-                    ahead.floor,
-                    ahead.ends[place - 1] if place else np.int64(0),
-                    ahead.ends[place],
-                )
-            lefts, count = ahead.found.left[pair:end], end - pair
-            if state & _MEASURED and not state & _OPEN:
-                for i in range(count):
-                    candidates[i] = lefts[i]
-            else:
-                count, state = _gather(
-                    buckets,
-                    position,
-                    (floor, position),
-                    lefts,
-                    order.kept,
-                    rules.max_bucket_size,
-                    candidates,
-                    table,
-                )
-            known = (floor, pair)
-            # A call with so many arrays takes longer than all the rest of a document without
-            # candidates.
-            if count and _judge(
-                position, candidates[:count], known, order, compared, rules, ahead.found, found
-            ):
-                continue
-            full = (state & _FULL) != 0
-        order.kept[position] = 1 + full
-    return stop
 
 
 @kernel
@@ -486,10 +527,9 @@ def enter_samples(postings, sets, documents, num_samples):
     for document in documents:
         start = sets.starts[document]
         for i in range(start, start + min(np.int64(sets.sizes[document]), num_samples)):
-            if sets.hashes[i] != U64(0):
-                postings.keys[find_slot(postings.keys, postings.keys, U64(0), sets.hashes[i])] = (
-                    sets.hashes[i]
-                )
+            key = sets.hashes[i]
+            if key != U64(0):
+                postings.keys[find_slot(postings.keys, postings.keys, U64(0), key)] = key
 
 
 @kernel
@@ -497,10 +537,11 @@ def _hits(postings, sample, needed, max_bucket_size, hits, candidates):
     """List the kept documents that have `needed` or more of a sample; return their number, and 1 if
     a shingle has an earlier document that it does not list.
 
-    hits : int32 by position, zero before and after. candidates : as long as all postings met may
-    be.
+    hits : int32 by position, zero before and after. candidates : uint32, with room for all entries
+    of the postings of a sample.
     """
-    touched, full = 0, 0
+    touched = 0
+    full = 0
     for key in sample:
         slot = find_slot(postings.keys, postings.keys, U64(0), key)
         if postings.keys[slot] != key or key == U64(0):
@@ -527,9 +568,7 @@ def _hits(postings, sample, needed, max_bucket_size, hits, candidates):
 
 @kernel
 def _post(postings, position, hashes, kept, max_bucket_size):
-    """Enter a document under its shingles; those that have `max_bucket_size` documents already do
-    not list it.
-    """
+    """Enter a document under its shingles, except shingles with `max_bucket_size` documents."""
     for key in hashes:
         slot = find_slot(postings.keys, postings.keys, U64(0), key)
         if postings.keys[slot] != key or key == U64(0):
@@ -547,22 +586,23 @@ def _post(postings, position, hashes, kept, max_bucket_size):
 
 @kernel(allocates=True)
 def sieve_contained(span, order, compared, postings, needed, hits, rules, found):
-    """Decide positions span[0] to span[1]; return where it stopped, early when `found` or the
-    postings are full.
+    """Decide positions span[0] to span[1]; return the first position that is not decided: earlier
+    if `found` or the postings are full.
 
     As `sieve`, but a document is compared with the kept ones that have needed[n] of the n shingles
     sampled from it, among the earliest `max_bucket_size` documents of each. needed : int64
     (num_samples + 1,); hits : int32 by position, zeros.
     """
-    num_samples, sets = len(needed) - 1, compared.shingles
+    sets = compared.shingles
+    num_samples = len(needed) - 1
     candidates = np.empty(num_samples * rules.max_bucket_size + 1, np.uint32)
     for position in range(span[0], span[1]):
         first = np.int64(order.representative[position])
         document = order.documents[first]
-        size = np.int64(sets.sizes[document])
-        hashes = sets.hashes[sets.starts[document] : sets.starts[document] + size]
-        has_room = len(found.left) - found.counters[0] > len(candidates) + 1
-        if not has_room or len(postings.member) - postings.used[0] < size:
+        start = sets.starts[document]
+        hashes = sets.hashes[start : start + np.int64(sets.sizes[document])]
+        has_room = len(found.left) - found.counters[PAIRS] > len(candidates) + 1
+        if not has_room or len(postings.member) - postings.used[0] < len(hashes):
             return position
         if _is_plain_copy(position, order, rules, found):
             continue
@@ -570,10 +610,10 @@ def sieve_contained(span, order, compared, postings, needed, hits, rules, found)
         if rules.skips_copies and first != position:
             continue
         if position >= rules.num_against or rules.all_pairs:
-            sampled = min(size, num_samples)
-            count, full = _hits(
-                postings, hashes[:sampled], needed[sampled], rules.max_bucket_size, hits, candidates
-            )
+            num_sampled = min(len(hashes), num_samples)
+            sample = hashes[:num_sampled]
+            limit = rules.max_bucket_size
+            count, full = _hits(postings, sample, needed[num_sampled], limit, hits, candidates)
             if count and _judge(
                 position, candidates[:count], (0, 0), order, compared, rules, found, found
             ):
@@ -586,8 +626,57 @@ def sieve_contained(span, order, compared, postings, needed, hits, rules, found)
 
 
 @kernel
+def sieve_near(span, order, sets, near, listed, rules, found):
+    """Decide positions span[0] to span[1]; return the first position that is not decided: earlier
+    if `found` is nearly full.
+
+    As `sieve`, but a document is compared with the kept ones whose fingerprints are near its own,
+    among the earliest `max_bucket_size` of each fingerprint.
+    """
+    limit = 1 if _needs_one(rules) else rules.max_bucket_size
+    for position in range(span[0], span[1]):
+        room = len(found.left) - found.counters[PAIRS]
+        if room < 2:
+            return position
+        if _is_plain_copy(position, order, rules, found):
+            continue
+        order.kept[position] = 1
+        if near.node[position] == NO_NODE:
+            continue
+        node = np.int64(near.node[position])
+        if room < _num_listed(node, near, listed, rules.max_bucket_size) + 2:
+            return position
+        if position >= rules.num_against or rules.all_pairs:
+            _judge_near(position, order, sets, near, listed, rules, found)
+        if np.int64(order.representative[position]) == position or rules.all_pairs:
+            _list_member(listed, node, position, order.kept[position], limit)
+    return span[1]
+
+
+@kernel
+def _needs_one(rules):
+    """Return whether the earliest document of each fingerprint is enough: all its documents are at
+    the same distance, and only the distance counts.
+    """
+    return rules.similarity == HAMMING and not rules.all_pairs
+
+
+@kernel
+def _list_member(listed, node, position, is_kept, limit):
+    """List a document under its fingerprint, if it is kept and among the first `limit`."""
+    if listed.num_members[node] < limit and is_kept:
+        if listed.first[node] == NONE:
+            listed.first[node] = position
+        else:
+            listed.next[listed.last[node]] = position
+        listed.last[node] = position
+    if listed.num_members[node] <= limit:
+        listed.num_members[node] += 1
+
+
+@kernel
 def _num_listed(node, near, listed, max_bucket_size):
-    """Return how many documents may be listed for this fingerprint and those near it."""
+    """Return an upper bound of the documents listed for a fingerprint and near ones."""
     total = min(np.int64(listed.num_members[node]), max_bucket_size)
     for i in range(near.starts[node], near.starts[node + 1]):
         total += min(np.int64(listed.num_members[near.others[i]]), max_bucket_size)
@@ -598,70 +687,37 @@ def _num_listed(node, near, listed, max_bucket_size):
 def _judge_near(position, order, sets, near, listed, rules, found):
     """Measure a document against the kept ones with near fingerprints, and decide about it."""
     first = np.int64(order.representative[position])
-    document = order.documents[first]
     node = np.int64(near.node[position])
-    begin = near.starts[node] - 1  # stands for the document's own fingerprint
+    own = near.starts[node] - 1  # stands for the document's own fingerprint
     best = -1
-    full, one_is_enough = False, rules.similarity == HAMMING and not rules.all_pairs
-    for i in range(begin, near.starts[node + 1]):
-        other = node if i == begin else np.int64(near.others[i])
-        distance = np.int64(0) if i == begin else np.int64(near.distances[i])
-        full |= listed.num_members[other] > rules.max_bucket_size and not one_is_enough
-        member = listed.first[other]
+    is_full = False
+    for i in range(own, near.starts[node + 1]):
+        other_node = node if i == own else np.int64(near.others[i])
+        distance = np.int64(0) if i == own else np.int64(near.distances[i])
+        is_full |= listed.num_members[other_node] > rules.max_bucket_size and not _needs_one(rules)
+        member = listed.first[other_node]
         while member != NONE:
             exact = np.int64(order.representative[member]) == first
-            similarity = 1.0 if exact else 1.0 - distance / rules.bits
+            similarity = 1.0
             if not exact:
-                found.counters[1] += 1
-                if rules.similarity != HAMMING:
-                    kept = order.documents[np.int64(order.representative[member])]
-                    similarity = measure_sets(
-                        sets, document, kept, rules.similarity, rules.threshold
-                    )
+                found.counters[COMPARED] += 1
+                similarity = _similarity_at(distance, first, member, order, sets, rules)
             if rules.similarity == HAMMING or similarity >= rules.threshold:
-                best = _better(
-                    best, _append(found, member, position, similarity, distance, 1.0, exact), found
-                )
+                pair = _Pair(member, position, similarity, distance, 1.0, exact)
+                best = _better(best, _append(found, pair), found)
             else:
-                found.counters[2] += 1
+                found.counters[REJECTED] += 1
             member = listed.next[member]
-    order.kept[position] = 0 if _removes(best, rules, found) else 1 + full
+    order.kept[position] = 0 if _removes(best, rules, found) else 1 + is_full
 
 
 @kernel
-def sieve_near(span, order, sets, near, listed, rules, found):  # noqa: C901
-    """Decide positions span[0] to span[1]; return where it stopped, early when `found` is nearly
-    full.
-
-    As `sieve`, but a document is compared with the kept ones whose fingerprints are near its own,
-    among the earliest `max_bucket_size` of each fingerprint. Where the distance alone decides one
-    is enough, the earliest: the others are as far from all.
+def _similarity_at(distance, first, member, order, sets, rules):
+    """Return the similarity of two positions: by the distance of their fingerprints, or of their
+    sets.
     """
-    most = 1 if rules.similarity == HAMMING and not rules.all_pairs else rules.max_bucket_size
-    for position in range(span[0], span[1]):
-        if len(found.left) - found.counters[0] < 2:
-            return position
-        if _is_plain_copy(position, order, rules, found):
-            continue
-        order.kept[position] = 1
-        if near.node[position] == NO_NODE:
-            continue
-        node = np.int64(near.node[position])
-        if (
-            len(found.left) - found.counters[0]
-            < _num_listed(node, near, listed, rules.max_bucket_size) + 2
-        ):
-            return position
-        if position >= rules.num_against or rules.all_pairs:
-            _judge_near(position, order, sets, near, listed, rules, found)
-        if np.int64(order.representative[position]) != position and not rules.all_pairs:
-            continue
-        if listed.num_members[node] < most and order.kept[position]:
-            if listed.first[node] == NONE:
-                listed.first[node] = position
-            else:
-                listed.next[listed.last[node]] = position
-            listed.last[node] = position
-        if listed.num_members[node] <= most:
-            listed.num_members[node] += 1
-    return span[1]
+    if rules.similarity == HAMMING:
+        return 1.0 - distance / rules.bits
+    document = order.documents[first]
+    other = order.documents[np.int64(order.representative[member])]
+    return measure_sets(sets, document, other, rules.similarity, rules.threshold)

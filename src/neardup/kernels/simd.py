@@ -51,7 +51,8 @@ class _Lanes(types.Type):
 
 
 _LANES = _Lanes()
-_VECTOR, _HALVES = ir.VectorType(ir.IntType(32), LANES), ir.VectorType(ir.IntType(16), 2 * LANES)
+_VECTOR = ir.VectorType(ir.IntType(32), LANES)
+_HALVES = ir.VectorType(ir.IntType(16), 2 * LANES)
 
 
 @register_model(_Lanes)

@@ -12,7 +12,7 @@ from neardup.kernels.compiled import U64, kernel
 from neardup.kernels.mixing import mix
 
 _ALL = U64(0xFFFFFFFFFFFFFFFF)
-_STEP = U64(0x9E3779B97F4A7C15)  # what word w adds w times to a hash before it is mixed again
+_STEP = U64(0x9E3779B97F4A7C15)  # added w times to a hash, before word w is mixed
 _NUM_PLANES = 48  # counts below 2^48
 _GROUP = 16  # features that are added up before their carry reaches the planes
 
@@ -69,7 +69,10 @@ def _count(values, planes):
     time.
     """
     planes[:] = U64(0)
-    ones, twos, fours, eights = U64(0), U64(0), U64(0), U64(0)
+    ones = U64(0)
+    twos = U64(0)
+    fours = U64(0)
+    eights = U64(0)
     for i in range(0, len(values) - _GROUP + 1, _GROUP):
         four_a, ones, twos = _add_four(ones, twos, values, i)
         four_b, ones, twos = _add_four(ones, twos, values, i + 4)
@@ -79,7 +82,10 @@ def _count(values, planes):
         eight_b, fours = _add_three(fours, four_a, four_b)
         sixteen, eights = _add_three(eights, eight_a, eight_b)
         _add_up(planes, 4, sixteen)
-    planes[0], planes[1], planes[2], planes[3] = ones, twos, fours, eights
+    planes[0] = ones
+    planes[1] = twos
+    planes[2] = fours
+    planes[3] = eights
     for i in range(len(values) - len(values) % _GROUP, len(values)):
         _add_up(planes, 0, values[i])
 
@@ -87,7 +93,8 @@ def _count(values, planes):
 @kernel
 def _at_least(planes, least):
     """Return the bits whose count is `least` or more."""
-    above, equal = U64(0), _ALL
+    above = U64(0)
+    equal = _ALL
     for level in range(len(planes) - 1, -1, -1):
         plane = planes[level]
         if (least >> level) & 1:

@@ -9,9 +9,13 @@ import numpy as np
 from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.intrinsics import count_ones
 
-JACCARD, CONTAINMENT, HAMMING, COSINE = 0, 1, 2, 3
+JACCARD = 0
+CONTAINMENT = 1
+HAMMING = 2
+COSINE = 3
 MEASURES = {"jaccard": JACCARD, "containment": CONTAINMENT, "hamming": HAMMING, "cosine": COSINE}
-_UNKNOWN, _RISING = -1, -2
+_UNKNOWN = -1
+_RISING = -2
 
 
 class Sets(NamedTuple):
@@ -102,26 +106,34 @@ def write_sets(hashes, starts, stops, wanted, sets, set_starts, sizes):
     for document in range(len(starts)):
         if wanted[document]:
             longest = max(longest, stops[document] - starts[document])
-    spread, ordered = np.empty(longest, U64), np.empty(longest, U64)
+    spread = np.empty(longest, U64)
+    ordered = np.empty(longest, U64)
     ends = np.empty(2 * longest + 3, I64)
     used = 0
     for document in range(len(starts)):
-        set_starts[document], sizes[document] = used, 0
+        set_starts[document] = used
+        sizes[document] = 0
         span = hashes[starts[document] : stops[document]]
         if not wanted[document] or len(span) == 0:
             continue
         size = sort_list(span, spread, ends, ordered)
         words = sketch_words(size)
         start = used + words
-        sets[used:start] = U64(0)
-        for i in range(size):
-            value = ordered[i]
-            bit = value & U64(64 * words - 1)
-            sets[used + I64(bit >> U64(6))] |= U64(1) << (bit & U64(63))
-            sets[start + i] = value
-        set_starts[document], sizes[document] = start, size
+        _write_set(ordered[:size], sets[used:start], sets[start : start + size])
+        set_starts[document] = start
+        sizes[document] = size
         used = start + size
     return used
+
+
+@kernel
+def _write_set(values, sketch, sets):
+    """Write a set and its sketch."""
+    sketch[:] = U64(0)
+    for i in range(len(values)):
+        bit = values[i] & U64(64 * len(sketch) - 1)
+        sketch[I64(bit >> U64(6))] |= U64(1) << (bit & U64(63))
+        sets[i] = values[i]
 
 
 @kernel
@@ -132,25 +144,35 @@ def most_shared(sets, start, size, other_start, other_size):
     lacks. A longer sketch is folded to the length of the shorter one, in which a hash has the same
     lower bits.
     """
-    words, other_words = sketch_words(size), sketch_words(other_size)
-    first, other_first = U64(start - words), U64(other_start - other_words)
-    only, other_only = I64(0), I64(0)
+    words = sketch_words(size)
+    other_words = sketch_words(other_size)
+    first = U64(start - words)
+    other_first = U64(other_start - other_words)
+    only = I64(0)
+    other_only = I64(0)
     if words == other_words:
         for i in range(U64(words)):
-            bits, other_bits = sets[first + i], sets[other_first + i]
+            bits = sets[first + i]
+            other_bits = sets[other_first + i]
             only += count_ones(bits & ~other_bits)
             other_only += count_ones(other_bits & ~bits)
         return min(size - only, other_size - other_only)
     least = min(words, other_words)
     for i in range(least):
-        bits, other_bits = U64(0), U64(0)
-        for at in range(start - words + i, start, least):
-            bits |= sets[at]
-        for at in range(other_start - other_words + i, other_start, least):
-            other_bits |= sets[at]
+        bits = _fold(sets, start - words + i, start, least)
+        other_bits = _fold(sets, other_start - other_words + i, other_start, least)
         only += count_ones(bits & ~other_bits)
         other_only += count_ones(other_bits & ~bits)
     return min(size - only, other_size - other_only)
+
+
+@kernel
+def _fold(sets, start, stop, step):
+    """Return the union of every step-th word."""
+    bits = U64(0)
+    for at in range(start, stop, step):
+        bits |= sets[at]
+    return bits
 
 
 @kernel
@@ -158,7 +180,9 @@ def overlap(left, right, needed):
     """Return the number of shared values of two rising arrays, or less than `needed` once that is
     out of reach.
     """
-    i, j, shared = 0, 0, 0
+    i = 0
+    j = 0
+    shared = 0
     while i < len(left) and j < len(right):
         # Checked every 32 steps, in which at most 32 values can be shared.
         if shared + min(len(left) - i, len(right) - j) < needed:
@@ -166,7 +190,8 @@ def overlap(left, right, needed):
         for _ in range(32):
             if i >= len(left) or j >= len(right):
                 break
-            a, b = left[i], right[j]
+            a = left[i]
+            b = right[j]
             shared += a == b
             i += a <= b
             j += b <= a
@@ -177,8 +202,8 @@ def similarity_of_counts(shared: Any, size: Any, other_size: Any, measure: int) 
     """Return the similarity of sets from the number of shared elements and their sizes; 0 for empty
     sets.
 
-    Of numbers, or of arrays where it is not compiled. measure : JACCARD, CONTAINMENT, which is that
-    of the first set, or COSINE.
+    Takes numbers, or arrays if it is not compiled. measure : JACCARD, CONTAINMENT (of the first
+    set), or COSINE.
     """
     if measure == CONTAINMENT:
         return shared / np.maximum(1, size)
@@ -194,7 +219,7 @@ def shared_above_chance(even: Any, other_even: Any) -> Any:
     """Return how many shingles two documents must share, so that they share more than unrelated
     texts do by chance.
 
-    Of numbers, or of arrays where it is not compiled. even, other_even : the number of distinct
+    Takes numbers, or arrays if it is not compiled. even, other_even : the number of distinct
     shingles that occur an even number of times in each document.
 
     Let a shingle occur m times in a text of some source on average, by a Poisson distribution. The
@@ -213,8 +238,8 @@ least_above_chance = kernel(shared_above_chance)
 
 @kernel
 def _least_shared(size, other_size, measure, threshold):
-    """Return how many elements two sets share at the least where they reach the threshold; 1 less,
-    so that rounding loses no pair that just reaches it.
+    """Return the least number of elements that two sets at the threshold share, less 1, so that
+    rounding loses no pair that just reaches it.
     """
     if measure == CONTAINMENT:
         return I64(threshold * size) - 1
@@ -228,7 +253,8 @@ def may_reach(sets, document, other, measure, threshold):
     """Return whether the sizes and the sketches of two sets leave it open that they reach the
     threshold.
     """
-    size, other_size = I64(sets.sizes[document]), I64(sets.sizes[other])
+    size = I64(sets.sizes[document])
+    other_size = I64(sets.sizes[other])
     needed = _least_shared(size, other_size, measure, threshold)
     if size == 0 or min(size, other_size) < needed:
         return False
@@ -245,12 +271,12 @@ def similarity_of_sets(sets, document, other, measure, threshold, least):
 
     least : the number of elements that they must share in any case. Requires: neither set is empty.
     """
-    size, other_size = I64(sets.sizes[document]), I64(sets.sizes[other])
-    start, other_start = sets.starts[document], sets.starts[other]
-    mine, theirs = (
-        sets.hashes[start : start + size],
-        sets.hashes[other_start : other_start + other_size],
-    )
+    size = I64(sets.sizes[document])
+    other_size = I64(sets.sizes[other])
+    start = sets.starts[document]
+    other_start = sets.starts[other]
+    mine = sets.hashes[start : start + size]
+    theirs = sets.hashes[other_start : other_start + other_size]
     shared = overlap(mine, theirs, max(least, _least_shared(size, other_size, measure, threshold)))
     if shared < least:
         return -1.0
@@ -277,22 +303,24 @@ def _is_rising(hashes):
 def _set_of(hashes, offsets, row, sorted_hashes, sizes):
     """Return a list as a rising set: the list itself, or sorted when it is first wanted.
 
-    sorted_hashes : uint64, space for all lists. sizes : int64, of those that are sorted, else
-    _UNKNOWN or _RISING.
+    sorted_hashes : uint64, space for all lists. sizes : int64, of sorted lists, or _UNKNOWN or
+    _RISING.
     """
-    begin, end = offsets[row], offsets[row + 1]
+    begin = offsets[row]
+    end = offsets[row + 1]
     if sizes[row] == _UNKNOWN:
         sizes[row] = _RISING
         if not _is_rising(hashes[begin:end]):
             size = end - begin
-            spread, ends = np.empty(size, U64), np.empty(2 * size + 3, I64)
+            spread = np.empty(size, U64)
+            ends = np.empty(2 * size + 3, I64)
             sizes[row] = sort_list(hashes[begin:end], spread, ends, sorted_hashes[begin:end])
     return hashes[begin:end] if sizes[row] == _RISING else sorted_hashes[begin : begin + sizes[row]]
 
 
 @kernel(allocates=True)
 def list_overlaps(hashes, offsets, rows, other_hashes, other_offsets, other_rows, counts):
-    """Count the elements that lists share, as sets, and those of each, pair by pair.
+    """Count the elements that lists share, as sets, and the elements of each, pair by pair.
 
     hashes : uint64, list i is hashes[offsets[i]:offsets[i + 1]]; offsets : int64; repeats are
     allowed. rows : int64 (num_pairs,), of the lists. The same of the others. counts : int64 (3,
@@ -300,14 +328,20 @@ def list_overlaps(hashes, offsets, rows, other_hashes, other_offsets, other_rows
     """
     states = np.full(len(offsets), _UNKNOWN, I64)
     other_states = np.full(len(other_offsets), _UNKNOWN, I64)
-    space, other_space = np.empty(len(hashes), U64), np.empty(len(other_hashes), U64)
+    space = np.empty(len(hashes), U64)
+    other_space = np.empty(len(other_hashes), U64)
     for pair in range(len(rows)):
         left = _set_of(hashes, offsets, rows[pair], space, states)
         right = _set_of(other_hashes, other_offsets, other_rows[pair], other_space, other_states)
-        i, j, count = 0, 0, 0
+        i = 0
+        j = 0
+        count = 0
         while i < len(left) and j < len(right):  # without the bound of `overlap`, a fifth faster
-            value, other = left[i], right[j]
+            value = left[i]
+            other = right[j]
             count += value == other
             i += value <= other
             j += other <= value
-        counts[0, pair], counts[1, pair], counts[2, pair] = count, len(left), len(right)
+        counts[0, pair] = count
+        counts[1, pair] = len(left)
+        counts[2, pair] = len(right)

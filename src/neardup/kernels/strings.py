@@ -1,4 +1,4 @@
-"""Read, write and hash UTF-8 where it lies."""
+"""Read, write and hash UTF-8 in place."""
 
 from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.intrinsics import (
@@ -16,17 +16,20 @@ from neardup.kernels.intrinsics import (
 @kernel
 def decode(data, position):
     """Return (code point, its length in bytes); (0, 1) where the bytes are not UTF-8."""
-    lead, stop = U32(data[position]), len(data)
+    lead = U32(data[position])
+    stop = len(data)
     if lead >= 0xC2 and lead < 0xE0 and position + 1 < stop:
         second = U32(data[position + 1])
         if second & 0xC0 == 0x80:
             return U32((lead & 0x1F) << 6 | (second & 0x3F)), 2
     elif lead >= 0xE0 and lead < 0xF0 and position + 2 < stop:
-        second, third = U32(data[position + 1]), U32(data[position + 2])
+        second = U32(data[position + 1])
+        third = U32(data[position + 2])
         if second & 0xC0 == 0x80 and third & 0xC0 == 0x80:
             return U32((lead & 0x0F) << 12 | (second & 0x3F) << 6 | (third & 0x3F)), 3
     elif lead >= 0xF0 and lead < 0xF5 and position + 3 < stop:
-        second, third = U32(data[position + 1]), U32(data[position + 2])
+        second = U32(data[position + 1])
+        third = U32(data[position + 2])
         fourth = U32(data[position + 3])
         code = (lead & 0x07) << 18 | (second & 0x3F) << 12 | (third & 0x3F) << 6 | (fourth & 0x3F)
         if (
@@ -141,9 +144,11 @@ def code_at(text, place):
     return U32(text[place]) if text[place] < 128 else decode(text, place)[0]
 
 
-# Random constants, none of which is part of any text in UTF-8: no factor of a product below is zero
-# for a short one.
-_START, _FIRST, _LAST = U64(0x9E3779B97F4A7C15), U64(0xA0761D6478BD642F), U64(0xE7037ED1A0B428DB)
+# Random constants that occur in no text in UTF-8, so that no factor of a product below is zero for
+# a short text.
+_START = U64(0x9E3779B97F4A7C15)
+_FIRST = U64(0xA0761D6478BD642F)
+_LAST = U64(0xE7037ED1A0B428DB)
 
 
 # Inlined by Numba, since arithmetic of the next string and of its caller then fill each other's
@@ -154,7 +159,7 @@ def hash_at(start, size, margin):
 
     Words of 8 bytes are multiplied in pairs, and the halves of the product folded (as Wang Yi's
     wyhash does, 2019): 16 bytes a product and one more at the end. The last two words may overlap,
-    or be the same, so no byte is masked and nothing behind the string is read.
+    or be the same, so no byte is masked and nothing after the string is read.
 
     Requires: size > 0; `margin` bytes before it may be read: with 7 a short one is read like a
     longer one.
@@ -166,10 +171,12 @@ def hash_at(start, size, margin):
         while start < stop:
             state = fold_product(load_at(start) ^ _FIRST, load_at(start + 8) ^ state)
             start += 16
-        first, last = load_at(stop), load_at(stop + 8)
+        first = load_at(stop)
+        last = load_at(stop + 8)
     elif size + margin >= 8:
         beyond = U64(8 * max(8 - size, 0))  # bits of a word that are not of the string
-        first, last = load_at(min(start, end - 8)) >> beyond, load_at(end - 8) >> beyond
+        first = load_at(min(start, end - 8)) >> beyond
+        last = load_at(end - 8) >> beyond
     else:
         if size >= 4:  # bytes that are read twice are the same
             first = load_half_at(start) | load_half_at(end - 4) << U64(8 * (size - 4))
@@ -190,7 +197,8 @@ def hash_strings(data, offsets, hashes):
     """
     base = address_of(data)
     for i in range(len(hashes)):
-        start, end = I64(offsets[i]), I64(offsets[i + 1])
+        start = I64(offsets[i])
+        end = I64(offsets[i + 1])
         if U64(start) > U64(len(data)) or U64(end) > U64(len(data)):  # a negative one, too
             return i
         hashes[i] = hash_at(base + start, end - start, start) if end > start else U64(0)

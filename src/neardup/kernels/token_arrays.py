@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-PADDING = 160  # zeros behind a stream: its last block of 64 bytes, and two words more
+PADDING = 160  # zeros after a stream: its last block of 64 bytes, and two words more
 
 
 class Text(NamedTuple):
@@ -53,7 +53,7 @@ class Shingles(NamedTuple):
     flagged: np.ndarray
 
     def trim(self) -> Shingles:
-        """Return the same without the hashes behind the last document's."""
+        """Return the shingles without the unused hashes at the end."""
         return self._replace(hashes=self.hashes[: self.offsets[-1]])
 
 
@@ -71,11 +71,9 @@ class TokenStrings(NamedTuple):
 
 
 def make_shingles(hashes: np.ndarray, num_documents: int) -> Shingles:
-    """Return shingles to be filled, of which none is flagged."""
-    offsets, content = (
-        np.empty(num_documents + 1, np.int64),
-        np.empty((num_documents, 2), np.uint64),
-    )
+    """Return shingles to be filled, without flags."""
+    offsets = np.empty(num_documents + 1, np.int64)
+    content = np.empty((num_documents, 2), np.uint64)
     return Shingles(hashes, offsets, content, np.zeros(num_documents, np.bool_))
 
 
@@ -88,7 +86,7 @@ def make_buffers(longest: int) -> Buffers:
     """Return working space that serves any document of at most `longest` bytes.
 
     A code point of b bytes yields at most 3b bytes (the tables send longer expansions to Python),
-    and two more where it is a token of its own. `PADDING` bytes of zeros follow the stream.
+    and two more if it is a token of its own. `PADDING` bytes of zeros follow the stream.
     """
     size = 5 * longest + PADDING
     return Buffers(

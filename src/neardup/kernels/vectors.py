@@ -37,7 +37,8 @@ def _project(direction, planes, sums):
     """
     sums[:] = np.float32(0)
     for i in range(0, len(direction), 2):
-        first, second = direction[i], direction[i + 1]
+        first = direction[i]
+        second = direction[i + 1]
         for lane in range(LANES):
             sums[lane] = (sums[lane] + first * planes[i, lane]) + second * planes[i + 1, lane]
 
@@ -57,22 +58,24 @@ def find_sides(directions, planes, num_bits, hashes):
         num_lanes = min(LANES, hashes.shape[1] * num_bits - start)
         for row in range(len(directions)):
             _project(directions[row], planes[block], sums)
-            band, bit = start // num_bits, start % num_bits
+            band = start // num_bits
+            bit = start % num_bits
             word = U32(0)
             for lane in range(num_lanes):
                 word |= U32(sums[lane] >= np.float32(0)) << U32(bit)
                 bit += 1
                 if bit == num_bits:
                     hashes[row, band] |= word
-                    band, bit, word = band + 1, 0, U32(0)
+                    band += 1
+                    bit = 0
+                    word = U32(0)
             if bit:
                 hashes[row, band] |= word
 
 
 @kernel(allocates=True)
 def fill_cosines(left, left_rows, right, right_rows, cosines):
-    """Fill cosines, float64 (num_pairs,), with those of rows of left and right; 0 with a vector of
-    zeros.
+    """Fill cosines, float64 (num_pairs,), for rows of left and right; 0 with a vector of zeros.
 
     left, right : float32 (num_rows, dimensions); left_rows, right_rows : int64 (num_pairs,), -1 for
     a vector of zeros.
@@ -90,18 +93,24 @@ def _cosine(left, right, sums):
     whole = len(left) - len(left) % _SUMS
     for i in range(0, whole, _SUMS):
         for lane in range(_SUMS):
-            x, y = np.float64(left[i + lane]), np.float64(right[i + lane])
-            sums[0, lane] += x * y
-            sums[1, lane] += x * x
-            sums[2, lane] += y * y
+            _add_products(left[i + lane], right[i + lane], sums, lane)
     for i in range(whole, len(left)):
-        x, y = np.float64(left[i]), np.float64(right[i])
-        sums[0, 0] += x * y
-        sums[1, 0] += x * x
-        sums[2, 0] += y * y
-    product, length, other = 0.0, 0.0, 0.0
+        _add_products(left[i], right[i], sums, 0)
+    product = 0.0
+    length = 0.0
+    other = 0.0
     for lane in range(_SUMS):
         product += sums[0, lane]
         length += sums[1, lane]
         other += sums[2, lane]
     return max(-1.0, min(1.0, product / math.sqrt(length * other)))
+
+
+@kernel(inline="always")
+def _add_products(left, right, sums, lane):
+    """Add the products of two coordinates: of both, and the square of each."""
+    x = np.float64(left)
+    y = np.float64(right)
+    sums[0, lane] += x * y
+    sums[1, lane] += x * x
+    sums[2, lane] += y * y

@@ -1,9 +1,16 @@
-"""Sign weighted sets of features: consistent weighted sampling by darts.
+"""Sign weighted sets of features: consistent weighted sampling by a Poisson process.
 
-Every feature is a board without end: across it lies the weight, upwards the rank, and darts stick
-in it as evenly as rain, the same ones in every set that has the feature. A set owns the darts to
-the left of its weight. Each dart belongs to one place of a signature, and in each place the owned
-dart of least rank is the sample.
+Each feature has a fixed Poisson process over (weight, rank), the same in every set that has the
+feature: its points are spread evenly. A set owns the points whose weight is below its own. Each
+point belongs to one place of a signature, and in each place the owned point of least rank is the
+sample.
+
+    rank ^
+         |  o     .      .          o  owned, .  not owned
+         |     o       .
+         |  o       |        .      the points of one feature
+         +----------+--------> weight
+                  weight of the feature in this set
 """
 
 import math
@@ -14,59 +21,20 @@ from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.mixing import mix
 
 _STEP = U64(0x9E3779B97F4A7C15)
-_NUM_STRIPS = 24  # darts below 2^-24 of a weight are left out
-_MARGIN = (
-    3.0  # so much beyond log(num_hashes) leaves some place without a dart in one set of twenty
-)
-
-
-@kernel
-def _uniform(value):
-    """Return a number above 0 and at most 1."""
-    return np.float64((value >> U64(11)) + U64(1)) * 2.0**-53
-
-
-@kernel
-def _throw(feature, weight, limit, ranks, signature):
-    """Keep in `signature` the darts of one feature that have the least rank so far, none above the
-    limit.
-
-    The weights are cut into strips from a power of two to the next, whose darts are drawn one after
-    the other by rising rank; so any set draws the same ones, wherever it stops.
-    """
-    num_hashes = len(ranks)
-    fraction, exponent = math.frexp(weight)
-    top = (
-        exponent - 2 if fraction == 0.5 else exponent - 1
-    )  # the strip that holds the last owned dart
-    width = math.ldexp(1.0, top)
-    spacing = 1.0 / (num_hashes * width)
-    for level in range(top, top - _NUM_STRIPS, -1):
-        draw = mix(feature + _STEP * U64(2048 + level))
-        # -log(u) >= 1 - u spares most strips their only logarithm.
-        if (1.0 - _uniform(draw)) * spacing <= limit:
-            state, rank = draw, -math.log(_uniform(draw)) * spacing
-            while rank <= limit:
-                position = mix(state + _STEP)
-                if width + width * (np.float64(position >> U64(32)) * 2.0**-32) < weight:
-                    index = I64(((position & U64(0xFFFFFFFF)) * U64(num_hashes)) >> U64(32))
-                    if rank < ranks[index]:
-                        ranks[index], signature[index] = rank, U32(draw)
-                state += _STEP + _STEP
-                draw = mix(state)
-                rank -= math.log(_uniform(draw)) * spacing
-        width *= 0.5
-        spacing *= 2.0
+_NUM_STRIPS = 24  # points below 2^-24 of a weight are left out
+# The expected points per place of the first round, beyond log(num_hashes): exp(-3) = 5 % of sets
+# have a place without a point, and need a second round.
+_MARGIN = 3.0
 
 
 @kernel(allocates=True)
 def sign_weighted(hashes, weights, offsets, seed, signatures):
-    """Fill signatures[document, i] with the name of the dart of least rank among those of place i.
+    """Fill signatures[document, i] with the name of the owned point of least rank in place i.
 
-    hashes : uint64, distinct in each document; weights : float64, 0 or more; offsets : int64
-    (num_documents + 1,); seed : uint64; signatures : uint32 (num_documents, num_hashes). No weight:
-    all ones. The rank up to which darts are drawn is guessed from the sum of the weights, and
-    doubled where a place has none.
+    hashes : uint64, distinct in each document; weights : float64, 0 or more, finite; offsets :
+    int64 (num_documents + 1,); seed : uint64; signatures : uint32 (num_documents, num_hashes). No
+    weight: all ones. The rank up to which points are drawn is estimated from the sum of the
+    weights, and doubled if a place has none.
     """
     num_hashes = signatures.shape[1]
     ranks = np.empty(num_hashes)
@@ -81,5 +49,53 @@ def sign_weighted(hashes, weights, offsets, seed, signatures):
         while ranks.max() == np.inf:
             for i in range(offsets[document], offsets[document + 1]):
                 if weights[i] > 0:
-                    _throw(mix(hashes[i] ^ salt), weights[i], limit, ranks, signatures[document])
+                    feature = mix(hashes[i] ^ salt)
+                    _add_feature(feature, weights[i], limit, ranks, signatures[document])
             limit *= 2.0
+
+
+@kernel
+def _add_feature(feature, weight, limit, ranks, signature):
+    """Keep in `signature` the owned points of one feature with the least rank of their place so
+    far, up to the limit.
+
+    The weights are cut into strips from a power of two to the next, whose points are drawn by
+    rising rank; so every set draws the same points, whatever its limit.
+    """
+    fraction, exponent = math.frexp(weight)
+    # The strip with the last owned point: (2^top, 2^(top + 1)].
+    top = exponent - 2 if fraction == 0.5 else exponent - 1
+    width = math.ldexp(1.0, top)
+    spacing = 1.0 / (len(ranks) * width)  # the mean distance of the ranks of points
+    for level in range(top, top - _NUM_STRIPS, -1):
+        draw = mix(feature + _STEP * U64(2048 + level))
+        # -log(u) >= 1 - u spares most strips their only logarithm.
+        if (1.0 - _uniform(draw)) * spacing <= limit:
+            _add_strip(draw, weight, width, spacing, limit, ranks, signature)
+        width *= 0.5
+        spacing *= 2.0
+
+
+@kernel
+def _add_strip(draw, weight, width, spacing, limit, ranks, signature):
+    """Keep the owned points of one strip, drawn from the state `draw`, as `_add_feature` does."""
+    num_hashes = U64(len(ranks))
+    state = draw
+    rank = -math.log(_uniform(draw)) * spacing
+    while rank <= limit:
+        position = mix(state + _STEP)
+        share = np.float64(position >> U64(32)) * 2.0**-32  # of the strip, below the point
+        if width + width * share < weight:
+            index = I64(((position & U64(0xFFFFFFFF)) * num_hashes) >> U64(32))
+            if rank < ranks[index]:
+                ranks[index] = rank
+                signature[index] = U32(draw)
+        state += _STEP + _STEP
+        draw = mix(state)
+        rank -= math.log(_uniform(draw)) * spacing
+
+
+@kernel
+def _uniform(value):
+    """Return a number above 0 and at most 1."""
+    return np.float64((value >> U64(11)) + U64(1)) * 2.0**-53

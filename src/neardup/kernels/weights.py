@@ -1,5 +1,9 @@
 """Find the distinct features of documents, count the documents of each, and weigh them."""
 
+from __future__ import annotations
+
+from typing import NamedTuple
+
 import numpy as np
 
 from neardup.kernels.compiled import I64, U32, U64, kernel
@@ -14,9 +18,9 @@ def add_documents(features, offsets, first, most, missed, table, size):
     table.
 
     features : uint64, each once in a document; offsets : int64 (num_documents + 1,); table :
-    hashes, counts and misses, a power of two of slots; missed : what a new entry's count may lack.
-    Stops before a document for which there may not be room, two thirds being full, and after one
-    that leaves more than `most` entries.
+    hashes, counts and misses, a power of two of slots; missed : the documents that a new entry's
+    count may lack. Stops before a document for which there may not be room, two thirds being full,
+    and after one that leaves more than `most` entries.
     """
     hashes, counts, misses = table
     for document in range(first, len(offsets) - 1):
@@ -25,7 +29,8 @@ def add_documents(features, offsets, first, most, missed, table, size):
         for i in range(offsets[document], offsets[document + 1]):
             slot = find_slot(hashes, counts, 0, features[i])
             if counts[slot] == 0:
-                hashes[slot], misses[slot] = features[i], missed
+                hashes[slot] = features[i]
+                misses[slot] = missed
                 size += 1
             counts[slot] += U32(1)
         if size > most:
@@ -35,19 +40,17 @@ def add_documents(features, offsets, first, most, missed, table, size):
 
 @kernel
 def move_entries(table, missed, target):
-    """Put those entries of a table into an empty one that may count more than `missed`; return how
-    many.
+    """Move the entries of a table that may count more than `missed` to an empty one; return their
+    number.
     """
     hashes, counts, misses = table
     size = 0
     for old in range(len(hashes)):
         if counts[old] != 0 and I64(counts[old]) + I64(misses[old]) > missed:
             slot = find_slot(target.hashes, target.counts, 0, hashes[old])
-            target.hashes[slot], target.counts[slot], target.misses[slot] = (
-                hashes[old],
-                counts[old],
-                misses[old],
-            )
+            target.hashes[slot] = hashes[old]
+            target.counts[slot] = counts[old]
+            target.misses[slot] = misses[old]
             size += 1
     return size
 
@@ -55,10 +58,19 @@ def move_entries(table, missed, target):
 _REPEATED = U64(0x9E3779B97F4A7C15)
 
 
+class _Features(NamedTuple):
+    """Distinct features of documents. hashes : uint64; counts : uint32; firsts : int64, the first
+    place of each.
+    """
+
+    hashes: np.ndarray
+    counts: np.ndarray
+    firsts: np.ndarray
+
+
 @kernel(allocates=True)
 def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offsets):
-    """Write the distinct hashes of each document, rising, how often each occurs, and where it
-    occurs first.
+    """Write the distinct hashes of each document, rising, their counts, and their first places.
 
     hashes : uint64; offsets : int64 (num_documents + 1,); distinct : uint64, counts : uint32,
     firsts : int64, the place in `hashes`, all as long as `hashes`; distinct_offsets : int64
@@ -72,30 +84,38 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
     ends = np.empty(2 * longest + 3, I64)
     size = distinct_offsets[0] = 0
     for document in range(len(offsets) - 1):
-        start, first = offsets[document], size
+        start = offsets[document]
+        first = size
         span = hashes[start : offsets[document + 1]]
         shift = bucket_starts(span, ends)
         for i in range(len(span)):
             bucket = I64(span[i] >> shift)
             order[ends[bucket]] = i
             ends[bucket] += 1
+        table = _Features(hashes=distinct, counts=counts, firsts=firsts)
         for i in range(len(span)):
-            value = span[order[i]]
-            rank = size
-            while rank > first and distinct[rank - 1] > value:
-                rank -= 1
-            if rank > first and distinct[rank - 1] == value:
-                counts[rank - 1] += U32(1)
-                continue
-            for move in range(size, rank, -1):
-                distinct[move], counts[move], firsts[move] = (
-                    distinct[move - 1],
-                    counts[move - 1],
-                    firsts[move - 1],
-                )
-            distinct[rank], counts[rank], firsts[rank] = value, 1, start + order[i]
-            size += 1
+            size = _insert(table, first, size, span[order[i]], start + order[i])
         distinct_offsets[document + 1] = size
+
+
+@kernel(inline="always")
+def _insert(table, first, size, value, place):
+    """Count a hash among the rising ones from `first` to `size`; return the new size."""
+    rank = size
+    while rank > first and table.hashes[rank - 1] > value:
+        rank -= 1
+    if rank > first and table.hashes[rank - 1] == value:
+        table.counts[rank - 1] += U32(1)
+    else:
+        for move in range(size, rank, -1):
+            table.hashes[move] = table.hashes[move - 1]
+            table.counts[move] = table.counts[move - 1]
+            table.firsts[move] = table.firsts[move - 1]
+        table.hashes[rank] = value
+        table.counts[rank] = 1
+        table.firsts[rank] = place
+        size += 1
+    return size
 
 
 @kernel(allocates=True)
@@ -104,8 +124,8 @@ def choose(weights, offsets, top, levels, kept):
     their weights.
 
     weights : float64, changed; offsets : int64 (num_documents + 1,); levels : bool; kept : bool. Of
-    equal weights the first are taken, which are those of least hash. The level is 1 to 5: one more
-    than the fifths of the kept features that weigh less.
+    equal weights the first are taken: the least hashes. The level is 1 to 5: one more than the
+    fifths of the kept features that weigh less.
     """
     for document in range(len(offsets) - 1):
         span = weights[offsets[document] : offsets[document + 1]]
@@ -126,7 +146,7 @@ def choose(weights, offsets, top, levels, kept):
 
 @kernel
 def look_up(wanted, hashes, starts, counts, found):
-    """Fill found with the count of each wanted hash, 0 where it is not in the table.
+    """Fill found with the count of each wanted hash, 0 if it is not in the table.
 
     wanted : uint64; hashes : uint64, rising; counts : as long; starts : int64 (2^k + 1,), where the
     hashes whose leading k bits are i begin; found : int64 (len(wanted),). Uniform hashes: a look-up
@@ -137,7 +157,8 @@ def look_up(wanted, hashes, starts, counts, found):
         value = wanted[i]
         # A shift by 64 is none: hence two.
         bucket = I64((value >> U64(1)) >> U64(63 - bits))
-        low, high = starts[bucket], starts[bucket + 1]
+        low = starts[bucket]
+        high = starts[bucket + 1]
         while low < high:
             middle = (low + high) >> 1
             if hashes[middle] < value:
@@ -173,14 +194,15 @@ def replicate_rare_features(hashes, offsets, document_counts, limits, repeated, 
 
 @kernel
 def look_up_each(wanted, wanted_offsets, hashes, offsets, counts, found):
-    """Fill found with the count of each wanted hash in the table of its own document, 0 where it is
-    not there.
+    """Fill found with the count of each wanted hash in the table of its own document, 0 if it is
+    missing.
 
     wanted, hashes : uint64, rising in each document; both offsets : int64 (num_documents + 1,);
     counts : as long as hashes; found : int64 (len(wanted),).
     """
     for document in range(len(offsets) - 1):
-        row, stop = offsets[document], offsets[document + 1]
+        row = offsets[document]
+        stop = offsets[document + 1]
         for i in range(wanted_offsets[document], wanted_offsets[document + 1]):
             while row < stop and hashes[row] < wanted[i]:
                 row += 1
