@@ -243,45 +243,53 @@ def test_a_run_that_decides_on_the_cluster_removes_the_same(spark, monkeypatch, 
     assert found == expected
 
 
-@pytest.mark.slow
-def test_pairs_clusters_and_signatures_are_those_of_a_local_run(spark):
-    texts, method = random_texts(11), METHODS["bands"]
-    frame, table = (
-        frame_of(spark, texts, 3),
-        pa.table({"id": range(len(texts)), "text": pa.array(texts, pa.string())}),
-    )
-    for searched in (method, METHODS["containment"]):
-        options = {"id_column": "id", "method": searched, "max_bucket_size": 3}
-        expected = neardup.find_pairs(table, **options).pairs.to_pylist()
-        found = neardup.spark.find_pairs(frame, **options).toArrow().to_pylist()
-        for row in expected:
-            row.update(left_id=int(row["left_id"]), right_id=int(row["right_id"]))
-        assert sorted(map(repr, found)) == sorted(map(repr, expected))
+def frame_and_table(spark, texts: list[str | None]) -> tuple:
+    """Return the texts with ids from 0, as a DataFrame and as a table."""
+    table = pa.table({"id": range(len(texts)), "text": pa.array(texts, pa.string())})
+    return frame_of(spark, texts, 3), table
 
-    clusters = neardup.cluster(table, method=method, id_column="id")
-    ours = neardup.spark.cluster(frame, id_column="id", method=method)
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bands", "containment"])
+def test_pairs_are_those_of_a_local_run(spark, name):
+    frame, table = frame_and_table(spark, random_texts(11))
+    options = {"id_column": "id", "method": METHODS[name], "max_bucket_size": 3}
+    expected = neardup.find_pairs(table, **options).pairs.to_pylist()
+    found = neardup.spark.find_pairs(frame, **options).toArrow().to_pylist()
+    for row in expected:
+        row.update(left_id=int(row["left_id"]), right_id=int(row["right_id"]))
+    assert expected
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
+
+@pytest.mark.slow
+def test_clusters_are_those_of_a_local_run(spark):
+    frame, table = frame_and_table(spark, random_texts(11))
+    options = {"id_column": "id", "method": METHODS["bands"]}
+    clusters = neardup.cluster(table, **options)
+    found = neardup.spark.cluster(frame, **options)
     names = ["id", "size", "is_first", "first_id", "similarity", "exact"]
-    assert ours.documents.columns == names
+    assert found.documents.columns == names
     rows = clusters.documents.select(names).to_pylist()
     expected = [row | {"id": int(row["id"]), "first_id": int(row["first_id"])} for row in rows]
-    assert sorted(map(repr, ours.documents.toArrow().to_pylist())) == sorted(map(repr, expected))
-    summary = clusters.clusters.select(["first_id", "size"]).to_pylist()
-    found = ours.clusters.toArrow().to_pylist()
-    assert [row["size"] for row in found] == [row["size"] for row in summary]
-    assert {row["first_id"]: row["size"] for row in found} == {
-        int(row["first_id"]): row["size"] for row in summary
-    }
+    assert sorted(map(repr, found.documents.toArrow().to_pylist())) == sorted(map(repr, expected))
 
-    signs = neardup.spark.sign(frame, id_column="id", method="simhash").toArrow().to_pylist()
-    fingerprints = neardup.sign(table, method="simhash", id_column="id")
-    local = dict(
-        zip(
-            map(int, fingerprints.ids.to_pylist()),
-            fingerprints.values[:, 0].view(np.int64).tolist(),
-            strict=True,
-        )
-    )
-    assert {row["id"]: row["values"][0] for row in signs} == local
+    summary = clusters.clusters.select(["first_id", "size"]).to_pylist()
+    found_summary = found.clusters.toArrow().to_pylist()
+    assert [row["size"] for row in found_summary] == [row["size"] for row in summary]
+    sizes = {row["first_id"]: row["size"] for row in found_summary}
+    assert sizes == {int(row["first_id"]): row["size"] for row in summary}
+
+
+@pytest.mark.slow
+def test_fingerprints_are_those_of_a_local_run(spark):
+    frame, table = frame_and_table(spark, random_texts(11))
+    options = {"id_column": "id", "method": "simhash"}
+    rows = neardup.spark.sign(frame, **options).toArrow().to_pylist()
+    local = neardup.sign(table, **options)
+    ids = map(int, local.ids.to_pylist())
+    expected = dict(zip(ids, local.values.view(np.int64).tolist(), strict=True))
+    assert {row["id"]: row["values"] for row in rows} == expected
 
 
 @pytest.mark.slow

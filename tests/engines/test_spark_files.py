@@ -13,6 +13,7 @@ from functools import partial
 from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ import neardup
 import servers
 from neardup.decide.outcome import Totals
 from neardup.errors import ClusterError, ColumnError, InputError, OutputError, SettingError
+from neardup.formats.reading import Task
 from neardup.output.job import Job
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import Inputs, tasks_of
@@ -172,6 +174,20 @@ def test_a_run_of_more_documents_than_the_driver_collects_gives_the_same(
         "neardup.engines.spark.engine.find_here", lambda *_, **__: pytest.fail("the driver decides")
     )
     assert compare(spark, tmp_path, source, options)["counts"]["removed"]
+
+
+@pytest.mark.parametrize("num_removed", ["some", "none"])
+def test_counts_by_value_need_no_documents_on_the_driver(spark, tmp_path, monkeypatch, num_removed):
+    monkeypatch.setattr("neardup.engines.spark.pipeline.DRIVER_DOCUMENTS", 0)
+    texts = random_texts(23, 120)
+    if num_removed == "none":
+        texts = [f"one{n} two{n} three{n} four{n} five{n}" for n in range(120)]
+    columns = {"text": pa.array(texts, pa.string()), "site": ["a", None, "b", "c"] * 30}
+    pq.write_table(pa.table(columns), tmp_path / "in.parquet")
+    options = {"threshold": 0.5, "count_by": "site"}
+    report = compare(spark, tmp_path, tmp_path / "in.parquet", options)
+    assert report["by_value"]["num_values"] == 4
+    assert bool(report["counts"]["removed"]) == (num_removed == "some")
 
 
 @pytest.mark.parametrize("method", ["minhash", "simhash"])
@@ -525,12 +541,12 @@ def test_the_number_of_partitions_grows_with_the_bytes_and_has_a_limit():
 
 
 def test_the_time_of_compilation_in_workers_is_counted(monkeypatch):
-    from neardup.engines.spark import pipeline
+    from neardup.engines.spark import workers
 
     clock, seconds = iter([1.0, 3.5]), []
-    monkeypatch.setattr(pipeline, "compile_seconds", lambda: next(clock))
+    monkeypatch.setattr(workers, "compile_seconds", lambda: next(clock))
     method, counter = SimpleNamespace(value=None), SimpleNamespace(add=seconds.append)
-    batches = pipeline.run_stage(iter("ab"), lambda rows, _: rows, method, counter)
+    batches = workers.run_stage(iter("ab"), lambda rows, _: rows, method, counter)
     assert list(batches) == ["a", "b"]
     assert seconds == [2.5]
 
@@ -625,34 +641,64 @@ def totals_of(documents: int, removed: int) -> Totals:
     return SimpleNamespace(corpus=corpus, counts=counts, others=np.empty(0, np.uint32))
 
 
-def test_files_that_are_not_what_was_decided_about_end_the_run(tmp_path):
+class Attempts(NamedTuple):
+    """An output in which a worker has written the file `one` for an input of one line."""
+
+    tasks: list[Task]
+    output: OutputDirectory
+
+
+WRITTEN = Written(part=0, file="one", documents=3, rows=2, bytes=1)
+
+
+@pytest.fixture
+def attempts(tmp_path: Path) -> Attempts:
     source = tmp_path / "rows.jsonl"
     source.write_text('{"text": "a"}\n')
-    tasks = tasks_of(Inputs(str(source)), "first")
     output = OutputDirectory(tmp_path / "out", overwrite=False, resume=False)
-    attempts = output.partial / "attempts"
-    attempts.mkdir()
-    (attempts / "one").write_text("a")
-    row = Written(0, "one", 3, 2, 1)
-    for wrong in (row._replace(documents=2), row._replace(rows=3), row._replace(part=1)):
-        with pytest.raises(InputError, match=r"rows\.jsonl changed during the run"):
-            place_kept([wrong], tasks, totals_of(3, 1), output)
-    for wrong in (row._replace(bytes=2), row._replace(file="another")):
-        with pytest.raises(
-            OutputError, match=r"has no file kept/rows\.jsonl of \d bytes, as a worker wrote it"
-        ):
-            place_kept([wrong], tasks, totals_of(3, 1), output)
-    place_kept([row], tasks, totals_of(3, 1), output)
-    assert files_below(output.result) == {"kept/rows.jsonl": b"a"}
-    output.discard()
+    folder = output.partial / "attempts"
+    folder.mkdir()
+    (folder / "one").write_text("a")
+    return Attempts(tasks_of(Inputs(str(source)), "first"), output)
+
+
+def test_the_file_of_an_attempt_is_moved_to_the_kept_files(attempts):
+    place_kept([WRITTEN], attempts.tasks, totals_of(3, 1), attempts.output)
+    assert files_below(attempts.output.result) == {"kept/rows.jsonl": b"a"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"documents": 2}, {"rows": 3}, {"part": 1}],
+    ids=["fewer documents", "more rows", "another part"],
+)
+def test_an_input_that_changed_before_it_was_written_ends_the_run(attempts, change):
+    with pytest.raises(InputError, match=r"rows\.jsonl changed during the run"):
+        place_kept([WRITTEN._replace(**change)], attempts.tasks, totals_of(3, 1), attempts.output)
+
+
+@pytest.mark.parametrize(
+    "change", [{"bytes": 2}, {"file": "another"}], ids=["another size", "no such file"]
+)
+def test_a_file_that_is_not_as_its_worker_wrote_it_ends_the_run(attempts, change):
+    with pytest.raises(
+        OutputError, match=r"has no file kept/rows\.jsonl of \d bytes, as a worker wrote it"
+    ):
+        place_kept([WRITTEN._replace(**change)], attempts.tasks, totals_of(3, 1), attempts.output)
+
+
+def test_a_worker_without_the_folder_of_the_output_ends_the_run(attempts, tmp_path):
+    attempts.output.discard()
     batch = pa.record_batch(
         [pa.array([0]), pa.array([[]], pa.list_(pa.int64()))], ["part", "removed"]
     )
+    tasks = SimpleNamespace(value=attempts.tasks)
+    folder = attempts.output.partial / "attempts"
     with pytest.raises(
         OutputError, match=r"The worker .* has no folder .*attempts\. Use an output that"
     ):
-        list(write_parts([batch], SimpleNamespace(value=tasks), attempts, None))
-    assert list(tmp_path.iterdir()) == [source]
+        list(write_parts([batch], tasks, folder, None))
+    assert list(tmp_path.iterdir()) == [tmp_path / "rows.jsonl"]
 
 
 def test_a_missing_column_and_an_existing_output_are_refused_before_anything_runs(tmp_path):

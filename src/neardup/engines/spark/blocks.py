@@ -1,5 +1,11 @@
-"""Move tables between workers as blocks: Spark moves one row for each cell that a task has rows
-for.
+"""Move tables between workers as blocks: one row of Spark has the rows that a task sends to a cell.
+
+    tables of a task          blocks (schemas.BLOCKS)         tables of a cell
+    row, row, row, ...   ->   cell 0 | 310 rows, packed  ->   row, row, row, ...
+                              cell 1 | 287 rows, packed
+
+`scatter` makes blocks in the task that sends, `exchange` moves them, and `gather` reads them in the
+task that receives.
 """
 
 from __future__ import annotations
@@ -16,59 +22,83 @@ from neardup import schemas
 from neardup.arrays import Integers, Ints, arrow_of, arrow_of_bytes, begins_run, find_in
 from neardup.methods.stages import batch_of
 
-Placed = tuple[Integers, Integers]
-"""Rows of a table, and the cell of each; a row may go to several cells."""
-Place = Callable[[pa.RecordBatch], Placed]
-_AT_ONCE = 64 << 20  # bytes of tables that a worker sorts by cell
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+class Routed(NamedTuple):
+    """The rows of a table, and the cell to which each goes; a row may go to several cells."""
+
+    rows: Integers
+    cells: Integers
+
+
+Route = Callable[[pa.RecordBatch], Routed]
+"""Chooses the cells of the rows of a table."""
+
+_SORTED_BYTES = 64 << 20  # bytes of tables that a worker sorts by cell at once
+# 2**64 / golden ratio (Knuth, TAOCP 3, 6.4): spreads consecutive numbers over all cells.
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def exchange(blocks: DataFrame, num_cells: int) -> DataFrame:
-    """Shuffle blocks, so that all blocks of a cell are in one partition."""
-    if hasattr(
-        blocks, "repartitionById"
-    ):  # Spark 4.1; a hash leaves a third of the partitions empty
+    """Shuffle blocks so that all blocks of a cell are in one partition."""
+    # Since Spark 4.1, cell i is partition i. A hash leaves a third of the partitions empty.
+    if hasattr(blocks, "repartitionById"):
         return blocks.repartitionById(num_cells, "cell")
     return blocks.repartition(num_cells, "cell")
 
 
-def scatter(tables: Iterable[pa.RecordBatch], place: Place) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of tables by cell, as schemas.BLOCKS; those of a cell keep their order."""
-    for table in _joined(tables):
-        rows, cells = place(table)
-        order = np.argsort(
-            cells.astype(np.min_scalar_type(cells.max(initial=0))), kind="stable"
-        )  # a radix sort
-        edges = np.flatnonzero(begins_run(cells[order]))
-        for start, stop in itertools.pairwise([*edges.tolist(), len(order)]):
-            part = table.take(arrow_of(rows[order[start:stop]]))
+def scatter(tables: Iterable[pa.RecordBatch], route: Route) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of tables as blocks, schemas.BLOCKS; the rows of a cell keep their order."""
+    for table in _join_small(tables):
+        routed = route(table)
+        # Narrow integers are sorted by their digits, in linear time.
+        narrow = np.min_scalar_type(routed.cells.max(initial=0))
+        order = np.argsort(routed.cells.astype(narrow), kind="stable")
+        rows = routed.rows[order]
+        cells = routed.cells[order]
+        starts = np.flatnonzero(begins_run(cells)).tolist()
+        for start, stop in itertools.pairwise([*starts, len(order)]):
+            part = table.take(arrow_of(rows[start:stop]))
             packed = _pack(part)
-            row = arrow_of_bytes(packed, np.array([0, packed.size]))
+            binary = arrow_of_bytes(packed, np.array([0, packed.size]))
             yield batch_of(
-                schemas.BLOCKS, cells[order[start : start + 1]], np.array([len(part)]), row
+                schemas.BLOCKS,
+                cells[start : start + 1],
+                np.array([len(part)]),
+                binary,
             )
 
 
 def gather(batches: Iterable[pa.RecordBatch], *tables: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the tables in blocks, which are of one of these schemas."""
+    """Yield the tables in blocks; each has one of the schemas `tables`."""
     for batch in batches:
         for block in batch["rows"]:
             yield _unpack(block.as_buffer(), tables)
 
 
 def collect(blocks: DataFrame, table: pa.Schema) -> pa.Table:
-    """Return the rows in blocks of a table, on the driver."""
-    return pa.Table.from_batches(gather(blocks.select("rows").toArrow().to_batches(), table), table)
+    """Return the rows in blocks of one schema, on the driver."""
+    batches = blocks.select("rows").toArrow().to_batches()
+    return pa.Table.from_batches(gather(batches, table), table)
 
 
-def hashed(name: str, num_cells: int) -> Place:
-    """Place rows by the hash of a column of int64."""
-    return lambda table: (np.arange(len(table)), cells_of(table[name].to_numpy(), num_cells))
+def route_by_hash(name: str, num_cells: int) -> Route:
+    """Route rows by the hash of an int64 column."""
+    return lambda table: Routed(
+        np.arange(len(table)),
+        hash_cells(table[name].to_numpy(), num_cells),
+    )
+
+
+def route_to_one(table: pa.RecordBatch) -> Routed:
+    """Route all rows to one cell."""
+    return Routed(np.arange(len(table)), np.zeros(len(table), np.int64))
 
 
 class Cells(NamedTuple):
-    """The cells of documents. known : int64, rising, positions whose cells were chosen; of others,
-    a hash decides.
+    """The cells of documents.
+
+    known : int64, rising, the positions whose cells were chosen. cells : the cell of each of them.
+    A hash chooses the cell of any other position.
     """
 
     num_cells: int
@@ -77,47 +107,59 @@ class Cells(NamedTuple):
 
     def of(self, positions: Integers) -> Integers:
         """Return the cell of each position."""
-        found = cells_of(positions, self.num_cells)
-        at, is_known = find_in(self.known, positions)
-        found[is_known] = self.cells[at[is_known]]
-        return found
+        cells = hash_cells(positions, self.num_cells)
+        rows, is_known = find_in(self.known, positions)
+        cells[is_known] = self.cells[rows[is_known]]
+        return cells
 
 
-def cells_of(values: Integers, num_cells: int) -> Ints:
-    """Return the cell of each number by its hash, int64."""
-    mixed = values.astype(np.int64).view(np.uint64) * _MIX
-    return ((mixed ^ mixed >> np.uint64(32)) % np.uint64(num_cells)).astype(np.int64)
+def hash_cells(values: Integers, num_cells: int) -> Ints:
+    """Return a cell for each number, by its hash: int64, in [0, num_cells)."""
+    mixed = values.astype(np.int64).view(np.uint64) * _GOLDEN
+    folded = mixed ^ mixed >> np.uint64(32)
+    return (folded % np.uint64(num_cells)).astype(np.int64)
 
 
-def _joined(tables: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield tables one after the other as larger ones."""
+def _join_small(tables: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join consecutive tables into tables of about _SORTED_BYTES; leave out empty ones."""
     waiting: list[pa.RecordBatch] = []
     num_bytes = 0
-    for table in itertools.chain(tables, [None]):
-        if waiting and (table is None or num_bytes >= _AT_ONCE):
-            yield pa.Table.from_batches(waiting).combine_chunks().to_batches()[0]
-            waiting, num_bytes = [], 0
-        if table is not None and len(table):
-            waiting.append(table)
-            num_bytes += table.nbytes
+    for table in tables:
+        if not len(table):
+            continue
+        waiting.append(table)
+        num_bytes += table.nbytes
+        if num_bytes >= _SORTED_BYTES:
+            yield _concatenate(waiting)
+            waiting = []
+            num_bytes = 0
+    if waiting:
+        yield _concatenate(waiting)
+
+
+def _concatenate(tables: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.Table.from_batches(tables).combine_chunks().to_batches()[0]
 
 
 def _pack(table: pa.RecordBatch) -> pa.Buffer:
-    """Return a table as a stream of Arrow: int64 as differences, each integer as narrow as its
-    column allows.
+    """Return a table as an Arrow stream whose integers are as narrow as their values allow.
+
+    An int64 column is stored as differences of consecutive values, since positions mostly rise; its
+    first value is in the metadata of the schema, under the name of the column.
     """
-    columns, first = [], {}
+    columns = []
+    first_values = {}
     for name, column in zip(table.schema.names, table.columns, strict=True):
         if pa.types.is_integer(column.type) and not column.null_count:
             values = column.to_numpy()
             if column.type == pa.int64():
-                first[name] = str(values[0])
+                first_values[name] = str(values[0])
                 values = np.diff(values, prepend=values[0])
-            column = arrow_of(
-                values.astype(np.min_scalar_type(min(int(values.min()), ~int(values.max()))))
-            )
+            # ~x maps a maximum to the negative number that needs as many bits.
+            extreme = min(int(values.min()), ~int(values.max()))
+            column = arrow_of(values.astype(np.min_scalar_type(extreme)))
         columns.append(column)
-    batch = pa.RecordBatch.from_arrays(columns, table.schema.names, metadata=first)
+    batch = pa.RecordBatch.from_arrays(columns, table.schema.names, metadata=first_values)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
@@ -125,15 +167,14 @@ def _pack(table: pa.RecordBatch) -> pa.Buffer:
 
 
 def _unpack(block: pa.Buffer, tables: tuple[pa.Schema, ...]) -> pa.RecordBatch:
+    """Return the table of a block, as the schema of `tables` with the same names."""
     batch = pa.ipc.open_stream(block).read_next_batch()
-    schema, first = (
-        next(table for table in tables if table.names == batch.schema.names),
-        batch.schema.metadata or {},
-    )
-    columns = [
-        arrow_of(np.cumsum(column.to_numpy(), dtype=np.int64) + int(first[name.encode()]))
-        if name.encode() in first
-        else column
-        for name, column in zip(schema.names, batch.columns, strict=True)
-    ]
+    schema = next(table for table in tables if table.names == batch.schema.names)
+    first_values = batch.schema.metadata or {}
+    columns = []
+    for name, column in zip(schema.names, batch.columns, strict=True):
+        first = first_values.get(name.encode())
+        if first is not None:
+            column = arrow_of(np.cumsum(column.to_numpy(), dtype=np.int64) + int(first))
+        columns.append(column)
     return batch_of(schema, *columns)

@@ -1,5 +1,6 @@
-"""Decide on Spark: by the sieve in rounds, or connected clusters; with few pairs on the driver, by
-the local stages.
+"""Decide over pairs on a cluster, in rounds: by the sieve, or by connected clusters.
+
+Once few pairs are left, the driver collects them and decides with the local kernels.
 """
 
 from __future__ import annotations
@@ -16,55 +17,69 @@ from neardup.decide.clusters import first_connected, number_ends
 from neardup.decide.sieve import decide
 from neardup.engines.spark.source import NEW
 
-# that the driver decides about at most: 24 bytes each, and as much again while it does
 DRIVER_PAIRS = 10_000_000
+"""Pairs that the driver decides over at most: 24 bytes each, and as much again while it decides."""
 
 
 def removed_by_sieve(confirmed: DataFrame) -> tuple[DataFrame, int]:
-    """Return the removed documents that are no copies, as the column `left`, and the number of
-    rounds on the cluster.
+    """Return the removed documents that are no copies, and the number of rounds on the cluster.
 
-    confirmed : left, right.
+    Parameters
+    ----------
+    confirmed : left and right, positions.
+
+    Returns
+    -------
+    DataFrame of the column `left`, and int.
 
     Notes
     -----
-    A round: a document that no undecided earlier one is similar to is kept, and removes its
+    A round: a document without an undecided earlier neighbour is kept, and removes its later
     neighbours; pairs with a decided document are dropped. This is the greedy maximal independent
     set in the order of priority of Blelloch, Fineman and Shun (SPAA 2012): O(log^2 n) rounds for a
     random order, and one for each document of a chain at worst.
     """
-    # A document of the earlier corpus is always kept. A pair with left > right concerns copies of
-    # the right one only.
-    edges = confirmed.filter((F.col("left") < F.col("right")) & (F.col("right") >= NEW)).select(
-        "left", "right"
-    )
-    gone, rounds, spark = edges.select("left").limit(0), 0, confirmed.sparkSession
-    while (count := edges.count()) > DRIVER_PAIRS:
+    # A document of the earlier corpus is always kept. A pair with left > right concerns only the
+    # copies of its right document.
+    is_decisive = (F.col("left") < F.col("right")) & (F.col("right") >= NEW)
+    edges = confirmed.filter(is_decisive).select("left", "right")
+    removed = edges.select("left").limit(0)
+    rounds = 0
+    while (num_edges := edges.count()) > DRIVER_PAIRS:
         rounds += 1
         kept = edges.select("left").subtract(edges.selectExpr("right as left"))
-        decided = _cut(edges.join(kept, "left").selectExpr("right as left").distinct())
-        gone = gone.unionByName(decided)
-        # The neighbours of kept documents are gone, so their pairs are too.
-        edges = edges.join(decided.withColumnRenamed("left", "right"), "right", "left_anti")
-        edges = _cut(edges.join(decided, "left", "left_anti").select("left", "right"))
-    if count:
-        gone = gone.unionByName(
-            spark.createDataFrame(pa.table({"left": _decide(*_columns(edges))}))
-        )
-    return gone, rounds
+        neighbours = edges.join(kept, "left").selectExpr("right as left").distinct()
+        neighbours = _checkpoint(neighbours)
+        removed = removed.unionByName(neighbours)
+        # All neighbours of a kept document are removed, so its pairs are dropped here, too.
+        edges = edges.join(neighbours.withColumnRenamed("left", "right"), "right", "left_anti")
+        edges = edges.join(neighbours, "left", "left_anti").select("left", "right")
+        edges = _checkpoint(edges)
+    if num_edges:
+        positions = _removed_here(*_columns(edges))
+        rest = confirmed.sparkSession.createDataFrame(pa.table({"left": positions}))
+        removed = removed.unionByName(rest)
+    return removed, rounds
 
 
-def _decide(left: Ints, right: Ints) -> Ints:
+def _removed_here(left: Ints, right: Ints) -> Ints:
+    """Return the positions that the sieve removes over pairs, left < right."""
     positions, (earlier, later) = number_ends(left, right)
-    # Strength does not change which documents are kept, only by which of them another is removed.
-    decided = decide(earlier, later, np.ones(len(left)), np.arange(len(positions), dtype=np.uint32))
+    # The strength decides which of several kept documents removes another, but not whether.
+    strength = np.ones(len(left))
+    representative = np.arange(len(positions), dtype=np.uint32)
+    decided = decide(earlier, later, strength, representative)
     return positions[~decided.kept]
 
 
 def first_of_clusters(pairs: DataFrame, persist: Callable[[DataFrame], DataFrame]) -> DataFrame:
-    """Return the first document of each connected cluster, `left`, with each of the others,
-    `right`.
+    """Return each document of a connected cluster, `right`, with the first of the cluster, `left`.
 
+    The first document itself has no row.
+
+    Parameters
+    ----------
+    pairs : left and right, positions.
     persist : makes Spark store a frame.
 
     Notes
@@ -73,61 +88,53 @@ def first_of_clusters(pairs: DataFrame, persist: Callable[[DataFrame], DataFrame
     Beyond (SoCC 2014): large-star and small-star alternate until every document is joined to the
     first of its cluster.
     """
-    edges = pairs.select(
-        F.least("left", "right").alias("left"), F.greatest("left", "right").alias("right")
-    )
-    edges = persist(edges.distinct())
-    state = None
-    while (count := edges.count()) > DRIVER_PAIRS:
-        edges = _cut(_small_star(_large_star(edges)))
-        reached = edges.agg(
-            F.count("*"), F.sum(F.xxhash64("left", "right").cast("decimal(38,0)"))
-        ).first()
-        if reached == state:
+    earlier = F.least("left", "right").alias("left")
+    later = F.greatest("left", "right").alias("right")
+    edges = persist(pairs.select(earlier, later).distinct())
+    digest = None
+    while (num_edges := edges.count()) > DRIVER_PAIRS:
+        edges = _checkpoint(_small_star(_large_star(edges)))
+        # The number of edges and the sum of their hashes stay the same once no edge moves.
+        sum_of_hashes = F.sum(F.xxhash64("left", "right").cast("decimal(38,0)"))
+        new_digest = edges.agg(F.count("*"), sum_of_hashes).first()
+        if new_digest == digest:
             return edges
-        state = reached
-    if not count:
+        digest = new_digest
+    if not num_edges:
         return edges
     ends, firsts = first_connected(*_columns(edges))
-    others = firsts != ends
-    return edges.sparkSession.createDataFrame(
-        pa.table({"left": firsts[others], "right": ends[others]})
-    )
+    is_other = firsts != ends
+    table = pa.table({"left": firsts[is_other], "right": ends[is_other]})
+    return edges.sparkSession.createDataFrame(table)
 
 
 def _large_star(edges: DataFrame) -> DataFrame:
     """Connect the later neighbours of each document to the first one of it and its neighbours."""
-    both = edges.unionByName(
-        edges.selectExpr("right as left", "left as right")
-    )  # left : the centre of the star
+    reverse = edges.selectExpr("right as left", "left as right")
+    both = edges.unionByName(reverse)  # `left` is the centre of the star
     first = both.groupBy("left").agg(F.least(F.min("right"), "left").alias("first"))
-    return (
-        both.join(first, "left")
-        .filter("right > left")
-        .selectExpr("first as left", "right")
-        .distinct()
-    )
+    later = both.join(first, "left").filter("right > left")
+    return later.selectExpr("first as left", "right").distinct()
 
 
 def _small_star(edges: DataFrame) -> DataFrame:
     """Connect each document and its earlier neighbours to the first of these."""
     first = edges.groupBy("right").agg(F.min("left").alias("first"))
-    moved = (
-        edges.join(first, "right")
-        .filter("left > first")
-        .selectExpr("first as left", "left as right")
-    )
+    others = edges.join(first, "right").filter("left > first")
+    moved = others.selectExpr("first as left", "left as right")
     return moved.unionByName(first.selectExpr("first as left", "right")).distinct()
 
 
-def _cut(frame: DataFrame) -> DataFrame:
-    """Compute a round and forget how, as plans would double with each.
+def _checkpoint(frame: DataFrame) -> DataFrame:
+    """Compute a frame and forget its plan, because plans would double with each round.
 
-    Checkpoints survive the loss of an executor. Without a folder for them, it fails the run.
+    Checkpoints in a folder survive the loss of an executor. Without a folder, such a loss ends the
+    run.
     """
-    context = frame.sparkSession.sparkContext
-    return frame.localCheckpoint() if context.getCheckpointDir() is None else frame.checkpoint()
+    has_folder = frame.sparkSession.sparkContext.getCheckpointDir() is not None
+    return frame.checkpoint() if has_folder else frame.localCheckpoint()
 
 
 def _columns(edges: DataFrame) -> list[Ints]:
+    """Return the columns left and right, on the driver."""
     return [column.to_numpy() for column in edges.select("left", "right").toArrow().columns]

@@ -1,5 +1,8 @@
-"""Decide about files on a cluster: the driver decides with the rules of all engines, or workers in
-a larger run.
+"""Decide about files on a cluster: the driver does, or workers in a larger run.
+
+find (tables of the result)       the driver collects documents and pairs, and the job writes
+deliver (files of an output)      as `find`, but workers write the kept documents
+deliver, too large to collect     workers decide, too, and the driver collects counts
 """
 
 from __future__ import annotations
@@ -57,7 +60,7 @@ class SparkEngine(Engine):
         self._opened = ExitStack()
 
     def close(self) -> None:
-        """Release what Spark stores of the run, from which a rule measures further pairs."""
+        """Release the stored frames of the run, from which a rule measures further pairs."""
         self._opened.close()
 
     @contextmanager
@@ -65,12 +68,14 @@ class SparkEngine(Engine):
         self, inputs: Inputs, stages: Stages, shared: output.SharedFolder | None = None
     ) -> Iterator[tuple[pipeline.Run, Files]]:
         """Open the flow of the run on a cluster, over the parts that were found."""
-        run, tasks = self.run, inputs.tasks
+        run = self.run
+        rule = run.rule
+        selection = run.selection
 
         def order(listed: DataFrame, num_documents: int) -> pa.Table:
             if shared is not None:
                 self.refuse_size(num_documents)
-            return place_documents(list_documents(listed, run.rule, tasks, run.selection.keep))
+            return place_documents(list_documents(listed, rule, inputs.tasks, selection.keep))
 
         with translated():
             spark = open_session(self.master)
@@ -78,15 +83,19 @@ class SparkEngine(Engine):
                 shared.use(spark)
             corpus = Files(
                 spark,
-                spark.sparkContext.broadcast(tasks),
+                spark.sparkContext.broadcast(inputs.tasks),
                 run.settings.on_error,
-                run.selection.within is not None,
+                selection.within is not None,
             )
-            given = spark, corpus, inputs.method, inputs.selection, stages
-            reordered = order if run.rule.reorders else None
-            pairs = run.rule.pairs
             with pipeline.Run(
-                *given, all_pairs=pairs == "all", distinct=pairs == "distinct", order=reordered
+                spark,
+                corpus,
+                inputs.method,
+                inputs.selection,
+                stages,
+                all_pairs=rule.pairs == "all",
+                distinct=rule.pairs == "distinct",
+                order=order if rule.reorders else None,
             ) as flow:
                 try:
                     yield flow, corpus
@@ -94,16 +103,13 @@ class SparkEngine(Engine):
                     flow.release()
 
     def refuse_size(self, num_documents: int, num_pairs: int = 0) -> None:
-        """Raise SettingError if workers have to decide about so many documents and pairs, and
-        cannot.
-        """
+        """Raise SettingError if workers must decide about documents and pairs, and cannot."""
         if not pipeline.fits_driver(num_documents, num_pairs):
-            large_spark_of(num_documents, num_pairs, pipeline.driver_limit()).refuse(
-                "dedup", self.run.options
-            )
+            size = large_spark_of(num_documents, num_pairs, pipeline.driver_limit())
+            size.refuse("dedup", self.run.options)
 
     def identified_inputs(self) -> Inputs:
-        """Find the inputs, with the identities that they have now."""
+        """Find the inputs, with the identities of the files now, by which changes are noticed."""
         inputs = self.inputs()
         return inputs._replace(tasks=[task.identified() for task in inputs.tasks])
 
@@ -120,26 +126,28 @@ class SparkEngine(Engine):
     def collect(
         self, flow: pipeline.Run, search: pipeline.Search, inputs: Inputs, scratch: Scratch
     ) -> Searched:
-        """Collect what was found on the driver."""
-        run, method = self.run, flow.method.value
+        """Collect the documents and pairs of a search on the driver."""
+        run = self.run
+        tasks = inputs.tasks
         with flow.named("decide"):
-            listed = list_documents(search.listed, run.rule, inputs.tasks, run.selection.keep)
+            listed = list_documents(search.listed, run.rule, tasks, run.selection.keep)
             put_rejected(scratch, listed.rejected)
-            searched = find_here(flow, search, listed, inputs.tasks, run.rule)
+            searched = find_here(flow, search, listed, tasks, run.rule)
         audited = None
-        if run.selection.audit_sample:
+        sample_size = run.selection.audit_sample
+        if sample_size:
             with flow.named("audit"):
-                sample = listed.keys[draw_sample(listed.sizes > 0, run.selection.audit_sample)]
-                audited = flow.audit(sample, method.settings.threshold)
-        has_ids = any(task.columns.id is not None for task in inputs.tasks)
+                sample = listed.keys[draw_sample(listed.sizes > 0, sample_size)]
+                audited = flow.audit(sample, flow.method.value.settings.threshold)
+        has_ids = any(task.columns.id is not None for task in tasks)
         hashes = hash_ids(listed.ids) if has_ids else np.empty(0, np.uint64)
         repeated = check_ids(run, hashes, searched.corpus, searched.locations)
-        return replace(
-            searched, warnings=inputs.warnings + repeated, audited=audited, engine=_facts(rounds=0)
-        )
+        warnings = inputs.warnings + repeated
+        return replace(searched, warnings=warnings, audited=audited, engine=_facts(rounds=0))
 
 
 def _facts(rounds: int) -> EngineFacts:
+    """Return the facts of a run. rounds : of the sieve on the cluster, 0 if the driver decided."""
     return EngineFacts(engine={"name": "spark", "rounds": rounds})
 
 
@@ -153,41 +161,46 @@ def put_rejected(scratch: Scratch, lines: list[str]) -> None:
 def sign_files(
     run: Run, master: str | None, found: Found, counts: SignedCounts, stages: Stages
 ) -> tuple[Sketcher, Iterator[Sketches]]:
-    """Sign the documents of files on a cluster; the driver collects the rows. counts : is
-    updated.
+    """Sign the documents of files on a cluster; the driver collects their sketches.
+
+    counts : is updated.
     """
     inputs = Inputs(found.tasks, found.method, run.selection, found.warnings)
     with SparkEngine(run, master).open(inputs, stages) as (flow, _), flow.named("sign"):
-        signed, sketcher = flow.sign(), flow.method.value.sketcher
-        counts.rejected += [Rejected(**json.loads(line)) for line in output.rejected_lines(signed)]
+        signed = flow.sign()
+        sketcher = flow.method.value.sketcher
+        lines = output.rejected_lines(signed)
         rows = signed.filter("rejected is null").orderBy("document").toArrow()
+    counts.rejected += [Rejected(**json.loads(line)) for line in lines]
     counts.read = len(rows)
-    totals = (pc.sum(rows[name], min_count=0).as_py() for name in ("empty", "short", "bytes"))
-    counts.without_features, counts.short, counts.text_bytes = totals
+    counts.without_features = pc.sum(rows["empty"], min_count=0).as_py()
+    counts.short = pc.sum(rows["short"], min_count=0).as_py()
+    counts.text_bytes = pc.sum(rows["bytes"], min_count=0).as_py()
     has_ids = any(task.columns.id is not None for task in found.tasks)
     return sketcher, _sketches_of(rows, sketcher, has_ids)
 
 
 def _sketches_of(rows: pa.Table, sketcher: Sketcher, has_ids: bool) -> Iterator[Sketches]:
-    """Yield the rows of documents, which are numbered without a column of ids."""
-    kind, first = sketcher.method.sketches, 0
+    """Yield the sketches of documents, schemas.SIGNED; without ids, documents are numbered."""
+    kind = sketcher.method.sketches
+    first = 0
     for batch in rows.to_batches():
         values = flat_numbers(batch["sketch"], kind.dtype).reshape(len(batch), sketcher.width)
-        ids = (
-            batch["id"]
-            if has_ids
-            else arrow_of(np.arange(first, first + len(batch))).cast(pa.string())
-        )
-        yield kind(values, sketcher.scheme, ids, batch["empty"].to_numpy(zero_copy_only=False))
-        first += len(batch)
+        is_empty = batch["empty"].to_numpy(zero_copy_only=False)
+        stop = first + len(batch)
+        ids = batch["id"]
+        if not has_ids:
+            ids = arrow_of(np.arange(first, stop)).cast(pa.string())
+        yield kind(values, sketcher.scheme, ids, is_empty)
+        first = stop
 
 
 class Delivery(NamedTuple):
     """The decisions of a run whose documents workers write.
 
-    decided : by the driver, or as counts. removed : yields the rows of removed.parquet. lists : the
-    parts of removed documents, with their places there. sample : removed documents among which the
-    report shows some, and where they are.
+    decided : the decisions of the driver, or counts. removed : yields the rows of removed.parquet.
+    lists : the parts of removed documents, with their numbers in the part. sample : removed
+    documents among which the report shows some, and their locations.
     """
 
     flow: pipeline.Run
@@ -205,10 +218,10 @@ class Delivery(NamedTuple):
     def examples(self) -> list[Example]:
         """Return the removed documents that the report shows."""
         with self.flow.named("report"):
-            decided = self.decided
-            return output.show_examples(
-                self.corpus, *self.sample(), decided.outcome, decided.method
-            )
+            removals, locations = self.sample()
+            outcome = self.decided.outcome
+            method = self.decided.method
+            return output.show_examples(self.corpus, removals, locations, outcome, method)
 
 
 @contextmanager
@@ -228,24 +241,26 @@ def deliver(
         end.
     """
     assert isinstance(engine, SparkEngine)
-    shared, begun = output.SharedFolder(folder, scratch_folder), False
+    shared = output.SharedFolder(folder, scratch_folder)
+    has_begun = False
     try:
         inputs = engine.identified_inputs()
         folder.begin(resume=False)
-        begun = True
+        has_begun = True
         with engine.open(inputs, stages, shared) as (flow, corpus):
             search = flow.search()
             if search.fits_driver:
-                yield _decide_here(
-                    engine, flow, corpus, engine.collect(flow, search, inputs, scratch)
-                )
+                searched = engine.collect(flow, search, inputs, scratch)
+                yield _decide_here(engine, flow, corpus, searched)
             else:
                 engine.refuse_size(search.num_documents, search.num_pairs)
-                yield _decide_on_workers(engine, flow, corpus, search, inputs, scratch, shared)
+                yield _decide_on_workers(
+                    engine, flow, corpus, search, inputs=inputs, scratch=scratch, shared=shared
+                )
     except BaseException:
         if not folder.is_published:
             folder.discard()
-            if begun and folder.remote is not None:
+            if has_begun and folder.remote is not None:
                 folder.remote.delete()
         raise
     finally:
@@ -258,16 +273,15 @@ def _decide_here(
     """Decide on the driver."""
     decided = decide(engine.run, searched)
     outcome = decided.outcome
+    removals = outcome.removals
     gone = output.keys_of(np.flatnonzero(~outcome.edits.kept), outcome.corpus)
     return Delivery(
-        flow,
-        corpus,
-        decided,
-        removed=partial(
-            removed_batches, outcome.removals, decided.locations, decided.method.measures
-        ),
+        flow=flow,
+        corpus=corpus,
+        decided=decided,
+        removed=partial(removed_batches, removals, decided.locations, decided.method.measures),
         lists=partial(output.lists_of_removed, corpus, gone),
-        sample=lambda: (outcome.removals, decided.locations),
+        sample=lambda: (removals, decided.locations),
     )
 
 
@@ -276,28 +290,40 @@ def _decide_on_workers(
     flow: pipeline.Run,
     corpus: Files,
     search: pipeline.Search,
+    *,
     inputs: Inputs,
     scratch: Scratch,
     shared: output.SharedFolder,
 ) -> Delivery:
     """Decide about more documents than the driver can collect."""
-    tasks, method = inputs.tasks, flow.method.value
+    tasks = inputs.tasks
+    method = flow.method.value
     outcome = flow.decide(search)
     with flow.named("write"):
-        put_rejected(scratch, output.rejected_lines(outcome.light))
-        output.sort_removed(outcome, shared)
-        totals = output.summarise(outcome, tasks, method, shared)
-        by_value = output.count_by_value(outcome, engine.run.counted)
+        lines = output.rejected_lines(search.described)
+        put_rejected(scratch, lines)
+        output.sort_removed(search, outcome, shared)
+        counted = output.corpus_of(flow.count_parts(search.listed), lines, tasks)
+        blocks = partial(output.removed_blocks, counted, tasks, method, shared)
+        totals = output.summarise(search, outcome, counted, method, blocks())
+        by_value = output.count_by_value(search, outcome, engine.run.counted)
 
-    def rows() -> Iterator[pa.RecordBatch]:
-        for block in output.removed_blocks(totals.corpus, tasks, method, shared):
+    def removed_rows() -> Iterator[pa.RecordBatch]:
+        for block in blocks():
             yield from removed_batches(block.removals, block.locations, method.measures)
 
     return Delivery(
-        flow,
-        corpus,
-        Counted(tasks, method, inputs.warnings, totals, by_value, _facts(outcome.rounds)),
-        removed=rows,
-        lists=partial(output.list_removed, outcome),
-        sample=partial(output.sample_removals, outcome, totals, tasks, method),
+        flow=flow,
+        corpus=corpus,
+        decided=Counted(
+            tasks=tasks,
+            method=method,
+            warnings=inputs.warnings,
+            outcome=totals,
+            by_value=by_value,
+            engine=_facts(outcome.rounds),
+        ),
+        removed=removed_rows,
+        lists=partial(output.list_removed, search, outcome),
+        sample=partial(output.sample_removals, totals, tasks, method, shared),
     )

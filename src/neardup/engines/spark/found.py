@@ -1,4 +1,9 @@
-"""Collect what a cluster has found on the driver, where a rule decides as on one machine."""
+"""Collect the documents and pairs of a cluster on the driver, where a rule decides as locally.
+
+A document has three numbers here: its *key*, by which a worker reads it (PART_SHIFT); its *place*,
+the column `position` of the tables on the cluster, which rises with the priority but has gaps; and
+its *position* in the queue of the rule, from 0 without gaps.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from neardup.arrays import Array, Floats, Ints, Mask, Positions, Words, arrow_of, find_in
-from neardup.decide.outcome import SHORT
+from neardup.decide.outcome import SHORT, Removals
 from neardup.decide.priority import priority_order, rank_columns
 from neardup.decide.rule import Confirmed, Found, Queue, Rule
 from neardup.documents.batch import Corpus, ValueNames
@@ -19,17 +24,16 @@ from neardup.engines.base import Searched
 from neardup.engines.capabilities import large_spark_of
 from neardup.engines.spark import output
 from neardup.engines.spark.blocks import collect
-from neardup.engines.spark.pipeline import (
-    LISTED,
-    PLACES,
-    POSITIONS,
-    Outcome,
-    Run,
-    Search,
-    driver_limit,
-)
+from neardup.engines.spark.pipeline import Outcome, Run, Search, driver_limit
 from neardup.engines.spark.session import translated
-from neardup.engines.spark.source import NEW, PART_SHIFT
+from neardup.engines.spark.source import NEW
+from neardup.engines.spark.workers import (
+    DOCUMENT_POSITIONS,
+    LISTED,
+    PARTS,
+    POSITIONS,
+    count_parts,
+)
 from neardup.features.grouping import hash_values
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
@@ -38,13 +42,15 @@ from neardup.runs.locations import DocumentLocations
 from neardup.schemas import CANDIDATES, confirmed_schema
 from neardup.verify.measured import Measured, measured_of_copies
 
+_LEFT = 0xFFFFFFFF  # the bits of the left position in the key of a pair
+
 
 class Listed(NamedTuple):
     """The documents of a run, without their texts, in input order.
 
     rows : of LISTED. corpus : their numbers. rejected : the lines of rejected.jsonl. values :
     uint64 by document, the hash of its value in the column of groups or of counts; empty without
-    one. order : uint32, the documents in the order in which the rule decides.
+    such a column. order : uint32, the documents in the order in which the rule decides.
     """
 
     rows: pa.Table
@@ -55,7 +61,7 @@ class Listed(NamedTuple):
 
     @property
     def keys(self) -> Ints:
-        """The documents on the cluster, rising; see PART_SHIFT."""
+        """The keys of the documents, rising; see PART_SHIFT."""
         keys: Ints = self.rows["document"].to_numpy()
         return keys
 
@@ -73,82 +79,84 @@ class Listed(NamedTuple):
 
 def list_documents(listed: DataFrame, rule: Rule, tasks: list[Task], keep: str) -> Listed:
     """Collect the documents of a run. listed : blocks of LISTED."""
-    num_ranks = len(rank_columns(keep))
-    rows = collect(listed, LISTED)
-    light = rows.filter(rows["rejected"].is_null()).sort_by("document")
-    lines = output.in_order(rows.filter(rows["rejected"].is_valid()))
-    counted = light["count_by"].combine_chunks()
-    values = np.empty(0, np.uint64) if counted.null_count == len(counted) else hash_values(counted)
-    corpus = _corpus(rows, light, lines, tasks)
-    corpus = replace(corpus, names=_names(counted, values, corpus.num_against))
-    lengths = light["bytes"].to_numpy()
-    ranks = _ranks(light, num_ranks)
-    order = priority_order(keep, len(light), corpus.num_against, lengths, ranks, corpus.part_ends)
-    return Listed(light, corpus, lines, values, rule.order(order, corpus.num_against, values))
+    all_rows = collect(listed, LISTED)
+    rows = all_rows.filter(all_rows["rejected"].is_null()).sort_by("document")
+    lines = output.in_order(all_rows.filter(all_rows["rejected"].is_valid()))
+    parts = pa.Table.from_batches(count_parts(all_rows.to_batches()), PARTS)
+    corpus = output.corpus_of(parts, lines, tasks)
+    num_against = corpus.num_against
+    counted = rows["count_by"].combine_chunks()
+    is_counted = counted.null_count < len(counted)
+    values = hash_values(counted) if is_counted else np.empty(0, np.uint64)
+    corpus = replace(corpus, names=_names(counted, values, num_against))
+    ranks = _ranks(rows["ranks"].combine_chunks(), len(rank_columns(keep)))
+    lengths = rows["bytes"].to_numpy()
+    order = priority_order(keep, len(rows), num_against, lengths, ranks, corpus.part_ends)
+    return Listed(rows, corpus, lines, values, rule.order(order, num_against, values))
 
 
 def place_documents(listed: Listed) -> pa.Table:
-    """Return the documents with their positions on the cluster, in the order of a rule."""
-    positions = np.arange(len(listed.order))
-    positions[listed.corpus.num_against :] += NEW
-    return pa.table({"document": listed.keys[listed.order], "position": positions})
+    """Return the keys of documents with their places on the cluster, in the order of a rule."""
+    places = np.arange(len(listed.order))
+    places[listed.corpus.num_against :] += NEW
+    return pa.table({"document": listed.keys[listed.order], "position": places})
 
 
 def find_here(flow: Run, search: Search, listed: Listed, tasks: list[Task], rule: Rule) -> Searched:
     """Collect the pairs of a run, and return them with its documents."""
     method = flow.method.value
-    sizes, corpus, num_against = listed.sizes, listed.corpus, listed.corpus.num_against
-    placed = _places(search, listed.keys)
-    order = _by_size(placed, len(sizes)) if search.by_size else listed.order
-    queue = _queue(order, placed, sizes > 0, num_against)
-    at = _Positions(placed, queue)
+    corpus = listed.corpus
+    rows = collect(search.positions, DOCUMENT_POSITIONS).sort_by("position")
+    documents = np.searchsorted(listed.keys, rows["document"].to_numpy()).astype(np.uint32)
+    has_features = listed.sizes > 0
+    order = _order_by_size(documents, has_features) if search.by_size else listed.order
+    at = _Positions.of(rows, documents, order, has_features, corpus.num_against)
     pairs = _Pairs.collect(search.confirmed, at, method)
     found = _found(flow, search, at, pairs, rule)
     found = replace(found, lengths=listed.rows["bytes"].to_numpy(), values=listed.values)
-    ids = listed.ids if any(task.columns.id is not None for task in tasks) else None
-    names = [task.part.name for task in tasks]
     return Searched(
         tasks=tasks,
         method=method,
         corpus=corpus,
-        locations=DocumentLocations(
-            names, corpus, listed.rows["row"].to_numpy(), ids, lambda: None
-        ),
+        locations=_locate(listed, tasks),
         warnings=[],
         found=found,
-        short=int(np.count_nonzero((sizes > 0) & (sizes < SHORT))),
-        expected=partial(_expected, pairs, queue),
+        short=int(np.count_nonzero(has_features & (listed.sizes < SHORT))),
+        expected=partial(_expected, pairs, at.queue),
     )
 
 
-def _corpus(rows: pa.Table, light: pa.Table, lines: list[str], tasks: list[Task]) -> Corpus:
-    """Return the corpus. rows : documents and rejected rows. light : the documents."""
-    parts = light["document"].to_numpy() >> PART_SHIFT
-    all_parts = rows["document"].to_numpy() >> PART_SHIFT
-    num_documents = np.bincount(parts, minlength=len(tasks))
-    num_rejected = np.bincount(all_parts, minlength=len(tasks)) - num_documents
-    num_bytes = np.bincount(parts, light["bytes"].to_numpy(), len(tasks)).astype(np.int64)
-    without = int(np.count_nonzero(light["size"].to_numpy() == 0))
-    return output.corpus_of_counts(
-        np.stack([num_documents, num_rejected, num_bytes]), without, lines, tasks
-    )
+def _locate(listed: Listed, tasks: list[Task]) -> DocumentLocations:
+    """Return the locations of all documents."""
+    names = [task.part.name for task in tasks]
+    row_numbers = listed.rows["row"].to_numpy()
+    has_ids = any(task.columns.id is not None for task in tasks)
+    ids = listed.ids if has_ids else None
+    return DocumentLocations(names, listed.corpus, row_numbers, ids, lambda: None)
 
 
-def _names(column: pa.Array, hashes: Words, num_against: int) -> ValueNames:
-    """Return the values of the counted column, each once; hashes : of the values, by document."""
+def _order_by_size(documents: Positions, has_features: Mask) -> Positions:
+    """Return the documents in an order in which the larger one of a pair comes first.
+
+    documents : the documents with features, in this order.
+    """
+    others = np.flatnonzero(~has_features).astype(np.uint32)
+    return np.append(documents, others)
+
+
+def _names(counted: pa.Array, hashes: Words, num_against: int) -> ValueNames:
+    """Return the values of the counted column, each once. hashes : of all of its values."""
     distinct, first = np.unique(hashes[num_against:], return_index=True)
-    return ValueNames(distinct, column.take(arrow_of(first + num_against)))
+    return ValueNames(distinct, counted.take(arrow_of(first + num_against)))
 
 
-def _ranks(light: pa.Table, num_ranks: int) -> list[Floats]:
+def _ranks(lists: pa.ListArray, num_ranks: int) -> list[Floats]:
     """Return the columns by which documents are ordered, float64 (num_documents, 2) each."""
-    if not num_ranks:
-        return []
-    ranks = np.full((len(light), 2 * num_ranks), np.nan)  # of the earlier corpus, which has none
-    lists = light["ranks"].combine_chunks()
-    has_ranks = np.diff(lists.offsets.to_numpy()) > 0
-    ranks[has_ranks] = lists.flatten().to_numpy().reshape(-1, 2 * num_ranks)
-    return [ranks[:, 2 * number : 2 * number + 2] for number in range(num_ranks)]
+    ranks = np.full((len(lists), num_ranks, 2), np.nan)
+    if num_ranks:
+        has_ranks = np.diff(lists.offsets.to_numpy()) > 0  # the earlier corpus has none
+        ranks[has_ranks] = lists.flatten().to_numpy().reshape(-1, num_ranks, 2)
+    return [ranks[:, number] for number in range(num_ranks)]
 
 
 def decide_rows(flow: Run, search: Search, rule: Rule) -> Outcome:
@@ -158,37 +166,50 @@ def decide_rows(flow: Run, search: Search, rule: Rule) -> Outcome:
         size.refuse("dedup", asdict(flow.selection))
     method = flow.method.value
     with flow.named("decide"):
-        rows = collect(search.placed, POSITIONS).sort_by("position")
-        places, first = (column.to_numpy() for column in rows.columns)
+        rows = collect(search.positions, POSITIONS).sort_by("position")
+        places = rows["position"].to_numpy()
+        # Here the queue is in the order of the places, and documents have no other numbers.
         numbers = np.arange(len(places), dtype=np.uint32)
-        placed = _Places(places, numbers, np.searchsorted(places, first))
-        queue = _queue(
-            numbers, placed, np.ones(len(places), np.bool_), int(np.searchsorted(places, NEW))
-        )
-        at = _Positions(placed, queue)
-        found = _found(flow, search, at, _Pairs.collect(search.confirmed, at, method), rule)
+        has_features = np.ones(len(places), np.bool_)
+        num_against = int(np.searchsorted(places, NEW))
+        at = _Positions.of(rows, numbers, numbers, has_features, num_against)
+        pairs = _Pairs.collect(search.confirmed, at, method)
+        found = _found(flow, search, at, pairs, rule)
     removals = rule.decide(found).removals
-    measured = removals.measured
-    table = batch_of(
+    removed = _table_of(removals, places, method)
+    frame = flow.spark.createDataFrame(pa.Table.from_batches([removed]))
+    return Outcome(search.hidden, found=frame, removed=frame)
+
+
+def _table_of(removals: Removals, places: Ints, method: Method) -> pa.RecordBatch:
+    """Return removed documents by their places, as schemas.confirmed_schema."""
+    return batch_of(
         confirmed_schema(method.measures),
         places[removals.kept],
         places[removals.documents],
-        method.strength(measured),
-        np.ones(len(removals.kept)),
-        *measured.arrow(method.measures),
-    )
-    removed = flow.spark.createDataFrame(pa.Table.from_batches([table]))
-    return Outcome(
-        search.light, search.documents, search.compared, search.hidden, removed, removed, 0
+        method.strength(removals.measured),
+        np.ones(len(removals.kept)),  # `expected`, from which no recall is estimated here
+        *removals.measured.arrow(method.measures),
     )
 
 
 def _found(flow: Run, search: Search, at: _Positions, pairs: _Pairs, rule: Rule) -> Found:
     """Return the confirmed pairs of a search; it has neither lengths nor values of documents."""
-    unlisted = _unlisted(search, at)
+    hidden = collect(search.hidden, CANDIDATES)
+    unlisted = at.of_places(hidden["left"].to_numpy()), at.of_places(hidden["right"].to_numpy())
+    confirmed = Confirmed(
+        kept=np.ones(len(at.queue.order), np.bool_),
+        left=pairs.left,
+        right=pairs.right,
+        measured=pairs.measured,
+        best=np.zeros(len(pairs.keys), np.bool_),
+        left_out=_left_out(*unlisted, at.queue, rule),
+        compared=search.compared,
+        collisions=None,
+    )
     return Found(
         queue=at.queue,
-        confirmed=_confirmed(pairs, _left_out(unlisted, at.queue, rule), search.compared),
+        confirmed=confirmed,
         method=flow.method.value,
         lengths=np.empty(0, np.int64),
         values=np.empty(0, np.uint64),
@@ -198,78 +219,65 @@ def _found(flow: Run, search: Search, at: _Positions, pairs: _Pairs, rule: Rule)
     )
 
 
-class _Places(NamedTuple):
-    """Documents with features, by their places on the cluster.
+class _Positions(NamedTuple):
+    """Translates places on the cluster, and documents, to positions in the queue of a rule.
 
-    places : int64, rising. documents : uint32, their running numbers. first : int64, the row here
-    of the first document of the same content.
+    places : int64, rising, of the documents with features. of_rows : uint32, their positions in the
+    queue. of_documents : uint32, the position of each document.
     """
 
+    queue: Queue
     places: Ints
-    documents: Positions
-    first: Ints
+    of_rows: Positions
+    of_documents: Positions
 
+    @classmethod
+    def of(
+        cls,
+        rows: pa.Table,
+        documents: Positions,
+        order: Positions,
+        has_features: Mask,
+        num_against: int,
+    ) -> _Positions:
+        """Return the positions of documents in an order.
 
-def _places(search: Search, keys: Ints) -> _Places:
-    rows = collect(search.placed, PLACES).sort_by("position")
-    document, places, first = (column.to_numpy() for column in rows.columns)
-    documents = np.searchsorted(keys, document).astype(np.uint32)
-    return _Places(places, documents, np.searchsorted(places, first))
-
-
-def _by_size(placed: _Places, num_documents: int) -> Positions:
-    """Return the documents in the order of a search in which the larger one of a pair comes
-    first.
-    """
-    rest = np.ones(num_documents, np.bool_)
-    rest[placed.documents] = False
-    return np.append(placed.documents, np.flatnonzero(rest)).astype(np.uint32)
-
-
-def _queue(order: Positions, placed: _Places, featured: Mask, num_against: int) -> Queue:
-    """Return the queue of all documents, in the order in which a rule decides."""
-    position = np.empty_like(order)
-    position[order] = np.arange(len(order), dtype=order.dtype)
-    # The first of a content in this order, which may differ from that of the cluster.
-    first = np.full(len(placed.first), len(order), np.int64)
-    np.minimum.at(first, placed.first, position[placed.documents])
-    representative = np.arange(len(order), dtype=np.uint32)
-    representative[position[placed.documents]] = first[placed.first]
-    return Queue(order, representative, featured, num_against)
-
-
-class _Positions:
-    """Translates places on the cluster, and documents, to positions in the queue."""
-
-    def __init__(self, placed: _Places, queue: Queue) -> None:
-        self._placed, self.queue = placed, queue
-        self._of_document = np.empty_like(queue.order)
-        self._of_document[queue.order] = np.arange(len(queue.order), dtype=queue.order.dtype)
+        Parameters
+        ----------
+        rows : POSITIONS of the documents with features, rising.
+        documents : uint32, the numbers of these documents.
+        order, has_features, num_against : as in Queue.
+        """
+        places = rows["position"].to_numpy()
+        position = np.empty_like(order)
+        position[order] = np.arange(len(order), dtype=order.dtype)
+        of_rows = position[documents]
+        # The first of a content in this order, which may differ from the first on the cluster.
+        first_row = np.searchsorted(places, rows["first"].to_numpy())
+        first = np.full(len(places), len(order), np.int64)
+        np.minimum.at(first, first_row, of_rows)
+        representative = np.arange(len(order), dtype=np.uint32)
+        representative[of_rows] = first[first_row]
+        queue = Queue(order, representative, has_features, num_against)
+        return cls(queue, places, of_rows, position)
 
     def of_places(self, places: Ints) -> Positions:
         """Return the positions of documents with features."""
-        positions: Positions = self._of_document[
-            self._placed.documents[np.searchsorted(self._placed.places, places)]
-        ]
+        positions: Positions = self.of_rows[np.searchsorted(self.places, places)]
         return positions
 
     def places_of(self, positions: Ints) -> Ints:
         """Return the places of documents with features."""
-        order = np.argsort(self._placed.documents)
-        rows = order[
-            np.searchsorted(self._placed.documents, self.queue.order[positions], sorter=order)
-        ]
-        places: Ints = self._placed.places[rows]
+        rows = np.argsort(self.of_rows)
+        at = np.searchsorted(self.of_rows, positions, sorter=rows)
+        places: Ints = self.places[rows[at]]
         return places
-
-    def of_documents(self, documents: Positions) -> Positions:
-        """Return the positions of documents."""
-        positions: Positions = self._of_document[documents]
-        return positions
 
 
 class _Pairs(NamedTuple):
-    """Measured pairs, by their keys. keys : int64, rising, both positions. expected : as in
+    """Measured pairs.
+
+    keys : int64, rising, right << 32 | left, positions. measured, expected : by pair, as in
     confirmed_schema.
     """
 
@@ -278,22 +286,26 @@ class _Pairs(NamedTuple):
     expected: Floats
 
     @classmethod
-    def collect(cls, blocks: object, at: _Positions, method: Method) -> _Pairs:
-        """Collect pairs of first documents of their contents; a directed measure may be there in
-        both directions.
+    def collect(cls, blocks: DataFrame, at: _Positions, method: Method) -> _Pairs:
+        """Collect pairs of the first documents of their contents.
+
+        A pair of a directed measure may be there in both directions.
         """
         rows = collect(blocks, confirmed_schema(method.measures))
-        left, right = (at.of_places(rows[name].to_numpy()) for name in ("left", "right"))
-        if not method.directed:
-            left, right = np.minimum(left, right), np.maximum(left, right)
-        keys, first = np.unique(_keys(left, right), return_index=True)
+        left = at.of_places(rows["left"].to_numpy())
+        right = at.of_places(rows["right"].to_numpy())
+        if method.directed:
+            keys = _keys(left, right)
+        else:  # the queue of a rule may have another order than the cluster
+            keys = _keys(np.minimum(left, right), np.maximum(left, right))
+        keys, first = np.unique(keys, return_index=True)
         measured = output.measured_of(rows, method.measures).take(first)
         return cls(keys, measured, rows["expected"].to_numpy()[first])
 
     @property
     def left(self) -> Positions:
         """The kept or the earlier position of each."""
-        return (self.keys & 0xFFFFFFFF).astype(np.uint32)
+        return (self.keys & _LEFT).astype(np.uint32)
 
     @property
     def right(self) -> Positions:
@@ -302,33 +314,29 @@ class _Pairs(NamedTuple):
 
     def find(self, left: Positions, right: Positions) -> Ints:
         """Return the rows of pairs in either direction. Requires: all are there."""
-        at, is_there = find_in(self.keys, _keys(left, right))
-        other, _ = find_in(self.keys, _keys(right, left))
-        rows: Ints = np.where(is_there, at, other)
-        return rows
+        rows, is_there = find_in(self.keys, _keys(left, right))
+        reversed_rows, _ = find_in(self.keys, _keys(right, left))
+        return np.where(is_there, rows, reversed_rows)
 
 
 def _keys(left: Array, right: Array) -> Ints:
+    """Return the keys of pairs; see _Pairs."""
     keys: Ints = right.astype(np.int64) << 32 | left.astype(np.int64)
     return keys
 
 
-def _unlisted(search: Search, at: _Positions) -> tuple[Positions, Positions]:
-    """Return positions that a bucket does not list, and the later ones that look it up."""
-    hidden = collect(search.hidden, CANDIDATES)
-    return at.of_places(hidden["left"].to_numpy()), at.of_places(hidden["right"].to_numpy())
-
-
-def _left_out(unlisted: tuple[Positions, Positions], queue: Queue, rule: Rule) -> Mask:
+def _left_out(unlisted: Positions, later: Positions, queue: Queue, rule: Rule) -> Mask:
     """Return by position whether a bucket has an earlier document that it does not list.
 
     A copy looks up the buckets of the first document of its content, unless the rule compares
     contents alone.
+
+    unlisted, later : uint32, a position that a bucket does not list, and one that looks it up.
     """
-    size = len(queue.order)
-    first_unlisted = np.full(size, size, np.int64)
-    np.minimum.at(first_unlisted, unlisted[1], unlisted[0])
-    left_out = np.arange(size) > first_unlisted[queue.representative]
+    num_positions = len(queue.order)
+    first_unlisted = np.full(num_positions, num_positions, np.int64)
+    np.minimum.at(first_unlisted, later, unlisted)
+    left_out = np.arange(num_positions) > first_unlisted[queue.representative]
     if rule.pairs == "distinct":
         left_out &= queue.is_first
     else:
@@ -336,30 +344,24 @@ def _left_out(unlisted: tuple[Positions, Positions], queue: Queue, rule: Rule) -
     return left_out
 
 
-def _confirmed(pairs: _Pairs, left_out: Mask, compared: int) -> Confirmed:
-    """Return the pairs as those of a search that has not decided."""
-    no_best = np.zeros(len(pairs.keys), np.bool_)
-    kept = np.ones(len(left_out), np.bool_)
-    return Confirmed(
-        kept, pairs.left, pairs.right, pairs.measured, no_best, left_out, compared, None
-    )
-
-
 def _measure(flow: Run, at: _Positions, kept: Positions, documents: Positions) -> Measured:
-    """Return the measures of pairs of documents; workers measure them."""
-    first, method = at.queue.representative, flow.method.value
-    left, right = first[at.of_documents(kept)], first[at.of_documents(documents)]
+    """Return the measures of pairs of documents, which workers measure."""
+    method = flow.method.value
+    first = at.queue.representative
+    left = first[at.of_documents[kept]]
+    right = first[at.of_documents[documents]]
     measured = measured_of_copies(len(left), method.measures)
-    other = left != right
-    if other.any():
-        keys = np.unique(_keys(left[other], right[other]))
-        ends = {"left": at.places_of(keys & 0xFFFFFFFF), "right": at.places_of(keys >> 32)}
-        with translated(), flow.named("decide"):
-            asked = flow.spark.createDataFrame(pa.table(ends))
-            pairs = _Pairs.collect(flow.measure(asked), at, method)
-        rows = pairs.find(left[other], right[other])
-        for name, column in measured.columns.items():
-            column[other] = pairs.measured[name][rows]
+    is_near = left != right
+    if not is_near.any():
+        return measured
+    keys = np.unique(_keys(left[is_near], right[is_near]))
+    wanted = pa.table({"left": at.places_of(keys & _LEFT), "right": at.places_of(keys >> 32)})
+    with translated(), flow.named("decide"):
+        blocks = flow.measure(flow.spark.createDataFrame(wanted))
+        pairs = _Pairs.collect(blocks, at, method)
+    rows = pairs.find(left[is_near], right[is_near])
+    for name, column in measured.columns.items():
+        column[is_near] = pairs.measured[name][rows]
     return measured
 
 
@@ -367,4 +369,5 @@ def _expected(
     pairs: _Pairs, queue: Queue, left: Positions, right: Positions, _: Measured
 ) -> Floats:
     """Return the similarities by which the chance of pairs to be proposed is known."""
-    return pairs.expected[pairs.find(queue.representative[left], queue.representative[right])]
+    first = queue.representative
+    return pairs.expected[pairs.find(first[left], first[right])]

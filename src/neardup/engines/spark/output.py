@@ -1,5 +1,7 @@
-"""Write the result of a run over files: kept documents, removed.parquet, rejected.jsonl and what
-the reports need.
+"""The output of a run over files on Spark: the counts of its reports, and the kept documents.
+
+Workers write the kept documents of their parts. Of more documents than the driver can collect, they
+also write the rows of removed.parquet, which the driver reads a block at a time.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,9 +32,10 @@ from neardup.decide.clusters import first_members, number_ends
 from neardup.decide.outcome import SHORT, Counts, Pairs, Removals, Totals, count_decisions
 from neardup.documents.batch import Corpus, Losses, Rejected, Tally, ValueNames
 from neardup.documents.sources import resolve
-from neardup.engines.spark.pipeline import Outcome, declare
+from neardup.engines.spark.pipeline import Outcome, Search
 from neardup.engines.spark.session import first_line
 from neardup.engines.spark.source import PART, PART_SHIFT, Files
+from neardup.engines.spark.workers import declare
 from neardup.errors import ClusterError, OutputError
 from neardup.features.grouping import hash_values
 from neardup.features.vectors import texts_of
@@ -50,180 +53,171 @@ from neardup.schemas import Measures, confirmed_schema
 from neardup.verify.measured import Measured
 from neardup.verify.recall import Recall, estimate_recall
 
-_INDEX = (1 << PART_SHIFT) - 1
-_EXAMPLES_AMONG, _RECALL_AMONG = 100_000, 10_000_000
-"""Removed documents, and duplicate pairs, that the driver collects at most; of more, a sample."""
+_NUMBER = (1 << PART_SHIFT) - 1
+"""The bits of a key that are the number of the document in its part."""
+# Of more rows than these, the driver collects a sample.
+_MAX_EXAMPLES = 100_000  # removed documents among which the report shows some
+_MAX_RECALL_PAIRS = 10_000_000  # duplicate pairs from which the recall is estimated
 
 
-def summarise(outcome: Outcome, tasks: list[Task], method: Method, shared: SharedFolder) -> Totals:
-    """Count what was read and decided: decisions by the rows of removed.parquet, a block at a
-    time.
-    """
-    corpus = corpus_of(outcome.light, tasks)
-    sizes = (
-        outcome.removed.groupBy("left")
-        .count()
-        .selectExpr("`count` + 1 as size")
-        .groupBy("size")
-        .count()
-    )
-    found = outcome.found.agg(
-        F.count("*").alias("pairs"), F.count_if("exact").alias("exact")
-    ).first()
-    assert found is not None  # an aggregate of all rows
-    no_documents, no_sizes = np.empty(0, np.uint32), np.empty(0, np.int64)
-    none = measured_of(confirmed_schema(method.measures).empty_table(), method.measures)
-    no_pairs = Pairs(no_documents, no_documents, none)
-    counts = Counts(
-        removed=0,
-        removed_exact=0,
-        pairs=int(found["pairs"]),
-        pairs_exact=int(found["exact"]),
-        near=none,
-        repeats=np.empty(0, np.int64),
-        cluster_sizes=[list(row) for row in sizes.orderBy("size").collect()],
-        by_inputs=np.empty((0, 4), np.int64),
-    )
-    for block in removed_blocks(corpus, tasks, method, shared):
+def summarise(
+    search: Search,
+    outcome: Outcome,
+    corpus: Corpus,
+    method: Method,
+    removed: Iterable[RemovedBlock],
+) -> Totals:
+    """Count the pairs and decisions of a run. removed : all removed documents."""
+    no_rows = confirmed_schema(method.measures).empty_table()
+    nothing = measured_of(no_rows, method.measures)
+    counts = _count_pairs(outcome, nothing)
+    no_pairs = Pairs(np.empty(0, np.uint32), np.empty(0, np.uint32), nothing)
+    no_sizes = np.empty(0, np.int64)
+    for block in removed:
         # A cluster may be in several blocks, so its size is not counted here.
         counts += count_decisions(block.removals, no_pairs, corpus, block.bytes_of, no_sizes)
-    num_overflows = _num_overflows(outcome)
+    num_overflows = _num_overflows(search, outcome)
     return Totals(
         corpus=corpus,
         counts=counts,
-        short=outcome.documents.filter(F.col("size") < SHORT).count(),
-        compared=outcome.compared,
+        short=search.documents.filter(F.col("size") < SHORT).count(),
+        compared=search.compared,
         num_bucket_overflows=num_overflows,
         recall=None if num_overflows else _recall(outcome.found, counts.pairs, method),
     )
 
 
+def _count_pairs(outcome: Outcome, nothing: Measured) -> Counts:
+    """Return the counts of pairs and clusters alone, whose rows are on the cluster.
+
+    nothing : the measures of no pairs.
+    """
+    num_pairs = F.count("*").alias("pairs")
+    found = outcome.found.agg(num_pairs, F.count_if("exact").alias("exact")).first()
+    assert found is not None  # an aggregate of all rows
+    size = (F.count("*") + 1).alias("size")
+    clusters = outcome.removed.groupBy("left").agg(size)
+    num_clusters = clusters.groupBy("size").count().orderBy("size").collect()
+    return Counts(
+        removed=0,
+        removed_exact=0,
+        pairs=int(found["pairs"]),
+        pairs_exact=int(found["exact"]),
+        near=nothing,
+        repeats=np.empty(0, np.int64),
+        cluster_sizes=[list(row) for row in num_clusters],
+        by_inputs=np.empty((0, 4), np.int64),
+    )
+
+
 def measured_of(rows: pa.Table, measures: Measures) -> Measured:
+    """Return the columns of measures."""
     columns = {measure.name: rows[measure.name].cast(measure.type) for measure in measures}
     return Measured({name: column.to_numpy() for name, column in columns.items()})
 
 
-def _sample(frame: DataFrame, count: int, most: int, column: str) -> DataFrame:
-    """Return all rows, or some `most` of them: all with the same number, or none."""
-    return frame.filter(F.pmod(F.xxhash64(column), F.lit(-(-count // most) or 1)) == 0)
-
-
-def _recall(found: DataFrame, count: int, method: Method) -> Recall | None:
+def _recall(found: DataFrame, num_pairs: int, method: Method) -> Recall | None:
+    """Estimate the recall from the pairs that are no copies, or from a sample of them."""
     if method.hit_probability is None:
         return None
-    near = _sample(found.filter("not exact"), count, _RECALL_AMONG, "left").select(
-        "left", "right", "expected"
-    )
-    left, right, similarity = (column.to_numpy() for column in near.toArrow().columns)
-    order = np.lexsort((left, right))  # that of a local run: sums of floats depend on it
-    ends, edges = number_ends(left, right)
-    clusters = first_members(len(ends), *edges)[edges[0][order]]
-    return estimate_recall(similarity[order], clusters, method.hit_probability)
+    # The sample has all pairs of a left document or none, because they are found or missed
+    # together.
+    step = -(-num_pairs // _MAX_RECALL_PAIRS) or 1
+    is_sampled = F.pmod(F.xxhash64("left"), F.lit(step)) == 0
+    near = found.filter("not exact").filter(is_sampled)
+    pairs = near.select("left", "right", "expected").toArrow()
+    left, right, similarity = (column.to_numpy() for column in pairs.columns)
+    order = np.lexsort((left, right))  # the order of a local run: sums of floats depend on it
+    ends, (left_ends, right_ends) = number_ends(left, right)
+    clusters = first_members(len(ends), left_ends, right_ends)[left_ends]
+    return estimate_recall(similarity[order], clusters[order], method.hit_probability)
 
 
-def corpus_of(light: DataFrame, tasks: list[Task]) -> Corpus:
-    read = F.isnull("rejected")
-    rows = (
-        light.groupBy(F.expr(PART).alias("part"))
-        .agg(
-            F.count_if(read).alias("documents"),
-            F.count_if(~read).alias("rejected"),
-            F.sum("bytes").alias("bytes"),
-            F.count_if(read & (F.col("size") == 0)).alias("without"),
-        )
-        .toArrow()
-    )
-    counts = np.zeros((3, len(tasks)), np.int64)
-    counts[:, rows["part"].to_numpy()] = [
-        rows[name].to_numpy() for name in ("documents", "rejected", "bytes")
-    ]
-    return corpus_of_counts(counts, sum(rows["without"].to_pylist()), rejected_lines(light), tasks)
+def corpus_of(parts: pa.Table, lines: list[str], tasks: list[Task]) -> Corpus:
+    """Return the corpus.
 
-
-def corpus_of_counts(counts: Ints, without: int, lines: list[str], tasks: list[Task]) -> Corpus:
-    """Return the corpus. counts : int64 (3, num_parts), documents, rejected rows and bytes. without
-    : no features.
+    parts : workers.PARTS. lines : the lines of rejected.jsonl.
     """
-    documents, rejected, num_bytes = counts
+    part = parts["part"].to_numpy()
+    counts = {
+        name: np.bincount(part, parts[name].to_numpy(), len(tasks)).astype(np.int64)
+        for name in ("documents", "rejected", "bytes", "without_features")
+    }
+    documents = counts["documents"]
+    num_bytes = counts["bytes"]
     num_against_parts = sum(task.against for task in tasks)
     tally = Tally(
         documents=int(documents.sum()),
         losses=Losses.of(Rejected(**json.loads(line)) for line in lines),
-        without_features=without,
+        without_features=int(counts["without_features"].sum()),
         text_bytes=int(num_bytes.sum()),
         against_bytes=int(num_bytes[:num_against_parts].sum()),
     )
     num_against = int(documents[:num_against_parts].sum())
-    return Corpus(np.cumsum(documents), rejected, num_against, tally)
+    return Corpus(np.cumsum(documents), counts["rejected"], num_against, tally)
 
 
-def rejected_lines(light: DataFrame) -> list[str]:
-    """Return the lines of rejected.jsonl, by file and row."""
-    return in_order(light.filter("rejected is not null").select("document", "rejected").toArrow())
+def rejected_lines(described: DataFrame) -> list[str]:
+    """Return the lines of rejected.jsonl, by file and row. described : with a column `rejected`."""
+    rows = described.filter("rejected is not null").select("document", "rejected")
+    return in_order(rows.toArrow())
 
 
 def in_order(rejected: pa.Table) -> list[str]:
-    """Return the lines of rejected.jsonl, by file and row."""
+    """Return the lines of rejected.jsonl, by file and row; the loss of a file comes after its rows.
 
-    def place(number: int) -> list[int]:
-        row = json.loads(lines[number])
-        # That a file is lost, which has neither, comes after its rows.
+    rejected : the columns document and rejected.
+    """
+
+    def sort_key(entry: tuple[int, str]) -> list[int]:
+        document, line = entry
+        row = json.loads(line)
+        # The loss of a file has neither row nor line.
         numbers = (sys.maxsize if row[name] is None else row[name] for name in ("row", "line"))
-        return [documents[number], *numbers]
+        return [document, *numbers]
 
-    lines, documents = rejected["rejected"].to_pylist(), rejected["document"].to_pylist()
-    return [lines[number] for number in sorted(range(len(lines)), key=place)]
+    documents = rejected["document"].to_pylist()
+    entries = zip(documents, rejected["rejected"].to_pylist(), strict=True)
+    return [line for _, line in sorted(entries, key=sort_key)]
 
 
-def _num_overflows(outcome: Outcome) -> int:
-    """Return the number of documents behind a member that a bucket does not list, except those that
-    the sieve removed.
+def _num_overflows(search: Search, outcome: Outcome) -> int:
+    """Return the number of documents with an earlier one in a bucket that does not list it.
 
-    With linkage="connected", copies do not query, and are left out, as are those of the same
-    cluster.
+    Documents that the sieve removed are not counted. With linkage="connected", copies look up no
+    bucket, and documents of the same cluster do not count.
     """
     hidden = outcome.hidden.select("left", "right")
     if outcome.clusters is not None:
         for end in ("left", "right"):
-            hidden = hidden.join(
-                outcome.clusters.selectExpr(f"right as {end}", f"left as first_{end}"), end, "left"
-            )
-        apart = F.coalesce("first_left", "left") != F.coalesce("first_right", "right")
-        return int(hidden.filter(apart).select("right").distinct().count())
-    unlisted = hidden.groupBy(F.col("right").alias("first")).agg(F.min("left").alias("unlisted"))
-    behind = (
-        outcome.documents.filter(~F.col("against"))
-        .join(unlisted, "first")
-        .filter("position > unlisted")
-    )
-    return int(
-        behind.join(
-            outcome.removed.selectExpr("right as position"), "position", "left_anti"
-        ).count()
-    )
+            firsts = outcome.clusters.selectExpr(f"right as {end}", f"left as first_{end}")
+            hidden = hidden.join(firsts, end, "left")
+        first_of_left = F.coalesce("first_left", "left")
+        is_apart = first_of_left != F.coalesce("first_right", "right")
+        return int(hidden.filter(is_apart).select("right").distinct().count())
+    first = F.col("right").alias("first")  # its copies look up the same buckets
+    unlisted = hidden.groupBy(first).agg(F.min("left").alias("unlisted"))
+    new = search.documents.filter("not against")
+    later = new.join(unlisted, "first").filter("position > unlisted")
+    return int(later.join(outcome.removed_positions, "position", "left_anti").count())
 
 
-def count_by_value(outcome: Outcome, column: str | None) -> JsonObject | None:
+def count_by_value(search: Search, outcome: Outcome, column: str | None) -> JsonObject | None:
     """Return the documents and removals of each value of the counted column; see
-    report.losses.removed_by_value.
+    report.contents.removed_by_value.
     """
     if column is None:
         return None
-    read = (
-        outcome.light.filter("rejected is null")
-        .filter(~F.col("against"))
-        .selectExpr("count_by", "0 as removed")
-    )
-    gone = outcome.removed.selectExpr("right as position").join(outcome.documents, "position")
-    both = read.unionByName(gone.selectExpr("count_by", "1 as removed")).groupBy("count_by")
-    counts = both.agg(
-        F.count_if(F.col("removed") == 0).alias("documents"), F.sum("removed").alias("removed")
-    ).toArrow()
-    values, documents, removed = (
-        counts[name].combine_chunks() for name in ("count_by", "documents", "removed")
-    )
+    new = search.described.filter("rejected is null").filter("not against")
+    documents = new.groupBy("count_by").agg(F.count("*").alias("documents"))
+    removed = removed_documents(search, outcome).groupBy("count_by")
+    counts = documents.join(removed.agg(F.count("*").alias("removed")), "count_by", "left")
+    rows = counts.fillna(0, ["removed"]).toArrow()
+    values = rows["count_by"].combine_chunks()
     names = ValueNames(hash_values(values), values)
-    return describe_values(column, names.hashes, documents.to_numpy(), removed.to_numpy(), names)
+    return describe_values(
+        column, names.hashes, rows["documents"].to_numpy(), rows["removed"].to_numpy(), names
+    )
 
 
 class SharedFolder:
@@ -241,10 +235,10 @@ class SharedFolder:
 
     def use(self, spark: SparkSession) -> None:
         """Let Spark keep its checkpoints here. Raises ClusterError if it cannot."""
-        self.delete()  # what a driver that was killed has left
+        self.delete()  # files of a driver that was killed
         try:
             spark.sparkContext.setCheckpointDir(f"{self.address}/rounds")
-        except Exception as error:  # what py4j raises has no better name
+        except Exception as error:  # py4j raises many types
             raise ClusterError(
                 f"Spark cannot write to {self.address}: {first_line(error)}. Give Spark a "
                 "client of this storage, such "
@@ -256,24 +250,30 @@ class SharedFolder:
 
     def read(self, name: str) -> pyarrow.dataset.Dataset:
         """Return the Parquet files in a folder inside, in their order."""
-        filesystem, path = pafs.LocalFileSystem(), str(self._local / name)
         if self._remote:
             filesystem, path = resolve(f"{self.address}/{name}", self._remote.options)
-        found = filesystem.get_file_info(pafs.FileSelector(path))
-        parts = sorted(info.path for info in found if info.path.endswith(".parquet"))
-        return pyarrow.dataset.dataset(parts, filesystem=filesystem, format="parquet")
+        else:
+            filesystem = pafs.LocalFileSystem()
+            path = str(self._local / name)
+        infos = filesystem.get_file_info(pafs.FileSelector(path))
+        files = sorted(info.path for info in infos if info.path.endswith(".parquet"))
+        return pyarrow.dataset.dataset(files, filesystem=filesystem, format="parquet")
 
     def delete(self) -> None:
-        """Delete what is on remote storage; a local folder is part of the output's temporary
-        folder.
-        """
+        """Delete remote files; a local folder is part of the temporary folder of the output."""
         if self._remote:
             RemoteFolder(self.address + self._remote.options).delete()
 
 
-def sort_removed(outcome: Outcome, shared: SharedFolder) -> None:
-    """Let the workers write the rows of removed.parquet, in order."""
-    located(outcome, outcome.removed).orderBy("document").write.parquet(f"{shared.address}/removed")
+def sort_removed(search: Search, outcome: Outcome, shared: SharedFolder) -> None:
+    """Let the workers write the removed documents in order, with the keys, ids and rows of both."""
+    documents = search.documents
+    right = documents.selectExpr("position as right", "document", "id", "row", "bytes")
+    left = documents.selectExpr(
+        "position as left", "document as kept_document", "id as kept_id", "row as kept_row"
+    )
+    located = outcome.removed.join(right, "right").join(left, "left")
+    located.orderBy("document").write.parquet(f"{shared.address}/removed")
 
 
 @dataclass(frozen=True)
@@ -299,91 +299,83 @@ def removed_blocks(
             yield _numbered(pa.table(batch), corpus, tasks, method)
 
 
-def located(outcome: Outcome, removed: DataFrame) -> DataFrame:
-    """Return removed documents with the keys, ids and rows of both."""
-    right = outcome.documents.selectExpr("position as right", "document", "id", "row", "bytes")
-    left = outcome.documents.selectExpr(
-        "position as left", "document as kept_document", "id as kept_id", "row as kept_row"
-    )
-    return removed.join(right, "right").join(left, "left")
-
-
 def numbers_of(keys: Ints, corpus: Corpus) -> Positions:
     """Return the running numbers of documents, by their keys; see PART_SHIFT."""
     firsts: Ints = np.append(0, corpus.part_ends)
-    numbers: Positions = (firsts[keys >> PART_SHIFT] + (keys & _INDEX)).astype(np.uint32)
+    numbers: Positions = (firsts[keys >> PART_SHIFT] + (keys & _NUMBER)).astype(np.uint32)
     return numbers
 
 
 def keys_of(numbers: Ints, corpus: Corpus) -> Ints:
     """Return the keys of documents, by their running numbers; see PART_SHIFT."""
+    firsts: Ints = np.append(0, corpus.part_ends)
     parts = np.searchsorted(corpus.part_ends, numbers, "right")
-    keys: Ints = parts << PART_SHIFT | numbers - np.append(0, corpus.part_ends)[parts]
+    keys: Ints = parts << PART_SHIFT | numbers - firsts[parts]
     return keys
 
 
 def _numbered(rows: pa.Table, corpus: Corpus, tasks: list[Task], method: Method) -> RemovedBlock:
-    """Return removed documents under their running numbers."""
-    keys = np.concatenate([rows["document"].to_numpy(), rows["kept_document"].to_numpy()])
-    numbers = numbers_of(keys, corpus)
-    known, at = np.unique(numbers, return_index=True)
-    both = [
-        pa.concat_arrays([*rows[name].chunks, *rows[f"kept_{name}"].chunks])
-        for name in ("id", "row")
-    ]
-    ids, places = (column.take(arrow_of(at)) for column in both)
-    ids = pc.coalesce(ids, arrow_of(known.astype(np.int64)).cast(pa.string()))
+    """Return removed documents under their running numbers. rows : as `sort_removed` writes."""
+    removed = numbers_of(rows["document"].to_numpy(), corpus)
+    kept = numbers_of(rows["kept_document"].to_numpy(), corpus)
+    # A kept document may remove several: each is located once.
+    documents, at = np.unique(np.append(removed, kept), return_index=True)
+    known = documents.astype(np.int64)
+    row_numbers = _both(rows, "row").take(arrow_of(at)).to_numpy()
+    ids = _both(rows, "id").take(arrow_of(at))
+    ids = pc.coalesce(ids, arrow_of(known).cast(pa.string()))
     names = [task.part.name for task in tasks]
-    locations = DocumentLocations(
-        names, corpus, places.to_numpy(), ids, lambda: None, known=known.astype(np.int64)
-    )
-    removed, kept = np.split(numbers, 2)
+    locations = DocumentLocations(names, corpus, row_numbers, ids, lambda: None, known=known)
     removals = Removals(removed, kept, measured_of(rows, method.measures))
     return RemovedBlock(removals, locations, rows["bytes"].to_numpy())
 
 
+def _both(rows: pa.Table, name: str) -> pa.Array:
+    """Return a column of the removed documents, followed by that column of the kept ones."""
+    columns = rows[name], rows[f"kept_{name}"]
+    return pa.concat_arrays([column.combine_chunks() for column in columns])
+
+
 def sample_removals(
-    outcome: Outcome, totals: Totals, tasks: list[Task], method: Method
+    totals: Totals, tasks: list[Task], method: Method, shared: SharedFolder
 ) -> tuple[Removals, DocumentLocations]:
     """Return removed documents among which the report shows some: all of them, or a sample."""
-    some = _sample(outcome.removed, totals.counts.removed, _EXAMPLES_AMONG, "right")
-    rows = located(outcome, some).orderBy("document").toArrow()
-    block = _numbered(rows, totals.corpus, tasks, method)
+    step = -(-totals.counts.removed // _MAX_EXAMPLES) or 1
+    removed = shared.read("removed")
+    rows = [batch.take(arrow_of(np.arange(0, len(batch), step))) for batch in removed.to_batches()]
+    block = _numbered(pa.Table.from_batches(rows, removed.schema), totals.corpus, tasks, method)
     return block.removals, block.locations
 
 
 def show_examples(
     corpus: Files, removals: Removals, locations: DocumentLocations, totals: Totals, method: Method
 ) -> list[Example]:
-    """Return the removed documents that the report shows, with their texts, which workers read
-    again.
-    """
+    """Return the removed documents that the report shows; workers read their texts again."""
     if not totals.counts.removed:
         return []
     shown = write.pick_examples(removals, method.strength(removals.measured))
     numbers = shown.documents.astype(np.int64)
     keys = keys_of(numbers, totals.corpus)
-    chosen = corpus.spark.createDataFrame(pa.table({"document": keys}))
-    texts = corpus.chosen(chosen).mapInArrow(
-        partial(_read_texts, read=corpus.read), "document long, text string"
-    )
-    for row in texts.collect():
-        shown.texts[int(numbers[np.searchsorted(keys, row["document"])])] = row["text"] or ""
+    chosen = corpus.chosen(corpus.spark.createDataFrame(pa.table({"document": keys})))
+    read = partial(_read_texts, read=corpus.read)
+    for row in chosen.mapInArrow(read, "document long, text string").collect():
+        number = numbers[np.searchsorted(keys, row["document"])]
+        shown.texts[int(number)] = row["text"] or ""
     return write.examples(shown, locations, method)
 
 
 def _read_texts(batches: Batches, read: Read) -> Iterator[pa.RecordBatch]:
-    for texts in read(batches):
-        yield pa.record_batch(
-            {"document": texts["document"], "text": texts_of(texts["text"]).cast(pa.string())}
-        )
+    """Yield the keys and the texts of documents; in a worker."""
+    for rows in read(batches):
+        text = texts_of(rows["text"]).cast(pa.string())
+        yield pa.record_batch({"document": rows["document"], "text": text})
 
 
 class Written(NamedTuple):
-    """A part whose kept documents a worker has written: to `file`, if any.
+    """A part whose kept documents a worker has written.
 
-    documents, rows : that were read, and that were written. bytes : of the file; None if there is
-    none.
+    file : the name of the file in its folder. documents, rows : the number of documents that were
+    read, and of rows that were written. bytes : of the file; None if the part needs no file.
     """
 
     part: int
@@ -404,88 +396,74 @@ _WRITTEN = pa.schema(
 )
 
 
-def list_removed(outcome: Outcome) -> DataFrame:
-    """Return the parts of removed documents, with the places of these in the part."""
-    gone = outcome.documents.join(
-        outcome.removed.selectExpr("right as position"), "position", "left_semi"
-    )
-    index = F.array_sort(F.collect_list(F.col("document").bitwiseAND(_INDEX))).alias("removed")
-    return gone.groupBy(F.expr(PART).alias("part")).agg(index)
+def removed_documents(search: Search, outcome: Outcome) -> DataFrame:
+    """Return the removed documents, as schemas.PLACED."""
+    return search.documents.join(outcome.removed_positions, "position", "left_semi")
+
+
+def list_removed(search: Search, outcome: Outcome) -> DataFrame:
+    """Return the parts of removed documents, with the numbers of these in the part, rising."""
+    numbers = F.collect_list(F.col("document").bitwiseAND(_NUMBER))
+    removed = F.array_sort(numbers).alias("removed")
+    part = F.expr(PART).alias("part")
+    return removed_documents(search, outcome).groupBy(part).agg(removed)
 
 
 def lists_of_removed(corpus: Files, removed: Ints) -> DataFrame:
-    """Return the same. removed : int64, rising, the keys of removed documents."""
+    """Return the same as `list_removed`. removed : int64, rising, the keys of removed documents."""
     parts, first = np.unique(removed >> PART_SHIFT, return_index=True)
-    offsets = arrow_of(np.append(first, len(removed)).astype(np.int32))
-    lists = pa.ListArray.from_arrays(offsets, arrow_of(removed & _INDEX))
-    return corpus.spark.createDataFrame(
-        pa.table({"part": parts.astype(np.int32), "removed": lists})
-    )
+    offsets = np.append(first, len(removed)).astype(np.int32)
+    lists = pa.ListArray.from_arrays(arrow_of(offsets), arrow_of(removed & _NUMBER))
+    table = pa.table({"part": parts.astype(np.int32), "removed": lists})
+    return corpus.spark.createDataFrame(table)
 
 
 def write_kept(corpus: Files, lists: DataFrame, totals: Totals, output: OutputDirectory) -> None:
-    """Let the workers write the kept documents of each new part, in its format, and put them in
-    place.
+    """Let the workers write the kept documents of each new part, in its format.
 
-    lists : the columns part and removed. Spark may run several attempts of a task at once; the
-    first to end counts. So each attempt writes files of its own, and the driver moves those that
-    count. Remote storage cannot move files, but they appear whole there, and each attempt writes
-    the same bytes.
+    lists : as `list_removed` returns.
+
+    Notes
+    -----
+    Spark may run several attempts of a task at once; the first to end counts. So each attempt
+    writes files of its own, and the driver moves the files that count. Remote storage cannot move
+    files, but they appear whole there, and each attempt writes the same bytes.
     """
     attempts = output.partial.absolute() / "attempts"
     attempts.mkdir()
     remote = None if output.remote is None else output.remote.address + output.remote.options
     function = partial(write_parts, tasks=corpus.tasks, attempts=attempts, remote=remote)
-    rows = (
-        corpus.spread(corpus.all().join(lists, "part", "left"))
-        .mapInArrow(function, declare(_WRITTEN))
-        .toArrow()
-    )
-    place_kept([Written(**row) for row in rows.to_pylist()], corpus.tasks.value, totals, output)
+    parts = corpus.spread(corpus.all().join(lists, "part", "left"))
+    rows = parts.mapInArrow(function, declare(_WRITTEN)).toArrow()
+    written = [Written(**row) for row in rows.to_pylist()]
+    place_kept(written, corpus.tasks.value, totals, output)
 
 
 def place_kept(
     written: list[Written], tasks: list[Task], totals: Totals, output: OutputDirectory
 ) -> None:
-    """Move the files that count from `attempts` to `kept`.
+    """Check the files that count, and move them from `attempts` to `kept`.
 
     Raises
     ------
     InputError
         If an input had other documents when it was written than when they were decided about.
     OutputError
-        If a file is not what a worker wrote.
+        If a file is missing, or has another size than its worker wrote.
     """
-    sizes = np.diff(totals.corpus.part_ends, prepend=0).tolist()
-    decided = {
-        part: (size, size - removed)
-        for part, (task, size, removed) in enumerate(
-            zip(tasks, sizes, removed_by_input(totals), strict=True)
-        )
-        if not task.against
-    }
-    found = {row.part: (row.documents, row.rows) for row in written}
-    if found != decided:
-        raise changed(
-            next(tasks[part].part.name for part in decided if found.get(part) != decided[part])
-        )
-    files = {
-        f"kept/{tasks[row.part].part.relative_name}": row
-        for row in written
-        if row.bytes is not None
-    }
-    folder = output.partial / "attempts"
-    there = (
-        {
-            name: (folder / row.file).stat().st_size
-            for name, row in files.items()
-            if (folder / row.file).exists()
-        }
-        if output.remote is None
-        else output.remote.sizes()
-    )
+    _refuse_changed(written, tasks, totals)
+    attempts = output.partial / "attempts"
+    files = {}
+    for row in written:
+        if row.bytes is not None:
+            files[f"kept/{tasks[row.part].part.relative_name}"] = row
+    if output.remote is None:
+        paths = {name: attempts / row.file for name, row in files.items()}
+        sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
+    else:
+        sizes = output.remote.sizes()
     for name, row in files.items():
-        if there.pop(name, None) != row.bytes:
+        if sizes.get(name) != row.bytes:
             raise OutputError(
                 f"The output {output.path} has no file {name} of {row.bytes:,} bytes, as a "
                 "worker wrote it. Use a "
@@ -493,50 +471,80 @@ def place_kept(
                 "s3a://bucket/clean."
             )
         if output.remote is None:
-            (output.result / name).parent.mkdir(parents=True, exist_ok=True)
-            os.replace(folder / row.file, output.result / name)
+            target = output.result / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(attempts / row.file, target)
+
+
+def _refuse_changed(written: list[Written], tasks: list[Task], totals: Totals) -> None:
+    """Raise InputError if a part was written with other documents than were decided about."""
+    sizes = np.diff(totals.corpus.part_ends, prepend=0).tolist()
+    removed = removed_by_input(totals)
+    found = {row.part: (row.documents, row.rows) for row in written}
+    expected = {
+        part: (sizes[part], sizes[part] - removed[part])
+        for part, task in enumerate(tasks)
+        if not task.against
+    }
+    if found != expected:
+        wrong = (part for part in expected if found.get(part) != expected[part])
+        raise changed(tasks[next(wrong)].part.name)
 
 
 def write_parts(
     batches: Batches, tasks: Broadcast[list[Task]], attempts: Path, remote: str | None
 ) -> Iterator[pa.RecordBatch]:
-    """Write the kept documents of parts, to the folder `attempts` or an address; in a worker."""
+    """Write the kept documents of parts, and yield rows of `Written`; in a worker.
+
+    attempts : the folder of the files. remote : the address to write to instead.
+    """
     for batch in batches:
         written = []
-        for part, removed in zip(batch["part"].to_pylist(), batch["removed"], strict=True):
+        parts = batch["part"].to_pylist()
+        for part, removed in zip(parts, batch["removed"], strict=True):
             task = tasks.value[part]
             if task.against:
                 continue
-            gone = np.empty(0, np.int64) if removed.values is None else removed.values.to_numpy()
+            numbers = np.empty(0, np.int64)
+            if removed.values is not None:
+                numbers = removed.values.to_numpy()
             if remote is None:
-                if (
-                    not attempts.is_dir()
-                ):  # of a worker without the folder, or of an attempt that outlives the run
-                    raise OutputError(
-                        f"The worker {platform.node()} has no folder {attempts}. Use an "
-                        "output that the driver and all "
-                        "workers share, or an address such as s3a://bucket/clean."
-                    )
-                written.append(_write_part(part, task, gone, attempts, uuid4().hex))
+                _require_folder(attempts)
+                written.append(_write_part(part, task, numbers, attempts, uuid4().hex))
                 continue
-            with tempfile.TemporaryDirectory(prefix="neardup-") as own:
-                written.append(
-                    _write_part(part, task, gone, Path(own, "kept"), task.part.relative_name)
-                )
-                RemoteFolder(remote).copy(Path(own))
+            with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
+                kept = Path(folder, "kept")
+                written.append(_write_part(part, task, numbers, kept, task.part.relative_name))
+                RemoteFolder(remote).copy(Path(folder))
         yield pa.RecordBatch.from_pylist([row._asdict() for row in written], _WRITTEN)
 
 
+def _require_folder(attempts: Path) -> None:
+    """Raise OutputError if there is no folder to write to.
+
+    The worker does not share it, or this is an attempt that outlives its run.
+    """
+    if not attempts.is_dir():
+        raise OutputError(
+            f"The worker {platform.node()} has no folder {attempts}. Use an "
+            "output that the driver and all "
+            "workers share, or an address such as s3a://bucket/clean."
+        )
+
+
 def _write_part(part: int, task: Task, removed: Ints, directory: Path, name: str) -> Written:
-    documents = rows = 0
+    """Write the kept documents of a part. removed : the numbers of the others, rising."""
+    num_documents = 0
+    num_rows = 0
     with KeptWriter(task.part, directory, name=name) as writer:
         for batch in task.read(with_payload=True):
-            mask = np.ones(len(batch.rows), np.bool_)
-            low, high = np.searchsorted(removed, [documents, documents + len(mask)])
-            mask[removed[low:high] - documents] = False
-            documents += len(mask)
-            rows += int(np.count_nonzero(mask))
+            is_kept = np.ones(len(batch.rows), np.bool_)
+            end = num_documents + len(is_kept)
+            low, high = np.searchsorted(removed, [num_documents, end])
+            is_kept[removed[low:high] - num_documents] = False
+            num_documents = end
+            num_rows += int(np.count_nonzero(is_kept))
             assert batch.payload is not None  # read with payload
-            writer.write(batch.payload, mask)
+            writer.write(batch.payload, is_kept)
     size = writer.path.stat().st_size if writer.path.exists() else None
-    return Written(part, name, documents, rows, size)
+    return Written(part, name, num_documents, num_rows, size)

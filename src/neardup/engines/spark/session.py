@@ -1,6 +1,4 @@
-"""Open a Spark session, name its jobs, and translate what goes wrong on a cluster into
-sentences.
-"""
+"""Open a Spark session, name its jobs, and translate errors of a cluster into sentences."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from pathlib import Path
 from threading import Event, Thread
 from uuid import uuid4
 
-from pyspark import SparkContext
+from pyspark import SparkContext, SparkStageInfo
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -24,9 +22,10 @@ from neardup.errors import ClusterError, NeardupError
 from neardup.files import lines_of
 from neardup.progress import Progress
 
-_LEAST_JAVA = 17
-_GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
-_POLL_S = 1.0
+_MIN_JAVA = 17
+_GROUP = "spark.jobGroup.id"
+_DESCRIPTION = "spark.job.description"
+_POLL_S = 1.0  # between two looks at the tasks of a stage
 _SHIP = (
     "Install it on every worker (pip install neardup), or ship an environment: venv-pack -o "
     "neardup.tar.gz, then "
@@ -40,29 +39,27 @@ def open_session(master: str | None = None) -> SparkSession:
 
     Parameters
     ----------
-    master : such as local[4] or spark://host:7077. Default: that of spark-submit, or all cores of
-        this machine.
+    master : such as local[4] or spark://host:7077. Default: the master of spark-submit, or all
+        cores of this machine.
 
     Raises
     ------
     ClusterError
-        If there is no Java, or one that Spark does not take, or the cluster cannot be reached.
+        If there is no Java that Spark supports, or the cluster cannot be reached.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started Java
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # spark-submit sets it, and has started Java
         check_java()
-    builder = SparkSession.builder.appName("neardup").config(
-        "spark.ui.showConsoleProgress", "false"
-    )
-    # The driver collects what it decides about and what it writes; docs/spark.md says how much that
-    # is.
+    builder = SparkSession.builder.appName("neardup")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    # The driver collects all rows that it decides about or writes; docs/spark.md has the sizes.
     builder = builder.config("spark.driver.maxResultSize", "0")
     if master is None or master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        # Java moves few rows, in partitions that the run chooses: what makes long queries fast
-        # takes half of the time.
+        # Java moves few rows, in partitions that the run chooses. The optimisations of long queries
+        # would take half of the time.
         builder = builder.config("spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=1")
         builder = builder.config("spark.sql.adaptive.enabled", "false")
         builder = builder.config("spark.sql.codegen.wholeStage", "false")
@@ -70,7 +67,7 @@ def open_session(master: str | None = None) -> SparkSession:
         builder = builder.master(master)
     try:
         session = builder.getOrCreate()
-    except Exception as error:  # py4j and the launcher have many
+    except Exception as error:  # py4j and the launcher raise many types
         raise ClusterError(
             f"Spark cannot start with master={master!r}: {first_line(error)}. Check the "
             "address, or use local[*]."
@@ -80,20 +77,18 @@ def open_session(master: str | None = None) -> SparkSession:
 
 
 def check_java() -> None:
-    """Raise ClusterError unless there is a Java that Spark takes."""
+    """Raise ClusterError unless there is a Java that Spark supports."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    needs = f"Spark needs Java {_LEAST_JAVA} or later"
+    needs = f"Spark needs Java {_MIN_JAVA} or later"
     advice = "Install it (apt install openjdk-17-jre-headless), or set JAVA_HOME to one."
     if program is None or not os.access(program, os.X_OK):
         where = f"JAVA_HOME={home} has none" if home else "there is none on the path"
         raise ClusterError(f"{needs}: {where}. {advice}")
-    shown = subprocess.run(
-        [program, "-version"], capture_output=True, text=True, check=False
-    ).stderr
-    found = re.search(r'version "(?:1\.)?(\d+)', shown)
-    if found is None or int(found[1]) < _LEAST_JAVA:
-        version = f"{shown.strip()[:200]!r}" if found is None else f"Java {found[1]}"
+    done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr)  # 1.8.0 is Java 8
+    if found is None or int(found[1]) < _MIN_JAVA:
+        version = f"{done.stderr.strip()[:200]!r}" if found is None else f"Java {found[1]}"
         raise ClusterError(f"{needs}: got {version} ({program}). {advice}")
 
 
@@ -106,10 +101,13 @@ def translated() -> Iterator[None]:
         text = str(error)
         if "No module named 'neardup" in text:
             raise ClusterError(f"The workers of the cluster have no neardup. {_SHIP}") from error
+        # A worker's traceback has the error as "neardup.errors.InputError: message".
         raised = re.findall(r"^neardup\.errors\.(\w+): (.*)$", text, re.MULTILINE)
-        kind = getattr(neardup.errors, raised[-1][0], None) if raised else None
-        if isinstance(kind, type) and issubclass(kind, NeardupError):
-            raise kind(raised[-1][1]) from error
+        if raised:
+            name, message = raised[-1]
+            kind = getattr(neardup.errors, name, None)
+            if isinstance(kind, type) and issubclass(kind, NeardupError):
+                raise kind(message) from error
         raise ClusterError(
             f"The run failed on the cluster: {_last_line(text)}. The log of the driver has more."
         ) from error
@@ -117,8 +115,8 @@ def translated() -> Iterator[None]:
 
 @contextmanager
 def labelled(context: SparkContext, stage: str, progress: Progress) -> Iterator[None]:
-    """Name the jobs of a stage in Spark's user interface; after an error, cancel those that still
-    run.
+    """Name the jobs of a stage in Spark's user interface; after an error, cancel the running
+    ones.
     """
     group = f"neardup-{uuid4().hex}"
     before = {name: context.getLocalProperty(name) for name in (_GROUP, _DESCRIPTION)}
@@ -138,49 +136,48 @@ def labelled(context: SparkContext, stage: str, progress: Progress) -> Iterator[
 
 @contextmanager
 def _watched(context: SparkContext, group: str, progress: Progress) -> Iterator[None]:
-    """Report the tasks of the jobs of a group to `progress.tasks`, if there is one."""
-    ended, report = Event(), getattr(progress, "tasks", lambda done, total: None)
+    """Report the tasks of the jobs of a group to `progress.tasks`, if it has this method."""
+    report = getattr(progress, "tasks", None)
+    if report is None:
+        yield
+        return
+    has_ended = Event()
 
     def watch() -> None:
-        tracker = context.statusTracker()
-        while not ended.wait(_POLL_S):
-            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-            ours = {stage for job in jobs if job is not None for stage in job.stageIds}
-            active = [
-                tracker.getStageInfo(stage)
-                for stage in tracker.getActiveStageIds()
-                if stage in ours
-            ]
-            running = [stage for stage in active if stage is not None]
+        while not has_ended.wait(_POLL_S):
+            running = _running_stages(context, group)
             if running:
-                report(
-                    sum(stage.numCompletedTasks for stage in running),
-                    sum(stage.numTasks for stage in running),
-                )
+                num_done = sum(stage.numCompletedTasks for stage in running)
+                report(num_done, sum(stage.numTasks for stage in running))
 
     thread = Thread(target=watch, daemon=True)
-    if hasattr(progress, "tasks"):
-        thread.start()
+    thread.start()
     try:
         yield
     finally:
-        ended.set()
-        if thread.is_alive():
-            thread.join()
+        has_ended.set()
+        thread.join()
+
+
+def _running_stages(context: SparkContext, group: str) -> list[SparkStageInfo]:
+    """Return the running stages of the jobs of a group."""
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = {stage for job in jobs if job is not None for stage in job.stageIds}
+    running = [
+        tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds() if stage in stages
+    ]
+    return [stage for stage in running if stage is not None]  # None has just ended
 
 
 def first_line(error: Exception) -> str:
-    """Return the reason; py4j has it on its second line."""
-    lines = [
-        line
-        for line in lines_of(str(error).strip())
-        if not line.startswith("An error occurred while calling")
-    ]
-    return lines[0].strip(": ")[:300] if lines else type(error).__name__
+    """Return the reason of an error; py4j has it on its second line."""
+    lines = lines_of(str(error).strip())
+    reasons = [line for line in lines if not line.startswith("An error occurred while calling")]
+    return reasons[0].strip(": ")[:300] if reasons else type(error).__name__
 
 
 def _last_line(text: str) -> str:
-    lines = [
-        line.strip() for line in lines_of(text) if line.strip() and not line.startswith("\tat ")
-    ]
-    return lines[-1][:300] if lines else "no message"
+    """Return the last line of a message that is no place in Java code."""
+    lines = [line for line in lines_of(text) if line.strip() and not line.startswith("\tat ")]
+    return lines[-1].strip()[:300] if lines else "no message"

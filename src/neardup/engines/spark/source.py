@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,9 +15,9 @@ from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from neardup.arrays import arrow_of, begins_run
+from neardup.arrays import Floats, Ints, arrow_of, begins_run
 from neardup.documents.batch import BLOCK_BYTES, DocumentBatch, Rejected, rejecter
-from neardup.documents.texts import as_documents, slices_of
+from neardup.documents.texts import as_documents, as_rank, slices_of
 from neardup.engines.spark.blocks import gather
 from neardup.errors import InputError
 from neardup.formats.reading import Task
@@ -25,25 +25,26 @@ from neardup.methods.stages import Batches, Read
 from neardup.schemas import NEEDED, READ
 
 PART_SHIFT = 32
-"""A document of a file is known by part << PART_SHIFT | its number among the documents of the part.
+"""The key of a document of files: part << PART_SHIFT | its number in the part.
+
+    key = |  part, 31 bits  |  number in the part, 32 bits  |
+
+Parts are numbered in the order of the inputs, the earlier collection first.
 """
 
-NEW = (
-    1 << 61
-)  # positions from here on are of new documents; those of the earlier corpus come before
+NEW = 1 << 61
+"""Positions of new documents begin here; documents of the earlier collection are below."""
 PART = f"cast(shiftright(document, {PART_SHIFT}) as int)"
+"""The part of a document, in SQL."""
 SLICES_PER_CORE = 64
 
 
 @dataclass(frozen=True)
 class Files:
-    """Files, which workers open as the local engine does. tasks : the files of the earlier corpus
-    come first.
+    """Files, which workers open as the local engine does.
 
-    all : rows of which `read` reads all documents, in a worker. key_type : of the column
-    `document`, in Spark's words. within : whether documents are compared within the first column of
-    values. in_order : whether documents are numbers in the order of the corpus, those of the
-    earlier collection first.
+    tasks : the parts, the earlier collection first. on_error : the option of the run. within :
+    whether documents are compared within the first column of values.
     """
 
     spark: SparkSession
@@ -51,53 +52,61 @@ class Files:
     on_error: str = "reject"
     within: bool = False
 
-    key_type, in_order = "long", True
+    key_type = "long"
+    """The type of the column `document`, in SQL."""
+    in_order = True
+    """Whether the keys of documents are integers in the order of the inputs."""
 
     @property
     def read(self) -> Read:
+        """The function that reads documents in a worker, from rows of `all` or `chosen`."""
         return partial(read_files, tasks=self.tasks, on_error=self.on_error, within=self.within)
 
     @property
     def read_listed(self) -> Read:
-        """Read the documents in blocks of schemas.NEEDED, whose positions are those of the
-        corpus.
+        """The function that reads documents in a worker, from blocks of schemas.NEEDED.
+
+        Requires: their positions are their keys.
         """
         return partial(read_listed, tasks=self.tasks, on_error=self.on_error, within=self.within)
 
     def all(self) -> DataFrame:
-        return self.spark.range(0, len(self.tasks.value), 1, self.num_slices).selectExpr(
-            "cast(id as int) as part"
-        )
+        """Return rows for all documents: their parts."""
+        parts = self.spark.range(0, len(self.tasks.value), 1, self.num_slices)
+        return parts.selectExpr("cast(id as int) as part")
 
     def chosen(self, documents: DataFrame, *, broadcast: bool = True) -> DataFrame:
-        """Return the parts of some documents: the column document, against and others."""
+        """Return rows for some documents: their parts, with lists of them.
+
+        documents : the column document. Its other columns, except against, are added to the rows.
+        """
         names = [name for name in documents.columns if name != "against"]
         entries = F.array_sort(F.collect_list(F.struct(*names))).alias("chosen")
         return self.spread(documents.groupBy(F.expr(PART).alias("part")).agg(entries))
 
     def spread(self, parts: DataFrame) -> DataFrame:
-        """Return parts over many partitions: Spark would put the short lists together, and read all
-        files in a task.
+        """Return parts over many partitions.
+
+        Spark would put the short lists together, and read all files in one task.
         """
         return parts.repartitionByRange(self.num_slices, "part")
 
     @property
     def num_slices(self) -> int:
-        return int(
-            min(len(self.tasks.value), SLICES_PER_CORE * self.spark.sparkContext.defaultParallelism)
-        )
+        """The number of partitions of the parts."""
+        max_slices = SLICES_PER_CORE * self.spark.sparkContext.defaultParallelism
+        return int(min(len(self.tasks.value), max_slices))
 
 
 def read_files(
     batches: Batches, tasks: Broadcast[list[Task]], on_error: str, within: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Read the documents of parts; of those with a column `chosen`, only the documents that it
-    lists.
-    """
+    """Read the documents of parts; of a part with a list in the column `chosen`, only these."""
     for batch in batches:
-        chosen = batch.column("chosen") if "chosen" in batch.schema.names else [None] * len(batch)
-        for part, some in zip(batch.column("part").to_pylist(), chosen, strict=True):
-            entries = None if some is None else some.values
+        parts = batch.column("part").to_pylist()
+        lists = batch.column("chosen") if "chosen" in batch.schema.names else [None] * len(parts)
+        for part, documents in zip(parts, lists, strict=True):
+            entries = None if documents is None else documents.values
             yield from read_part(part, tasks.value[part], on_error, entries, within=within)
 
 
@@ -107,36 +116,42 @@ def read_listed(
     """Read documents in blocks of schemas.NEEDED, each once, with the columns position, last and
     cells.
     """
-    rows = [
-        (table["position"].to_numpy(), table["cell"].to_numpy())
-        for table in gather(batches, NEEDED)
-    ]
-    if not rows:
+    needed = pa.Table.from_batches(gather(batches, NEEDED), NEEDED)
+    if not len(needed):
         return
-    position, cell = (np.concatenate(column) for column in zip(*rows, strict=True))
-    order = np.lexsort((cell, position))
-    order = order[begins_run(position[order], cell[order])]
-    first = np.flatnonzero(begins_run(position[order]))
-    offsets = arrow_of(np.append(first, len(order)).astype(np.int32))
-    position, cells = (
-        position[order][first],
-        pa.ListArray.from_arrays(offsets, arrow_of(cell[order])),
-    )
-    document = position & NEW - 1
-    columns = [arrow_of(document), arrow_of(position), arrow_of(position), cells]
-    chosen = pa.StructArray.from_arrays(columns, ["document", "position", "last", "cells"])
-    edges = np.flatnonzero(begins_run(document >> PART_SHIFT))
-    for start, stop in itertools.pairwise([*edges.tolist(), len(document)]):
-        part = int(document[start]) >> PART_SHIFT
-        yield from read_part(
-            part, tasks.value[part], on_error, chosen.slice(start, stop - start), within=within
-        )
+    chosen = _list_cells(needed["position"].to_numpy(), needed["cell"].to_numpy())
+    numbers = chosen.field("document").to_numpy() >> PART_SHIFT
+    starts = np.flatnonzero(begins_run(numbers)).tolist()
+    for start, stop in itertools.pairwise([*starts, len(numbers)]):
+        part = int(numbers[start])
+        entries = chosen.slice(start, stop - start)
+        yield from read_part(part, tasks.value[part], on_error, entries, within=within)
+
+
+def _list_cells(positions: Ints, cells: Ints) -> pa.StructArray:
+    """Return each document once, rising, with the list of its cells: an argument of `read_part`.
+
+    positions, cells : a cell of a document, in any order, perhaps several times.
+    """
+    order = np.lexsort((cells, positions))
+    order = order[begins_run(positions[order], cells[order])]
+    positions = positions[order]
+    starts = np.flatnonzero(begins_run(positions))
+    offsets = np.append(starts, len(order)).astype(np.int32)
+    lists = pa.ListArray.from_arrays(arrow_of(offsets), arrow_of(cells[order]))
+    distinct = arrow_of(positions[starts])
+    document = arrow_of(positions[starts] & NEW - 1)
+    # Measuring does not use `last`.
+    names = ["document", "position", "last", "cells"]
+    return pa.StructArray.from_arrays([document, distinct, distinct, lists], names)
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A DataFrame with the columns document, against, text, ranks and within. vector_length : as of
-    `Columns`.
+    """The rows of a DataFrame.
+
+    frame : the columns document, against, text, within, and the columns of `keep`: rank_0 and so
+    on. vector_length : as of `Columns`.
     """
 
     frame: DataFrame
@@ -146,21 +161,27 @@ class Frame:
 
     @property
     def read(self) -> Read:
+        """The function that reads documents in a worker, from rows of `all` or `chosen`."""
         return partial(read_rows, vector_length=self.vector_length)
 
     @property
     def key_type(self) -> str:
+        """The type of the column `document`, in SQL."""
         return str(self.frame.schema["document"].dataType.simpleString())
 
     def all(self) -> DataFrame:
-        none = {"id": "string", "row": "long", "count_by": "string", "rejected": "string"}
-        return self.frame.withColumns({name: F.lit(None).cast(kind) for name, kind in none.items()})
+        """Return all rows, with the columns of files that they lack."""
+        types = {"id": "string", "row": "long", "count_by": "string", "rejected": "string"}
+        nulls = {name: F.lit(None).cast(kind) for name, kind in types.items()}
+        return self.frame.withColumns(nulls)
 
     def chosen(self, documents: DataFrame, *, broadcast: bool = True) -> DataFrame:
-        """Return the rows of some documents, as of Files. broadcast : whether they, and not the
-        texts, are moved.
+        """Return the rows of some documents, with the other columns of `documents`.
+
+        broadcast : whether `documents` are moved, and not the texts.
         """
-        return self.frame.join(
+        rows = self.frame.select("document", "against", "text", "within")
+        return rows.join(
             F.broadcast(documents) if broadcast else documents, ["document", "against"]
         )
 
@@ -181,10 +202,10 @@ def read_part(
     Parameters
     ----------
     part : the number of the part.
-    on_error : of the run.
-    chosen : structs with a field `document`, rising: the documents to read. Their other fields
-        follow the columns.
-    within : whether the first column of values is that within which documents are compared.
+    on_error : the option of the run.
+    chosen : structs with a field `document`, rising: the documents to read, and further columns to
+        add to them. None for all documents.
+    within : whether documents are compared within the first column of values.
     """
     rejected: list[Rejected] = []
     first = part << PART_SHIFT
@@ -193,54 +214,56 @@ def read_part(
         yield documents if chosen is None else _choose(documents, first, chosen)
         first += len(documents)
     if rejected and chosen is None:
+        entry = {"document": part << PART_SHIFT, "against": task.against}
         lines = [json.dumps(row._asdict(), ensure_ascii=False) for row in rejected]
-        rows = [
-            {"document": part << PART_SHIFT, "against": task.against, "rejected": line}
-            for line in lines
-        ]
-        yield pa.RecordBatch.from_pylist(rows, READ)
+        yield pa.RecordBatch.from_pylist([entry | {"rejected": line} for line in lines], READ)
 
 
 def _rows(batch: DocumentBatch, first: int, against: bool, within: bool) -> pa.RecordBatch:
-    count, none = len(batch.rows), pa.nulls(len(batch.rows), pa.string())
+    """Return the documents of a batch as schemas.READ. first : the key of the first of them."""
+    count = len(batch.rows)
+    none = pa.nulls(count, pa.string())
     values = [column.cast(pa.string()).fill_null("") for column in batch.values]
-    ranks = np.concatenate(batch.ranks, axis=1).reshape(-1) if batch.ranks else np.empty(0)
-    places = np.arange(count + 1, dtype=np.int32) * 2 * len(batch.ranks)
-    columns = [
-        arrow_of(np.arange(first, first + count)),
-        arrow_of(np.full(count, against)),
-        batch.text,
-        none if batch.ids is None else batch.ids.cast(pa.string()),
-        arrow_of(batch.rows.astype(np.int64, copy=False)),
-        pa.ListArray.from_arrays(arrow_of(places), arrow_of(ranks)),
-        values[0] if within else none,
-        values[-1] if values and not against else none,
-        none,
-    ]
-    return pa.RecordBatch.from_arrays(
-        columns, names=READ.names
-    )  # the text is bytes if it is a vector
+    columns = {
+        "document": arrow_of(np.arange(first, first + count)),
+        "against": arrow_of(np.full(count, against)),
+        "text": batch.text,  # bytes, for a vector
+        "id": none if batch.ids is None else batch.ids.cast(pa.string()),
+        "row": arrow_of(batch.rows.astype(np.int64, copy=False)),
+        "ranks": _list_ranks(batch.ranks, count),
+        "within": values[0] if within else none,
+        "count_by": values[-1] if values and not against else none,
+        "rejected": none,
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _list_ranks(ranks: Sequence[Floats], count: int) -> pa.ListArray:
+    """Return the ranks of documents as lists: the two numbers of each rank, one after the other."""
+    numbers = np.concatenate(ranks, axis=1).reshape(-1) if ranks else np.empty(0)
+    offsets = np.arange(count + 1, dtype=np.int32) * 2 * len(ranks)
+    return pa.ListArray.from_arrays(arrow_of(offsets), arrow_of(numbers))
 
 
 def _choose(documents: pa.RecordBatch, first: int, chosen: pa.StructArray) -> pa.RecordBatch:
-    """Return the documents that are in a list, with the other columns of the list. first : the
-    first document.
+    """Return the documents that are in a list, with the other columns of the list.
+
+    first : the key of the first of the documents, which are consecutive.
     """
-    wanted = chosen.field("document").to_numpy()
-    low, high = np.searchsorted(wanted, [first, first + len(documents)])
-    documents, chosen = (
-        documents.take(arrow_of(wanted[low:high] - first)),
-        chosen.slice(low, high - low),
-    )
-    for number, field in enumerate(chosen.type):
+    keys = chosen.field("document").to_numpy()
+    low, high = np.searchsorted(keys, [first, first + len(documents)])
+    entries = chosen.slice(low, high - low)
+    documents = documents.take(arrow_of(keys[low:high] - first))
+    for number, field in enumerate(entries.type):
         if field.name != "document":
-            documents = documents.append_column(field.name, chosen.field(number))
+            documents = documents.append_column(field.name, entries.field(number))
     return documents
 
 
 def read_rows(batches: Batches, vector_length: int | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield batches with a column `text` in pieces of a few mebibytes; a text that is not UTF-8
-    becomes a null.
+    """Yield the rows of a DataFrame in pieces of a few mebibytes, with a column `ranks`.
+
+    A text that is not UTF-8 becomes a null.
 
     Raises
     ------
@@ -257,7 +280,18 @@ def read_rows(batches: Batches, vector_length: int | None = None) -> Iterator[pa
                     "leave it out."
                 )
             if bad:
-                valid = np.ones(len(text), np.bool_)
-                valid[list(bad)] = False
-                text = pc.if_else(arrow_of(valid), text, pa.scalar(None, text.type))
-            yield batch.set_column(batch.schema.get_field_index("text"), "text", text)
+                is_valid = np.ones(len(text), np.bool_)
+                is_valid[list(bad)] = False
+                text = pc.if_else(arrow_of(is_valid), text, pa.scalar(None, text.type))
+            names = [name for name in batch.schema.names if name.startswith("rank_")]
+            ranks = [_rank(batch[name]) for name in names]
+            batch = batch.set_column(batch.schema.get_field_index("text"), "text", text)
+            yield batch.append_column("ranks", _list_ranks(ranks, len(batch)))
+
+
+def _rank(column: pa.Array) -> Floats:
+    """Return the ranks of a column; for a decimal of too many digits, the nearest double."""
+    ranks, too_precise = as_rank(column)
+    for row in too_precise:
+        ranks[row] = float(column[row].as_py()), 0.0
+    return ranks
