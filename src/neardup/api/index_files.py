@@ -95,7 +95,7 @@ class _Reading:
         with_payload: bool = False,
     ) -> None:
         self.index, self.stages = index, Stages()
-        self._run = run_of(source, options, method=index.method)
+        self._run = run_of("index", source, options, method=index.method)
         self.tasks, _, self.warnings = find(self._run)
         self.text_bytes = 0
         self.rejected: list[Rejected] = []

@@ -105,7 +105,7 @@ def document_frequencies(
             "MinHash(...) or SimHash(...)."
         )
     settings = getattr(named, "of_structure", None) or named.shingling
-    run = run_of(source, options, method=settings)
+    run = run_of("document_frequencies", source, options, method=settings)
     rejected: list[Rejected] = []
     tasks, found, _ = run.find()
     with open_job(run) as job:
@@ -230,12 +230,16 @@ def sign(
     )
     documents, column = (source, None) if is_read else _as_column(source)
     run = run_of(
-        documents, options, method=chosen.settings, outputs=() if file is None else (file.path,)
+        "sign",
+        documents,
+        options,
+        method=chosen.settings,
+        outputs=() if file is None else (file.path,),
     )
     take = concatenate if file is None else partial(write_sketches, file=file, with_hex=with_hex)
     on_spark = is_spark(engine, master)
     if on_spark:
-        SPARK.refuse("sign", run.options)
+        SPARK.refuse(run.command, run.options)
         if column is not None and not is_text(column.dtype):
             raise InputError(
                 f"On Spark, sign reads documents: got a column of {column.dtype}. Leave "

@@ -7,7 +7,6 @@ from neardup.decide.copies import Copies
 from neardup.decide.groups import ByGroup
 from neardup.decide.rule import Decision, Found, Rule
 from neardup.decide.sieve import Sieve, decision_of_sieve
-from neardup.errors import SettingError
 from neardup.settings.run import LINKAGES, GroupSettings, SelectionSettings
 
 RULES: dict[str, type[Rule]] = {"sieve": Sieve, "connected": Chains}
@@ -50,17 +49,3 @@ def rule_of(
         return ByGroup(groups.group_by, groups.group_share)
     rule = Sieve(keeps_pairs=True) if keeps_pairs else RULES[selection.linkage]()
     return rule if selection.copies == 1 else Copies(rule, selection.copies)
-
-
-def refuse_rethreshold(
-    selection: SelectionSettings, groups: GroupSettings, passages: int | None
-) -> None:
-    """Raise SettingError if the pairs of a run do not answer at other limits."""
-    if selection.linkage != "sieve" or passages is not None or groups.group_by is not None:
-        raise SettingError(
-            "rethreshold=True keeps pairs, which do not decide about chains, passages or "
-            "groups: got "
-            f"keep={selection.keep!r}, linkage={selection.linkage!r}, passages={passages!r}, "
-            f"group_by={groups.group_by!r}. Leave rethreshold out, and run dedup again for "
-            "each limit."
-        )

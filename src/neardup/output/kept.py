@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
@@ -21,7 +21,7 @@ from neardup.errors import OutputError
 from neardup.executor import Encoders, InOrder
 from neardup.files import AnyPath, AtomicFile, reason_of
 from neardup.formats.reading import Part, Task
-from neardup.runs.run import has_pages
+from neardup.runs.run import Inputs, has_pages
 
 _DAMAGE = (pa.ArrowException, OSError)
 _SHARE = 1 / 32  # of the memory of a writer, for documents that are selected ahead
@@ -51,6 +51,18 @@ _TRIED = (
     "parquet",
     "table",
 )  # written as Parquet, which lacks some types and codecs; other formats have no limits
+
+
+def refuse_unwritable(tasks: Sequence[Task], inputs: Inputs) -> None:
+    """Raise OutputError if the inputs cannot be written as a run will write them, before it reads
+    them.
+    """
+    if inputs.cuts:
+        for task in tasks:
+            if not task.against:
+                refuse_cuts(task)
+    if inputs.copies:
+        try_sinks(tasks)
 
 
 def try_sinks(tasks: Iterable[Task]) -> None:

@@ -30,7 +30,7 @@ from neardup.index.incoming import Incoming, decompress, new_prefix, store_setti
 from neardup.index.open_index import Batch, OpenIndex, now
 from neardup.index.overlay import Overlay
 from neardup.output import write as writing
-from neardup.output.kept import try_sinks
+from neardup.output.kept import refuse_unwritable
 from neardup.progress import Progress, Stages
 from neardup.report.contents import refuse_incomplete
 from neardup.report.record import EngineFacts
@@ -122,8 +122,7 @@ class IndexEngine(Engine):
         """
         snapshot, method = self._snapshot, self.index.rules.method
         found, _, warnings = find(self.run)
-        if self.run.copies:
-            try_sinks(found)
+        refuse_unwritable(found, self.run.inputs)
         tasks = [task.identified() for task in found]
         selection = self.run.selection
         resuming = prepare(scratch, tasks, method.all_settings(selection), self.run.resume)

@@ -55,7 +55,9 @@ def find_passages(job: Job, inputs: Found, settings: PassageSettings, *, marked:
     run = job.run
     method = inputs.method
     scratch = job.scratch
-    tasks = identified(inputs.tasks, BatchCache(run.settings.cache_bytes, with_payload=run.copies))
+    tasks = identified(
+        inputs.tasks, BatchCache(run.settings.cache_bytes, with_payload=run.inputs.cuts)
+    )
     prepare(scratch, tasks, asdict(settings), run.resume, job.folder)
     anchoring = (
         Units(settings) if settings.unit else Anchoring(settings.min_length, settings.bridge)
@@ -81,8 +83,9 @@ def find_passages(job: Job, inputs: Found, settings: PassageSettings, *, marked:
                 scratch.column(schemas.PIECE_ANCHORS),
                 scratch.column(schemas.PIECE_HASHES),
             )
+            sites = _sites(pieces, scratch)
             passages = decide_common(
-                pieces, places, hashes, _sites(pieces, scratch), settings, anchoring.size
+                pieces, places, hashes, sites, settings, gram_size=anchoring.size
             )
         else:
             passages = _decide(documents, pieces, settings, anchoring, progress)
@@ -163,7 +166,7 @@ def _decide(
     lengths, done = scratch.column(schemas.LENGTHS), 0
     found = None
     for count, found in decide_passages(  # noqa: B007
-        pieces, places, groups, settings, anchoring.size, num_against
+        pieces, places, groups, settings, gram_size=anchoring.size, num_against=num_against
     ):
         progress.advance(count - done, int(lengths[done:count].sum()))
         done = count

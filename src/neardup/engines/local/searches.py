@@ -400,7 +400,7 @@ class ComposedSearch(LocalSearch):
             sifted = Sifted(kept, left[by_right], right[by_right], measured.take(by_right), best)
         else:
             start = queue.num_against
-            sifted = sift(self.method, left, right, measured, first, start)
+            sifted = sift(self.method, left, right, measured, queue)
         left_out = np.zeros_like(kept)
         left_out[unlisted >> 32] = True
         left_out &= sifted.kept

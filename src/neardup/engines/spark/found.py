@@ -83,7 +83,7 @@ def list_documents(listed: DataFrame, rule: Rule, tasks: list[Task], keep: str) 
     corpus = replace(corpus, names=_names(counted, values, corpus.num_against))
     lengths = light["bytes"].to_numpy()
     ranks = _ranks(light, num_ranks)
-    order = priority_order(keep, len(light), corpus.num_against, lengths, ranks, corpus.part_ends)
+    order = priority_order(keep, corpus, lengths, ranks)
     return Listed(light, corpus, lines, values, rule.order(order, corpus.num_against, values))
 
 
