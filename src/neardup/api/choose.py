@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,25 +85,20 @@ def choose(
     -----
     One search from similarity 0.1 on. The shingles are of 2 words, of 1 word if half of the texts
     have fewer than 20 different words, or of as many as the settings give, if not the default. The
-    bound of the buckets limits the pairs to about 30 million. Where it hides pairs, it is raised
-    tenfold while there are fewer than 3 million; where it hides pairs even so, nothing is
+    bound of the buckets limits the pairs to about 30 million. If the bound hides pairs, it is
+    raised tenfold while there are fewer than 3 million; if pairs are still hidden, nothing is
     suggested.
     """
-    if not has_rule(given):
-        return Suggestion(given, False, NO_RULE), None
-    total = corpus.num_documents
-    if total > _MAX_DOCUMENTS:
-        reason = (
-            f"{total:,} documents are more than {_MAX_DOCUMENTS:,}. Choose on a part of the "
-            "collection."
-        )
+    reason = _why_not(given, corpus.num_documents)
+    if reason is not None:
         return Suggestion(given, False, reason), None
-    ngram = given.ngram if given.ngram != MinHash().ngram else _ngram(tasks, given, corpus)
-    loosest = replace(given, ngram=ngram, threshold=choosing.LOWEST, recall=_RECALL)
+    loosest = replace(
+        given, ngram=_ngram(tasks, given, corpus), threshold=choosing.LOWEST, recall=_RECALL
+    )
     method = method_of(loosest).resolve()
     searches = [
         pipeline.Search(method, selection, Every())
-        for selection in _widening(job.run.selection.within, total)
+        for selection in _widening(job.run.selection.within, corpus.num_documents)
     ]
     with (
         workspace() as scratch,
@@ -127,6 +123,18 @@ def choose(
     return suggestion, chooser
 
 
+def _why_not(given: MinHash, num_documents: int) -> str | None:
+    """Return why settings cannot be chosen; None if they can."""
+    if not has_rule(given):
+        return NO_RULE
+    if num_documents > _MAX_DOCUMENTS:
+        return (
+            f"{num_documents:,} documents are more than {_MAX_DOCUMENTS:,}. Choose on a part of "
+            "the collection."
+        )
+    return None
+
+
 def _widening(within: str | None, num_documents: int) -> list[SelectionSettings]:
     """Return the settings of the searches, each with larger buckets than the one before."""
     bound = max(_MIN_BUCKET, _MAX_PAIRS // max(1, num_documents))
@@ -138,7 +146,11 @@ def _widening(within: str | None, num_documents: int) -> list[SelectionSettings]
 
 
 def _ngram(tasks: list[Task], given: MinHash, corpus: Corpus) -> int:
-    """Return 1 if half of the texts have few different words, else 2."""
+    """Return the given length of shingles; in place of the default, 1 if half of the texts have few
+    different words, and 2 if not.
+    """
+    if given.ngram != MinHash().ngram:
+        return given.ngram
     if not corpus.num_documents:
         return 1
     sample = np.unique(np.linspace(0, corpus.num_documents - 1, _SAMPLE).astype(np.uint32))
@@ -183,8 +195,8 @@ def _name(pairs: Pairs, rows: Ints, locations: DocumentLocations) -> list[_Drawn
 class _Chooser:
     """The pairs of a collection, from which settings are chosen.
 
-    given : the settings of the sweep. loosest : those of the search. pairs : the number of its
-    pairs by step. pool : the pairs that may be asked about, in this order.
+    given : the settings of the sweep. loosest : the settings of the search, which finds most pairs.
+    pairs : the number of its pairs by step. pool : the pairs that may be asked about, in order.
     """
 
     tasks: list[Task]
@@ -198,6 +210,9 @@ class _Chooser:
         """Return the settings of a threshold."""
         return replace(self.given, ngram=self.loosest.ngram, threshold=threshold)
 
+    def _unchanged(self, reason: str) -> Suggestion:
+        return Suggestion(self.given, False, reason)
+
     def suggest(self, pairs: Pairs, locations: DocumentLocations, *, hidden: int) -> Suggestion:
         """Return the settings that the graph of the pairs suggests, with examples.
 
@@ -205,16 +220,15 @@ class _Chooser:
         """
         if hidden:
             reason = f"Too many documents are similar: {hidden:,} were not all compared."
-            return Suggestion(self.given, False, reason)
+            return self._unchanged(reason)
         similarity = _similarities(pairs)
         levels = choosing.levels_of(pairs.left, pairs.right, similarity, self.corpus.num_documents)
         if not levels:
             reason = "Each threshold finds no pair, or more than a tenth of all pairs."
-            return Suggestion(self.given, False, reason)
-        # Of equal graphs, the highest threshold.
-        level = max(reversed(levels), key=lambda each: each.score)
+            return self._unchanged(reason)
+        level = max(reversed(levels), key=attrgetter("score"))  # of equal ones, the strictest
         chosen = self.at(level.threshold)
-        shingles = "1 word" if self.loosest.ngram == 1 else f"{self.loosest.ngram} words"
+        shingles = plural(self.loosest.ngram, "word")
         clearest = f"Shingles of {shingles} separate groups best at {level.threshold:g}"
         doubts = level.doubts(levels)
         if doubts is not None:
@@ -314,7 +328,7 @@ class _Chooser:
     def ask(
         self, answer: Answer, count: int, file: Path | None, min_precision: float
     ) -> Suggestion:
-        """Ask until there are enough answers, and again where they contradict each other; return
+        """Ask until there are enough answers, and again if they contradict each other; return
         the settings that they favour.
         """
         check_kind("answer", answer, Callable, "a function")
@@ -333,12 +347,10 @@ class _Chooser:
         return self._favoured(answers, min_precision)
 
     def _favoured(self, answers: list[JsonObject], min_precision: float) -> Suggestion:
-        """Return the settings with the largest F1 of the precise ones, if it is larger than that of
-        the given ones.
-        """
+        """Return the precise settings with the largest F1, if they exceed the given ones."""
         estimates = asking.estimate(self.pairs, *_columns(answers))
         if not estimates:
-            return Suggestion(self.given, False, f"None of {len(answers)} answers is yes.")
+            return self._unchanged(f"None of {len(answers)} answers is yes.")
         strictness = asking.as_strict(self.given.threshold, self.given.ngram, self.loosest.ngram)
         decision = asking.decide(estimates, min_precision, strictness)
         found = decision.found
@@ -405,7 +417,7 @@ def _columns(answers: Sequence[JsonObject]) -> tuple[Floats, Mask]:
 
 
 def _next(answers: Sequence[JsonObject], waiting: Sequence[_Drawn], count: int) -> Sequence[_Drawn]:
-    """Return the pairs to ask about next: those that are missing, then one of each band whose
+    """Return the pairs to ask about next: the missing ones, then one of each band whose
     answers contradict.
     """
     if len(answers) < count:

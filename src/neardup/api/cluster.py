@@ -152,7 +152,8 @@ class _Clusters(Product[Clustering]):
 
     def tables(self) -> Sequence[Table]:
         """Return clusters.parquet and cluster_summary.parquet."""
-        decided, measures = self.decided, self.decided.method.measures
+        decided = self.decided
+        measures = decided.method.measures
         documents = partial(
             cluster_batches, self.clusters, decided.outcome.removals, decided.locations, measures
         )

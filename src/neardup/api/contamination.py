@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from neardup.api.index_sources import open_documents
-from neardup.candidates.items import build_items
+from neardup.candidates.items import ItemTable, build_items
 from neardup.documents.batch import Losses
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.contamination import find_items
@@ -140,18 +140,19 @@ def find_contamination(
             outputs=(output,),
         )
         LOCAL.refuse(run.command, run.options)
-        searched = [documents.name] if isinstance(documents, TablePart) else named_paths(documents)
-        paths = [*named_paths(items), *searched]
+        paths = [*named_paths(items), *_paths_of(documents)]
         with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
             with job.stages.stage("items"):
                 read = _read_items(run, items, item_columns, item_id_column, benchmark_column)
                 found = _find(run, read, between=corpus is None)
-                read.warnings += [new for new in found.warnings if new not in read.warnings]
-                table = build_items(
-                    *read.fields(), len(read.ids), settings, found.settings.shingling
-                )
+                table = _table_of(read, found, settings)
             made = find_items(job, found, read, table, between=corpus is None)
             return job.finish(_Search(job, made, settings, wanted, tables))
+
+
+def _paths_of(documents: Source) -> list[str]:
+    """Return the paths of a corpus; an index is a table with its address as the name."""
+    return [documents.name] if isinstance(documents, TablePart) else named_paths(documents)
 
 
 def _read_items(
@@ -171,6 +172,12 @@ def _read_items(
     )
     run.refuse_replacing(items.tasks)
     return items
+
+
+def _table_of(items: Items, found: Found, settings: ContaminationSettings) -> ItemTable:
+    """Return the shingles of items, cut as the texts of the corpus; add the warnings about it."""
+    items.warnings += [new for new in found.warnings if new not in items.warnings]
+    return build_items(*items.fields(), len(items.ids), settings, found.settings.shingling)
 
 
 @dataclass

@@ -10,6 +10,7 @@ import pyarrow as pa
 from neardup.engines.local import evaluate as engine
 from neardup.errors import InputError, SettingError
 from neardup.files import AnyPath, JsonObject, write_text, writing_to
+from neardup.formats.reading import Task
 from neardup.formats.tables import TablePart
 from neardup.methods.registry import method_of
 from neardup.output.job import open_job
@@ -228,37 +229,19 @@ def _evaluate(
     with_errors: bool = False,
 ) -> tuple[Evaluation, Errors | None]:
     """Score the method of a run."""
-    if label is not None and not isinstance(label, str):
-        raise SettingError(
-            f"label must be the name of a column: got {label!r:.80}. Put the labels into a "
-            "column of the source, and "
-            "pass its name."
-        )
+    _check_label(label)
     inputs = run.find()
     method = inputs.method.resolve()
-    truth: str | Verdicts = (label or LABEL) if pairs is None else _verdicts(pairs, label)
-    if isinstance(truth, str):
-        choose_label([task.part for task in inputs.tasks], truth)
+    truth = _truth(inputs.tasks, label, pairs)
     with open_job(run) as job:
         scored = engine.evaluate(
             job, inputs.tasks, truth, method, curve_from=curve_from, with_errors=with_errors
         )
     limit = method.limit.name
-    curve = pa.Table.from_pylist(
-        [_at_limit(limit, score) for score in scored.curve], curve_schema(limit)
-    )
-    by_length = pa.Table.from_pylist(
-        [
-            {
-                "characters_from": least,
-                "characters_to": max(2 * least - 1, 0),
-                "documents": count,
-                **_cells(score),
-            }
-            for least, count, score in scored.by_length
-        ],
-        length_schema(),
-    )
+    points = [_at_limit(limit, score) for score in scored.curve]
+    curve = pa.Table.from_pylist(points, curve_schema(limit))
+    lengths = [_of_length(*row) for row in scored.by_length]
+    by_length = pa.Table.from_pylist(lengths, length_schema())
     sieved, connected = scored.clusters
     report = EvaluationReport(
         **search_fields(scored.found),
@@ -294,6 +277,34 @@ def _verdicts(pairs: Source, label: str | None) -> Verdicts:
             "Join them into one."
         )
     return read_verdicts(files[0], label)
+
+
+def _truth(tasks: list[Task], label: str | None, pairs: Source | None) -> str | Verdicts:
+    """Return the column of labels, or the verdicts of judged pairs."""
+    if pairs is not None:
+        return _verdicts(pairs, label)
+    column = label or LABEL
+    choose_label([task.part for task in tasks], column)
+    return column
+
+
+def _check_label(label: str | None) -> None:
+    if label is not None and not isinstance(label, str):
+        raise SettingError(
+            f"label must be the name of a column: got {label!r:.80}. Put the labels into a "
+            "column of the source, and "
+            "pass its name."
+        )
+
+
+def _of_length(first: int, num_documents: int, score: Score) -> JsonObject:
+    """Return the row of the lengths from `first` up to twice as much."""
+    return {
+        "characters_from": first,
+        "characters_to": max(2 * first - 1, 0),
+        "documents": num_documents,
+        **_cells(score),
+    }
 
 
 def _at_limit(limit: str, score: Score) -> JsonObject:

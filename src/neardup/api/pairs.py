@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import arrow_of
+from neardup.arrays import Array, arrow_of
 from neardup.candidates.hamming_join import join
 from neardup.decide.outcome import Pairs
 from neardup.decide.rules import Every
@@ -194,15 +194,19 @@ def _pairs_of_fingerprints(
         joined = join(gathered.values, near.bits, near.max_distance, near.num_blocks, run.threads)
         left, right, distance = collect_near(job.scratch, joined)
     with stages.stage("write"):
-        positions = np.unique(np.concatenate([left, right]))
-        ids = gathered.ids(positions)
-        pairs = Pairs(
-            np.searchsorted(positions, left).astype(np.uint32),
-            np.searchsorted(positions, right).astype(np.uint32),
-            Measured({DISTANCE.name: distance.astype(np.uint16)}),
-        )
-        batches = pair_batches(pairs, lambda rows: ids.take(arrow_of(rows)), (DISTANCE,))
-        found.take(batches, pairs_schema((DISTANCE,)))
+        found.take(_near_batches(gathered, left, right, distance), pairs_schema((DISTANCE,)))
     return fingerprint_pairs_report(
-        first.scheme, gathered.counts, near, len(pairs.left), stages, options=run.given
+        first.scheme, gathered.counts, near, len(left), stages, options=run.given
     )
+
+
+def _near_batches(
+    gathered: Gathered, left: Array, right: Array, distance: Array
+) -> Iterator[pa.RecordBatch]:
+    """Return the table of pairs of fingerprints, batch by batch; the ids of no others are read."""
+    positions, numbers = np.unique(np.concatenate([left, right]), return_inverse=True)
+    first, second = np.split(numbers.astype(np.uint32), 2)
+    ids = gathered.ids(positions)
+    measured = Measured({DISTANCE.name: distance.astype(np.uint16)})
+    pairs = Pairs(first, second, measured)
+    return pair_batches(pairs, lambda rows: ids.take(arrow_of(rows)), (DISTANCE,))

@@ -142,12 +142,7 @@ def remove_passages(
     LOCAL.refuse(run.command, run.options)
     paths = [*named_paths(source), *named_paths(against)]
     with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
-        found = run.find()
-        refuse_unwritable(found.tasks, run.inputs)
-        cleaned = find_passages(job, found, settings, marked=write == "marked")
-        hashes = job.scratch.column(ID_HASHES)
-        warnings = found.warnings + check_ids(run, hashes, cleaned.corpus, cleaned.locations)
-        return job.finish(_Passages(job, cleaned, settings, wanted, warnings, tables))
+        return job.finish(_Passages.of(job, settings, wanted, tables=tables))
 
 
 @dataclass
@@ -160,6 +155,18 @@ class _Passages(Product[PassageRemoval]):
     wanted: PassageOutput
     warnings: list[str]
     fills_tables: bool
+
+    @classmethod
+    def of(
+        cls, job: Job, settings: PassageSettings, wanted: PassageOutput, *, tables: bool
+    ) -> _Passages:
+        """Find the passages of the inputs of a run."""
+        found = job.run.find()
+        refuse_unwritable(found.tasks, job.run.inputs)
+        cleaned = find_passages(job, found, settings, marked=wanted.write == "marked")
+        hashes = job.scratch.column(ID_HASHES)
+        repeated = check_ids(job.run, hashes, cleaned.corpus, cleaned.locations)
+        return cls(job, cleaned, settings, wanted, found.warnings + repeated, tables)
 
     def __post_init__(self) -> None:
         self.num_documents = self.cleaned.corpus.num_documents
@@ -175,9 +182,9 @@ class _Passages(Product[PassageRemoval]):
                 self.cleaned.tasks,
                 self.cleaned,
                 folder / "kept",
-                None,
-                progress,
-                self.job.run.threads,
+                shown=None,
+                progress=progress,
+                threads=self.job.run.threads,
             )
 
     def report(self) -> PassagesReport:

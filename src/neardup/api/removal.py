@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 def needs_of(settings: OutputSettings, output: AnyPath | None) -> Options:
-    """Return what an output needs of the inputs of its run, as fields of `runs.run.Inputs`."""
+    """Return the needs of an output, as fields of the inputs of its run; see `runs.run.Inputs`."""
     copies = output is not None and settings.write in ("kept", "annotated")
     return {
         "reserved": ANNOTATIONS if settings.write == "annotated" else (),
@@ -145,7 +145,7 @@ class Removal(_AnyRemoval):
         self.writes_tables_beside = self.settings.write == "kept"
 
     def tables(self) -> Sequence[Table]:
-        """Return removed.parquet, the other tables, and those of the rule."""
+        """Return removed.parquet, the other tables, and the tables of the rule."""
         decided = self.decided
         tables = [_removed_table(decided)]
         if self.settings.write == "mask":
@@ -162,26 +162,38 @@ class Removal(_AnyRemoval):
         """Write the kept documents, or all of them with annotations, and read the texts of the
         examples.
         """
-        decided, threads = self.decided, self.job.run.threads
-        method, removals = decided.method, decided.outcome.removals
-        ends = decided.outcome.corpus.part_ends
+        decided = self.decided
+        threads = self.job.run.threads
+        method = decided.method
+        removals = decided.outcome.removals
+        corpus = decided.outcome.corpus
         shown = writing.pick_examples(removals, method.strength(removals.measured))
         if self.settings.write != "kept" or all(task.is_cached for task in decided.tasks):
-            shown.texts.update(writing.read_texts(decided.tasks, ends, shown.documents, threads))
+            shown.texts.update(
+                writing.read_texts(decided.tasks, corpus.part_ends, shown.documents, threads)
+            )
         marking = None
         if shown.texts:
             marking = beside.submit(writing.examples, shown, decided.locations, method)
         if self.settings.write == "kept":
             writing.write_kept(
-                decided.tasks, decided.outcome, folder / "kept", shown, progress, threads
+                decided.tasks,
+                decided.outcome,
+                folder / "kept",
+                shown=shown,
+                progress=progress,
+                threads=threads,
             )
         elif self.settings.write == "annotated":
-            new = [task for task in decided.tasks if not task.against]
-            columns = Annotations(removals, decided.locations, method.measures)
-            write_annotated(
-                new, columns, decided.outcome.corpus.num_against, folder / "annotated", progress
-            )
+            self._write_annotated(folder / "annotated", progress)
         self._marked = marking or writing.examples(shown, decided.locations, method)
+
+    def _write_annotated(self, folder: Path, progress: Progress) -> None:
+        outcome = self.decided.outcome
+        measures = self.decided.method.measures
+        new = [task for task in self.decided.tasks if not task.against]
+        columns = Annotations(outcome.removals, self.decided.locations, measures)
+        write_annotated(new, columns, outcome.corpus.num_against, folder, progress)
 
     def examples(self) -> list[Example]:
         """Return the removals that the page shows."""

@@ -32,6 +32,7 @@ from neardup.runs.scratch import Scratch
 from neardup.schemas import SIMILARITY, sweep_schema
 from neardup.settings.methods import MethodSettings, MinHash, named_as
 from neardup.settings.run import Keep, SelectionSettings
+from neardup.suggestion import Suggestion
 
 THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 _MAX_THRESHOLDS = 50
@@ -109,13 +110,7 @@ def sweep(
         suggestion = ask = None
         if thresholds is None:
             suggestion, ask = choose(job, inputs.tasks, inputs.method.settings, found.corpus)
-        report = {
-            "command": "sweep",
-            "thresholds": found.rows,
-            "suggestion": None if suggestion is None else suggestion.record(),
-            **describe_losses(found.corpus.tally.losses, found.corpus.num_documents),
-            **describe_cost(job.stages, found.corpus.num_documents),
-        }
+        report = _report(job, found, suggestion)
         job.finished = report
     counts = pa.Table.from_pylist(found.rows, sweep_schema())
     result = Sweep(counts, found.examples, suggestion, report, ask)
@@ -132,22 +127,40 @@ class _Swept(NamedTuple):
     examples: list[SweepExample]
 
 
-def _search(job: Job, inputs: Found, limits: Sequence[float]) -> _Swept:
-    """Search at each threshold, and below the first one for near misses of it."""
+def _report(job: Job, found: _Swept, suggestion: Suggestion | None) -> JsonObject:
+    num_documents = found.corpus.num_documents
+    return {
+        "command": "sweep",
+        "thresholds": found.rows,
+        "suggestion": None if suggestion is None else suggestion.record(),
+        **describe_losses(found.corpus.tally.losses, num_documents),
+        **describe_cost(job.stages, num_documents),
+    }
+
+
+def _methods(settings: MinHash, limits: Sequence[float]) -> list[Method]:
+    """Return the methods of the thresholds, after one below the first threshold if there can be
+    one.
+    """
 
     def method_at(limit: float) -> Method:
-        return method_of(replace(inputs.method.settings, threshold=limit)).resolve()
+        return method_of(replace(settings, threshold=limit)).resolve()
 
-    run = job.run
     methods = [method_at(limit) for limit in limits]
     lowest = methods[0]
     with suppress(SettingError):
         below = method_at(max(round(limits[0] - 0.05, 4), limits[0] / 2))
         if below.lookup is not None:  # raises if the threshold needs more bands than are allowed
             lowest = below
+    return [lowest, *methods]
+
+
+def _search(job: Job, inputs: Found, limits: Sequence[float]) -> _Swept:
+    """Search at each threshold, and below the first one for near misses of it."""
+    run = job.run
+    methods = _methods(inputs.method.settings, limits)
     searches = [
-        pipeline.Search(method, run.selection, rule_of(run.selection))
-        for method in (lowest, *methods)
+        pipeline.Search(method, run.selection, rule_of(run.selection)) for method in methods
     ]
     rows: list[JsonObject] = []
     chosen: list[_Chosen] = []
@@ -160,7 +173,7 @@ def _search(job: Job, inputs: Found, limits: Sequence[float]) -> _Swept:
             chosen += _choose(outcome, removed_at, kept_at)
             if removed_at is not None:
                 rows.append(_counts(removed_at, outcome))
-        examples = _mark(inputs.tasks, lowest, corpus, job.scratch, chosen)
+        examples = _mark(inputs.tasks, methods[0], corpus, job.scratch, chosen)
     return _Swept(corpus=corpus, rows=rows, examples=examples)
 
 

@@ -32,7 +32,7 @@ class Copies(Rule):
 
     @property
     def reorders(self) -> bool:
-        """Whether the other rule changes the order."""
+        """Return whether the other rule changes the order."""
         return self.rule.reorders
 
     def order(self, order: Positions, num_against: int, values: Words) -> Positions:
@@ -60,9 +60,9 @@ class Copies(Rule):
 class _Clusters(NamedTuple):
     """The removals of each kept document, in the order of priority.
 
-    rows : int64 (num_removed,), the removals, those of a kept document one after the other. kept :
-    uint32 (num_removed,), the kept document of each. starts, sizes : int64 (num_clusters,), the
-    first row of each cluster, and the number of its documents, which includes the kept one.
+    rows : int64 (num_removed,), the removals by their kept document. kept : uint32 (num_removed,),
+    the kept document of each. starts, sizes : int64 (num_clusters,), the first row of each cluster,
+    and the number of its documents, which includes the kept one.
     """
 
     rows: Ints

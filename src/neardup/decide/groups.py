@@ -75,13 +75,12 @@ def decide_groups(found: Found, share: float) -> GroupDecisions:
     """
     queue = found.queue
     num_positions = len(queue.order)
-    # The documents of a group follow each other, after those of the earlier collection.
+    # The documents of a group follow each other, after the earlier collection.
     values = found.values[queue.order[queue.num_against :]]
     first = np.flatnonzero(begins_run(values))
     starts = queue.num_against + np.append(first, len(values))
     documents = np.diff(starts)
-    # Rounded, so that 0.1 of 30 documents are 3.
-    needed = np.maximum(1, np.ceil(np.round(share * documents, 9))).astype(np.int64)
+    needed = num_needed(share, documents, at_least=1)
 
     near = np.zeros(len(first), np.int64)
     keeper = np.full(num_positions, NONE, np.uint32)
@@ -93,6 +92,13 @@ def decide_groups(found: Found, share: float) -> GroupDecisions:
     removed = np.zeros(num_positions, np.bool_)
     removed[queue.num_against :] = np.repeat(groups.removed, documents)
     return GroupDecisions(groups=groups, removed=removed, keeper=keeper, pair=pair)
+
+
+def num_needed(share: float, num_documents: Ints, *, at_least: int) -> Ints:
+    """Return the smallest number of documents that is at least a share of them."""
+    # Rounded, so that 0.1 of 30 documents are 3.
+    needed = np.ceil(np.round(share * num_documents, 9))
+    return np.maximum(at_least, needed).astype(np.int64)
 
 
 def _neighbours(found: Found) -> Neighbours:
@@ -123,7 +129,8 @@ class ByGroup(Rule):
     counts_values = False
 
     def __init__(self, column: str, share: float) -> None:
-        self.column, self.share = column, share
+        self.column = column
+        self.share = share
         self.both_ways = ("group_by", column)
 
     @property
@@ -151,18 +158,10 @@ class ByGroup(Rule):
 
         measured = measured_of_copies(len(removed), found.method.measures)
         pair = decided.pair[removed]
-        is_pair = pair >= 0  # else it is a copy of its keeper
+        is_pair = pair >= 0  # any other is a copy of its keeper
         for name, column in measured.columns.items():
             column[is_pair] = pairs.measured[name][pair[is_pair]]
 
-        groups = decided.groups
-        facts = {
-            "column": self.column,
-            "share": self.share,
-            "groups": len(groups.values),
-            "removed": int(np.count_nonzero(groups.removed)),
-            "removed_with_group": len(others),
-        }
         return Decision(
             removals=queue.removals(removed, decided.keeper[removed], measured),
             left=pairs.left,
@@ -170,6 +169,15 @@ class ByGroup(Rule):
             measured=pairs.measured,
             num_hidden=int(np.count_nonzero(pairs.left_out)),
             others=others,
-            tables=(RuleTable("groups", groups_schema(), groups.rows),),
-            facts={"groups": facts},
+            tables=(RuleTable("groups", groups_schema(), decided.groups.rows),),
+            facts={"groups": self._facts(decided.groups, len(others))},
         )
+
+    def _facts(self, groups: Groups, num_others: int) -> JsonObject:
+        return {
+            "column": self.column,
+            "share": self.share,
+            "groups": len(groups.values),
+            "removed": int(np.count_nonzero(groups.removed)),
+            "removed_with_group": num_others,
+        }

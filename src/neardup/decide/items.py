@@ -1,6 +1,6 @@
 """Decide which items a corpus contains, from their shingles found in its documents.
 
-The rule is that of docs/contamination.md.
+docs/contamination.md explains the rule.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from neardup.arrays import (
     Floats,
     Int32s,
     Integers,
+    Ints,
     Mask,
     Positions,
     Rows,
@@ -25,6 +26,7 @@ from neardup.arrays import (
     writable,
 )
 from neardup.candidates.items import LONG, ItemTable, Matches, least_whole
+from neardup.settings.contamination import ContaminationSettings
 
 RULES = ("containment", "whole", "perfect")
 """The rules that show an item: enough of its shingles are in a document; all of a long one, however
@@ -64,7 +66,7 @@ class Stretches(NamedTuple):
     def shown(self, table: ItemTable) -> Rows:
         """Return the stretch to show of each item in a document.
 
-        It is the stretch of the first field with enough shingles; else the one with most shingles.
+        It is the stretch of the first field with enough shingles, or the one with most shingles.
         """
         shingles = self.best["shingles"]
         sizes = np.bincount(table.fields, minlength=len(table.field_items))[self.fields]
@@ -168,6 +170,13 @@ class _Shares(NamedTuple):
     is_whole: Mask
     is_long: Mask
 
+    @property
+    def is_counted(self) -> Mask:
+        """Return whether the share is of the number of shingles: all of a long part, or of a short
+        part with a rare one.
+        """
+        return self.is_long | (self.is_whole & (self.num_rare > 0))
+
 
 def _shares(table: ItemTable, found: Stretches) -> Iterator[_Shares]:
     """Yield the shares of the parts of items: of the first field, then of all fields."""
@@ -212,15 +221,19 @@ def keep_matches(table: ItemTable, matches: Matches, is_common: Mask) -> Kept:
         min_rare = np.where(part.is_whole, 1, table.settings.min_rare)
         may_be_hit |= part.is_long | (part.contains & (part.num_rare >= min_rare))
 
-    stretches = found.best[np.repeat(may_be_hit, found.sizes)]
-    in_stretch = np.zeros(len(matches.places), np.bool_)
-    in_stretch[ranges(stretches["first"], stretches["last"] - stretches["first"] + 1)] = True
     states = np.where(may_be_hit, KEPT + has_all, ENOUGH)
     return Kept(
-        matches=in_stretch,
+        matches=_in_stretches(found.best[np.repeat(may_be_hit, found.sizes)], len(matches.places)),
         items=items[has_enough],
         states=states[has_enough].astype(np.int32),
     )
+
+
+def _in_stretches(best: np.ndarray, num_matches: int) -> Mask:
+    """Return whether each match is in one of some stretches."""
+    is_inside = np.zeros(num_matches, np.bool_)
+    is_inside[ranges(best["first"], best["last"] - best["first"] + 1)] = True
+    return is_inside
 
 
 def decide_hits(table: ItemTable, matches: Matches, characters: Integers, is_rare: Mask) -> Hits:
@@ -254,26 +267,35 @@ def _best_parts(table: ItemTable, found: Stretches, is_rare: Mask) -> tuple[Floa
     """Return the largest containment that a part of each item in a document shows, 0 if none does,
     and its rule.
     """
-    settings = table.settings
     items = found.items[found.starts]
     containment = np.zeros(len(items))
-    rules = np.zeros(len(items), np.int32)
+    rules = np.zeros(len(items), np.int64)
     for part, (is_part, _, _) in zip(_shares(table, found), table.parts, strict=True):
-        weights = (table.weights * is_part)[table.fields] * is_rare
-        all_rare = np.bincount(table.items, weights, table.num_items)[items]
-        has_rare = part.num_rare >= settings.min_rare
-        has_rare &= part.rare_weight >= (settings.threshold / 2 - _ROUNDING) * all_rare
-
-        is_long = part.is_long
-        is_short = part.is_whole & ~is_long & (part.num_rare > 0)
         counted = part.num_found / np.maximum(part.num_own, 1)
-        share = np.where(is_long | is_short, counted, part.share)
-        shows = is_long | is_short | (part.contains & has_rare)
+        share = np.where(part.is_counted, counted, part.share)
+        rare_weights = (table.weights * is_part)[table.fields] * is_rare
+        all_rare = np.bincount(table.items, rare_weights, table.num_items)[items]
+        shows = part.is_counted | _has_rare(part, all_rare, table.settings)
         is_better = shows & (share > containment)
-        containment[is_better] = share[is_better]
-        whole, perfect = RULES.index("whole"), RULES.index("perfect")
-        rules[is_better] = np.select([is_long, is_short], [whole, perfect], 0)[is_better]
-    return containment, rules
+        containment = np.where(is_better, share, containment)
+        rules = np.where(is_better, _rules_of(part), rules)
+    return containment, rules.astype(np.int32)
+
+
+def _rules_of(part: _Shares) -> Ints:
+    """Return the rule by which a part shows an item; see RULES."""
+    conditions = [part.is_long, part.is_counted]
+    return np.select(conditions, [RULES.index("whole"), RULES.index("perfect")])
+
+
+def _has_rare(part: _Shares, all_rare: Array, settings: ContaminationSettings) -> Mask:
+    """Return whether enough of a part is there, and enough of it is rare.
+
+    all_rare : float64, the weight of all rare shingles of the part.
+    """
+    min_weight = (settings.threshold / 2 - _ROUNDING) * all_rare
+    has_rare = (part.num_rare >= settings.min_rare) & (part.rare_weight >= min_weight)
+    return part.contains & has_rare
 
 
 def _places(found: Stretches, matches: Matches) -> Array:

@@ -145,23 +145,27 @@ def _check(texts: _Texts, cuts: Cuts) -> None:
     starts, ends = texts.bounds.T
     is_next = texts.text[1:] == texts.text[:-1]  # a further cut of the same text
     end_before = np.append(0, np.where(is_next, ends[:-1], 0))
-    wrong = starts < np.maximum(texts.offsets[texts.text], end_before)
-    wrong |= starts >= ends
-    wrong |= ends > texts.offsets[texts.text + 1]
-
-    padded = np.append(texts.data, np.uint8(0))
-    at_bounds = padded[np.minimum(texts.bounds, len(texts.data))]
-    continues_character = at_bounds & 0xC0 == 0x80
-    wrong |= continues_character.any(axis=1)
-    if not wrong.any():
+    is_wrong = starts < np.maximum(texts.offsets[texts.text], end_before)
+    is_wrong |= starts >= ends
+    is_wrong |= ends > texts.offsets[texts.text + 1]
+    is_wrong |= _divides_character(texts).any(axis=1)
+    if not is_wrong.any():
         return
-    number = int(np.argmax(wrong))
+    number = int(np.argmax(is_wrong))
     document, start, end = (int(column[number]) for column in cuts)
     size = int(np.diff(texts.offsets)[texts.text[number]])
     raise ValueError(
         f"Bytes {start} to {end} cannot be cut from document {document}, a text of {size} "
         "bytes: cuts must be ranges of whole characters that rise and do not overlap."
     )
+
+
+def _divides_character(texts: _Texts) -> Mask:
+    """Return for each bound whether the byte there continues a character."""
+    padded = np.append(texts.data, np.uint8(0))
+    at_bounds = padded[np.minimum(texts.bounds, len(texts.data))]
+    continues: Mask = at_bounds & 0xC0 == 0x80
+    return continues
 
 
 SHORT = 32
@@ -231,15 +235,7 @@ class Counts:
         """Return the counts of two parts of a run. Requires: no document, pair or cluster is in
         both.
         """
-        names = list(self.near.columns)
-        near = [np.append(self.near[name], other.near[name]) for name in names]
-        repeats = np.append(self.repeats, other.repeats)
-        distinct, sums = _add_up(np.stack(near, axis=1), repeats[:, None])
-        columns = [
-            column.astype(self.near[name].dtype)
-            for name, column in zip(names, distinct.T, strict=True)
-        ]
-
+        near, repeats = self._add_near(other)
         by_inputs = np.concatenate([self.by_inputs, other.by_inputs])
         inputs, numbers = _add_up(by_inputs[:, :2], by_inputs[:, 2:])
         num_clusters: Counter[int] = Counter()
@@ -250,11 +246,23 @@ class Counts:
             removed_exact=self.removed_exact + other.removed_exact,
             pairs=self.pairs + other.pairs,
             pairs_exact=self.pairs_exact + other.pairs_exact,
-            near=Measured(dict(zip(names, columns, strict=True))),
-            repeats=sums[:, 0],
+            near=near,
+            repeats=repeats,
             cluster_sizes=[[size, num_clusters[size]] for size in sorted(num_clusters)],
             by_inputs=np.append(inputs, numbers, axis=1),
         )
+
+    def _add_near(self, other: Counts) -> tuple[Measured, Ints]:
+        """Return `near` and `repeats` of two parts of a run, with each row of measures once."""
+        names = list(self.near.columns)
+        measures = [np.append(self.near[name], other.near[name]) for name in names]
+        repeats = np.append(self.repeats, other.repeats)
+        rows, sums = _add_up(np.stack(measures, axis=1), repeats[:, None])
+        columns = {
+            name: column.astype(self.near[name].dtype)
+            for name, column in zip(names, rows.T, strict=True)
+        }
+        return Measured(columns), sums[:, 0]
 
 
 def _add_up(keys: Array, numbers: Ints) -> tuple[Array, Ints]:
@@ -301,24 +309,33 @@ def _count_by_inputs(
 ) -> Ints:
     """Return `Counts.by_inputs`, counted in stretches: memory does not grow with documents."""
     num_parts = len(part_ends)
-    num_documents: Counter[int] = Counter()
+    num_documents: Counter[int] = Counter()  # by cell: the two inputs as one number
     num_bytes: Counter[int] = Counter()
     for start in range(0, len(removals.documents), _DOCUMENTS_AT_ONCE):
-        removed = removals.documents[start : start + _DOCUMENTS_AT_ONCE]
-        kept = removals.kept[start : start + _DOCUMENTS_AT_ONCE]
-        removed_from = np.searchsorted(part_ends, removed, "right")
-        kept_in = np.searchsorted(part_ends, kept, "right")
-        cells, cell_of, counts = np.unique(
-            removed_from * num_parts + kept_in, return_inverse=True, return_counts=True
-        )
-        sums = np.bincount(cell_of, bytes_of(removed)).astype(np.int64)
-        num_documents.update(dict(zip(cells.tolist(), counts.tolist(), strict=True)))
-        num_bytes.update(dict(zip(cells.tolist(), sums.tolist(), strict=True)))
+        stretch = removals.take(slice(start, start + _DOCUMENTS_AT_ONCE))
+        sizes = bytes_of(stretch.documents)
+        for cell, count, size in _count_cells(stretch, part_ends, sizes).tolist():
+            num_documents[cell] += count
+            num_bytes[cell] += size
     rows = [
-        (*divmod(cell, num_parts), count, num_bytes[cell])
-        for cell, count in sorted(num_documents.items())
+        (*divmod(cell, num_parts), num_documents[cell], num_bytes[cell])
+        for cell in sorted(num_documents)
     ]
     return np.array(rows, np.int64).reshape(-1, 4)
+
+
+def _count_cells(removals: Removals, part_ends: Ints, sizes: Ints) -> Ints:
+    """Return the cells of some removals, the removed documents and their bytes: (num_cells, 3).
+
+    sizes : int64, the bytes of each removed text.
+    """
+    removed_from = np.searchsorted(part_ends, removals.documents, "right")
+    kept_in = np.searchsorted(part_ends, removals.kept, "right")
+    cells, cell_of, counts = np.unique(
+        removed_from * len(part_ends) + kept_in, return_inverse=True, return_counts=True
+    )
+    num_bytes = np.bincount(cell_of, sizes).astype(np.int64)
+    return np.column_stack([cells, counts, num_bytes])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,12 +24,13 @@ import numpy as np
 from neardup import kernels
 from neardup.arrays import Ints, Mask, Positions, Words, begins_run, offsets_from_lengths
 from neardup.candidates.passages import Groups, Hashes, equal_anchors
+from neardup.decide.groups import num_needed
 from neardup.decide.outcome import Cuts, Edits
 from neardup.features.boundaries import boundary_classes
 from neardup.settings.passages import CutAt, PassageSettings
 
 if TYPE_CHECKING:
-    from neardup.kernels.passages import Pieces, Rule
+    from neardup.kernels.passages import Anchors, Pieces, Rule
 
 _ENDS: tuple[CutAt, ...] = ("character", "word", "sentence", "line")
 """The ends of cuts, numbered as in kernels/passages.py."""
@@ -42,7 +43,7 @@ _ANCHORS_AT_ONCE = 1 << 18
 #
 # The text from `start` on is kept from `kept` on, which lies between `source` and `source_stop`.
 # `window` is the end of the first `min_length` characters of the kept text. A cut of the other rule
-# has the number of documents that have it as `source`; what a kind does not have is -1.
+# has the number of documents that have it as `source`; a number that a kind does not have is -1.
 _CUT_FIELDS = ("kind", "piece", "start", "stop", "kept", "source", "window", "source_stop")
 _CUT = np.dtype([(name, np.int64) for name in _CUT_FIELDS])
 _NUM_FRAGMENTS, _NUM_CUTS, _NUM_ANCHORS = range(3)  # of the state of kernels.passages.resolve
@@ -52,7 +53,7 @@ class InPieces(NamedTuple):
     """The bytes of passages in the text of `Pieces`, int64 (num_passages,).
 
     pieces, starts, stops : the piece of the passage, and its bytes. kept_pieces, kept_starts : the
-    piece that keeps a copy, and the first byte of the copy; else the passage itself.
+    piece that keeps a copy, and the first byte of the copy; the passage itself without a copy.
     """
 
     pieces: Ints
@@ -116,18 +117,7 @@ def decide_passages(
     gram_size : the number of bytes that are hashed.
     num_against : the number of documents, from the first, that are kept whole.
     """
-    starts = offsets_from_lengths(groups.sizes)
-    num_listed = int(starts[-1])
-    anchors = kernels.passages.Anchors(
-        places=places,
-        groups=groups.numbers,
-        contexts=groups.contexts,
-        fragments=np.full(len(places), -2, np.int32),
-        listed=np.empty(num_listed, np.int32),
-        beside=np.empty((num_listed, 2), np.uint64),
-        group_starts=starts[:-1],
-        group_sizes=np.zeros(len(groups.sizes), np.int32),
-    )
+    anchors = _anchors_of(places, groups)
     # Kept fragments have as many bytes as a passage has characters, or more.
     fragments = np.empty((len(pieces.text) // settings.min_length + 1, 2), np.int64)
     rule = _rule(settings)
@@ -145,6 +135,22 @@ def decide_passages(
         first = stop
         yield int(pieces.documents[stop - 1]) + 1, None
     yield len(pieces.characters), _passages(pieces, np.concatenate(found))
+
+
+def _anchors_of(places: Ints, groups: Groups) -> Anchors:
+    """Return the anchors for the kernel, with room for the fragments that it lists."""
+    starts = offsets_from_lengths(groups.sizes)
+    num_listed = int(starts[-1])
+    return kernels.passages.Anchors(
+        places=places,
+        groups=groups.numbers,
+        contexts=groups.contexts,
+        fragments=np.full(len(places), -2, np.int32),
+        listed=np.empty(num_listed, np.int32),
+        beside=np.empty((num_listed, 2), np.uint64),
+        group_starts=starts[:-1],
+        group_sizes=np.zeros(len(groups.sizes), np.int32),
+    )
 
 
 def _no_rows(size: int) -> Ints:
@@ -233,9 +239,7 @@ def _needed(sites: Words, owners: Ints, settings: PassageSettings) -> tuple[Ints
     owners : int64, documents.
     """
     _, site, num_documents = np.unique(sites, return_inverse=True, return_counts=True)
-    # Rounded, so that 0.1 of 30 documents are 3.
-    share = np.round(settings.min_share * num_documents, 9)
-    needed = np.maximum(2, np.ceil(share)).astype(np.int64)
+    needed = num_needed(settings.min_share, num_documents, at_least=2)
     site = site[owners].astype(np.int64)
     return site, needed[site]
 
@@ -271,56 +275,68 @@ def _ends_of_stretches(pieces: Pieces) -> Iterator[int]:
 def _passages(pieces: Pieces, rows: Ints) -> Passages:
     """Return the cuts that a kernel wrote as rows; see _CUT."""
     named = kernels.passages
-    every = np.ascontiguousarray(rows).view(_CUT)[:, 0]
-    is_dropped = every["kind"] == named.DROPPED
-    dropped = pieces.documents[every["piece"][is_dropped]]
-    cuts = every[~is_dropped]
-
-    is_kept = cuts["kind"] == named.REPEATED
-    kept = np.where(is_kept, cuts["kept"], cuts["start"])
-    kept_pieces, kept_first = _locate(pieces, kept)
-    ends = np.column_stack([cuts["start"], cuts["stop"]])
-    owners = np.repeat(cuts["piece"], 2)
-    first, last = _count_up_to(pieces, owners, ends.ravel()).reshape(-1, 2).T
-
-    documents = pieces.documents[cuts["piece"]].astype(np.uint32)
-    lost = np.bincount(documents, last - first, len(pieces.characters)).astype(np.int64)
-    emptied = np.flatnonzero((lost == pieces.characters) & (lost > 0))
-
+    cuts, dropped_pieces = _split(rows)
+    places = _in_pieces(pieces, cuts)
+    documents = pieces.documents[places.pieces].astype(np.uint32)
+    first, last = _characters(pieces, places)
+    emptied = _emptied(documents, last - first, pieces)
     shift = pieces.offsets - pieces.starts[:-1]  # from the text of pieces to their documents
     return Passages(
         documents=documents,
-        starts=cuts["start"] + shift[cuts["piece"]],
-        ends=cuts["stop"] + shift[cuts["piece"]],
+        starts=places.starts + shift[places.pieces],
+        ends=places.stops + shift[places.pieces],
         first=first,
         last=last,
         is_bridge=cuts["kind"] == named.BRIDGE,
-        is_kept=is_kept,
-        kept=pieces.documents[kept_pieces].astype(np.uint32),
-        kept_starts=kept + shift[kept_pieces],
-        kept_first=kept_first,
+        is_kept=cuts["kind"] == named.REPEATED,
+        kept=pieces.documents[places.kept_pieces].astype(np.uint32),
+        kept_starts=places.kept_starts + shift[places.kept_pieces],
+        kept_first=_characters_before(pieces, places.kept_pieces, places.kept_starts),
         occurrences=_occurrences(cuts),
-        in_pieces=InPieces(
-            pieces=cuts["piece"].copy(),
-            starts=cuts["start"].copy(),
-            stops=cuts["stop"].copy(),
-            kept_pieces=kept_pieces,
-            kept_starts=kept,
-        ),
-        dropped=np.union1d(dropped, emptied).astype(np.uint32),
+        in_pieces=places,
+        dropped=np.union1d(pieces.documents[dropped_pieces], emptied).astype(np.uint32),
     )
 
 
-def _locate(pieces: Pieces, positions: Ints) -> tuple[Ints, Ints]:
-    """Return the pieces of positions, and the characters of their documents before them."""
-    order = np.argsort(positions, kind="stable")  # characters are counted from left to right
-    in_order = positions[order]
-    owners = np.searchsorted(pieces.starts, in_order, "right") - 1
-    located = np.empty_like(positions)
-    located[order] = owners
-    characters = np.empty_like(positions)
-    characters[order] = _count_up_to(pieces, owners, in_order)
-    return located, characters
+def _split(rows: Ints) -> tuple[np.ndarray, Ints]:
+    """Return the cuts among rows of _CUT, and the pieces whose documents are dropped."""
+    cuts = np.ascontiguousarray(rows).view(_CUT)[:, 0]
+    is_dropped = cuts["kind"] == kernels.passages.DROPPED
+    return cuts[~is_dropped], cuts["piece"][is_dropped]
+
+
+def _in_pieces(pieces: Pieces, cuts: np.ndarray) -> InPieces:
+    is_kept = cuts["kind"] == kernels.passages.REPEATED
+    kept_starts = np.where(is_kept, cuts["kept"], cuts["start"])
+    return InPieces(
+        pieces=cuts["piece"].copy(),
+        starts=cuts["start"].copy(),
+        stops=cuts["stop"].copy(),
+        kept_pieces=np.searchsorted(pieces.starts, kept_starts, "right") - 1,
+        kept_starts=kept_starts,
+    )
+
+
+def _emptied(documents: Positions, lost: Ints, pieces: Pieces) -> Ints:
+    """Return the documents that lose all of their characters; lost : by passage."""
+    of_document = np.bincount(documents, lost, len(pieces.characters)).astype(np.int64)
+    return np.flatnonzero((of_document == pieces.characters) & (of_document > 0))
+
+
+def _characters(pieces: Pieces, places: InPieces) -> tuple[Ints, Ints]:
+    """Return the characters of documents before the starts and before the stops of passages."""
+    bounds = np.column_stack([places.starts, places.stops])
+    owners = np.repeat(places.pieces, 2)
+    counts = _count_up_to(pieces, owners, bounds.ravel()).reshape(-1, 2)
+    return counts[:, 0], counts[:, 1]
+
+
+def _characters_before(pieces: Pieces, owners: Ints, positions: Ints) -> Ints:
+    """Return the characters of documents before positions in any order; owners : their pieces."""
+    order = np.argsort(positions, kind="stable")
+    counts = np.empty(len(positions), np.int64)
+    counts[order] = _count_up_to(pieces, owners[order], positions[order])
+    return counts
 
 
 def _count_up_to(pieces: Pieces, owners: Ints, positions: Ints) -> Ints:

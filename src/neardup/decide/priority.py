@@ -22,7 +22,7 @@ def priority_order(keep: str, corpus: Corpus, lengths: Ints, ranks: Sequence[Flo
     keep : first, last, longest, shortest, source, max:COLUMN or min:COLUMN; or several with commas,
         each for documents that are equal by the keys before it. The number of documents that stay
         does not matter.
-    corpus : the documents; those of the earlier collection always come first.
+    corpus : the documents; the earlier collection always comes first.
     lengths : int64 array of shape (num_documents,), bytes of UTF-8, used by longest and shortest.
     ranks : float64 arrays of shape (num_documents, 2), the columns of max and min, each once; nan
         comes last.

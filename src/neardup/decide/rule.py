@@ -61,7 +61,7 @@ class Queue(NamedTuple):
 
     @property
     def is_first(self) -> Mask:
-        """Whether each position is the first with its content."""
+        """Return whether each position is the first with its content."""
         first: Mask = self.representative == np.arange(len(self.representative))
         return first
 
@@ -230,7 +230,7 @@ class Rule(ABC):
 
     @property
     def reorders(self) -> bool:
-        """Whether `order` changes the order."""
+        """Return whether `order` changes the order."""
         return type(self).order is not Rule.order
 
     @property

@@ -10,7 +10,7 @@ from neardup.decide.sieve import Sieve, decision_of_sieve
 from neardup.settings.run import LINKAGES, GroupSettings, SelectionSettings
 
 RULES: dict[str, type[Rule]] = {"sieve": Sieve, "connected": Chains}
-"""The rules that decide what a cluster is, by the value of `linkage`."""
+"""The rules that decide which documents are a cluster, by the value of `linkage`."""
 
 
 class Every(Rule):
@@ -39,11 +39,9 @@ def table_names() -> list[str]:
 def rule_of(
     selection: SelectionSettings, groups: GroupSettings | None = None, *, keeps_pairs: bool = False
 ) -> Rule:
-    """Return the rule that settings name: first what a cluster is, then the copies that stay, or
-    whole groups.
+    """Return the rule that settings name: of clusters, then of the copies that stay; or of groups.
 
-    keeps_pairs : whether the pairs of removed documents are measured, too, to decide again at
-    stricter limits.
+    keeps_pairs : also measure the pairs of removed documents, to decide again at stricter limits.
     """
     if groups is not None and groups.group_by is not None:
         return ByGroup(groups.group_by, groups.group_share)

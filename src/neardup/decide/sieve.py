@@ -91,26 +91,34 @@ def sift(
     is_best = np.zeros(len(left), np.bool_)
     is_best[decided.pair[decided.pair >= 0]] = True
 
-    # The first of its content removed it; its pairs with other documents do not matter.
+    # The first of its content removed a copy; the other pairs of the copy do not matter.
     is_copy = ~decided.kept & (decided.pair < 0)
-    copies = np.flatnonzero(is_copy).astype(np.uint32)
-    measured_copies = measured_of_copies(len(copies), method.measures)
-
     stays = decided.kept[left] & (right >= queue.num_against) & ~is_copy[right]
-    left = np.append(left[stays], first[copies])
-    right = np.append(right[stays], copies)
-    is_best = np.append(is_best[stays], np.ones(len(copies), np.bool_))
-    columns = {
-        name: np.append(measured[name][stays], values)
-        for name, values in measured_copies.columns.items()
-    }
+    sifted = Sifted(
+        kept=decided.kept,
+        left=left[stays],
+        right=right[stays],
+        measured=measured.take(stays),
+        best=is_best[stays],
+    )
+    return _with_copies(sifted, np.flatnonzero(is_copy).astype(np.uint32), first, method)
 
+
+def _with_copies(sifted: Sifted, copies: Positions, first: Positions, method: Measuring) -> Sifted:
+    """Return decisions with a pair for each copy, by right and then by left position."""
+    left = np.append(sifted.left, first[copies])
+    right = np.append(sifted.right, copies)
+    is_best = np.append(sifted.best, np.ones(len(copies), np.bool_))
+    of_copies = measured_of_copies(len(copies), method.measures).columns
+    measured = Measured(
+        {name: np.append(sifted.measured[name], values) for name, values in of_copies.items()}
+    )
     order = np.lexsort((left, right))
     return Sifted(
-        kept=decided.kept,
+        kept=sifted.kept,
         left=left[order],
         right=right[order],
-        measured=Measured(columns).take(order),
+        measured=measured.take(order),
         best=is_best[order],
     )
 

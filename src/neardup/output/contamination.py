@@ -31,7 +31,7 @@ from neardup.formats.reading import Task
 from neardup.output import write as writing
 from neardup.output.kept import KeptWriter
 from neardup.progress import Progress
-from neardup.report.items import Example, Marker
+from neardup.report.items import Example, Marker, Place
 from neardup.runs.items import Items
 from neardup.runs.locations import DocumentLocations
 from neardup.schemas import boilerplate_schema, found_items_schema, items_schema
@@ -116,33 +116,37 @@ class ItemTables:
         # Further documents of an item without a hit have it as boilerplate only.
         further = found.further[np.isin(found.further[:, 1], found.hits.items)]
         if between:
-            hits = found.hits
-            hits = hits.take(self._in_other_inputs(found, hits.documents, hits.items))
-            further = further[self._in_other_inputs(found, further[:, 0], further[:, 1])]
-            found = found._replace(hits=hits, enough=found.enough - 1)
+            found, further = self._without_own_input(found, further)
         self.found = found
         self._further_items = further[:, 1]
-        hits = found.hits
-        pairs = np.unique(
-            np.vstack([np.column_stack([hits.documents, hits.items]), further]), axis=0
-        )
-        self._found_in = pairs[:, 0]  # each document that contains an item,
-        self._found_items = pairs[:, 1]  # and the item
-        is_listed = rank_in_run(hits.items) < table.settings.max_documents
-        self._listed = hits.take(np.flatnonzero(is_listed))
+        # Each document that contains an item, and the item.
+        self._found_in, self._found_items = _pairs_of(found.hits, further)
+        self._listed = self._first_of_each()
         self._num_documents = self._count_documents()
         self._words = _words_of(table, found)
         self._names = [pa.array(items.ids, pa.string()), pa.array(items.benchmarks, pa.string())]
-        self._status, items_table = self._items_table()
+        documents = np.bincount(self._found_items, minlength=table.num_items)
+        self._status = self._statuses(documents)
         self.tables = {
             "hits": self._hits_table(),
-            "items": items_table,
+            "items": self._items_table(documents),
             "boilerplate": self._boilerplate_table(),
         }
 
-    def _in_other_inputs(self, found: Found, documents: Array, items: Array) -> Rows:
-        """Return the rows whose document is not of the input of the item."""
-        return np.flatnonzero(found.parts(documents) != np.array(self.items.parts)[items])
+    def _without_own_input(self, found: Found, further: Rows) -> tuple[Found, Rows]:
+        """Return hits, and further documents, in other inputs than the input of the item."""
+        parts = np.array(self.items.parts)
+        hits = found.hits
+        hits = hits.take(np.flatnonzero(found.parts(hits.documents) != parts[hits.items]))
+        further = further[found.parts(further[:, 0]) != parts[further[:, 1]]]
+        # A document of an item has enough of the item itself.
+        return found._replace(hits=hits, enough=found.enough - 1), further
+
+    def _first_of_each(self) -> Hits:
+        """Return the hits to list: of each item the first ones, which are the best."""
+        hits = self.found.hits
+        is_listed = rank_in_run(hits.items) < self._table.settings.max_documents
+        return hits.take(np.flatnonzero(is_listed))
 
     def _count_documents(self) -> Rows:
         """Return by listed hit the number of documents with its words."""
@@ -173,35 +177,41 @@ class ItemTables:
         ]
         return pa.Table.from_arrays(columns, schema=found_items_schema())
 
-    def _items_table(self) -> tuple[list[str], pa.Table]:
-        """Return the status of each item, and the items; see schemas.items_schema."""
+    def _items_table(self, num_documents: Rows) -> pa.Table:
+        """Return the items; see schemas.items_schema. num_documents : as of `_statuses`."""
         items = self.items
         table = self._table
         best = np.zeros(table.num_items)
         np.maximum.at(best, self.found.hits.items, self.found.hits.containment)
         np.maximum.at(best, self._further_items, WHOLE)  # at least
-        documents = np.bincount(self._found_items, minlength=table.num_items)
         shared_items = table.field_items[table.shared[:, 0]]
         shared = np.bincount(shared_items, minlength=table.num_items)
         common = np.bincount(table.items[~self.found.is_rare], minlength=table.num_items)
-        conditions = [
-            documents > 0,
-            table.num_own < table.settings.min_rare,
-            self.found.enough > 0,
-        ]
-        status = np.select(conditions, [CONTAMINATED, SHORT, BOILERPLATE], CLEAN).tolist()
         parts = pa.array([task.part.name for task in items.tasks])
         columns = [
             *self._names,
             parts.take(pa.array(items.parts)),
             pa.array(items.rows, pa.int64()),
-            pa.array(status),
+            pa.array(self._status),
             arrow_of(best),
-            arrow_of(documents),
+            arrow_of(num_documents),
             arrow_of(table.num_own + shared),
             arrow_of(common + shared),
         ]
-        return status, pa.Table.from_arrays(columns, schema=items_schema())
+        return pa.Table.from_arrays(columns, schema=items_schema())
+
+    def _statuses(self, num_documents: Rows) -> list[str]:
+        """Return the status of each item; num_documents : int64 by item, documents with a hit."""
+        table = self._table
+        conditions = [
+            num_documents > 0,
+            table.num_own < table.settings.min_rare,
+            self.found.enough > 0,
+        ]
+        status: list[str] = np.select(
+            conditions, [CONTAMINATED, SHORT, BOILERPLATE], CLEAN
+        ).tolist()
+        return status
 
     def _boilerplate_table(self) -> pa.Table:
         """Return the words that did not count; see schemas.boilerplate_schema."""
@@ -246,24 +256,32 @@ class ItemTables:
         num_fields = np.searchsorted(table.field_items, hits.items + 1) - first_field
         first_word = table.words.offsets[first_field]
         num_words = table.words.offsets[first_field + num_fields] - first_word
-        offsets = offsets_from_lengths(num_words)  # of the words of a hit among those of all
+        offsets = offsets_from_lengths(
+            num_words
+        )  # of the words of a hit among the words of all hits
 
         fields = ranges(first_field, num_fields)
-        has_shingles = table.num_tokens >= table.ngrams
-        is_missing = np.repeat(has_shingles[fields], table.num_tokens[fields])
-        places = np.concatenate(hits.found)
-        num_places = [len(found) for found in hits.found]
-        words = (table.words.offsets[table.fields] + table.positions)[places]
-        words -= np.repeat(first_word - offsets[:-1], num_places)
-        is_missing[ranges(words, table.ngrams[table.fields[places]])] = False
-
+        is_missing = self._is_missing(fields, hits, first_word - offsets[:-1])
         rows = ranges(self._words.first[first_field], num_words)[is_missing]
         spans = self._words.ranges[rows].tolist()
         limits = offsets_from_lengths(is_missing)[offsets].tolist()
         for start, stop in pairwise(limits):
-            shown = spans[start : min(stop, start + _MAX_WORDS)]
-            text = " ".join(self._words.text[low:high] for low, high in shown)
-            yield text + " …" if stop - start > _MAX_WORDS else text
+            yield _joined(self._words.text, spans[start:stop])
+
+    def _is_missing(self, fields: Rows, hits: Hits, shifts: Rows) -> Mask:
+        """Return whether each word of some fields is in no shingle found, if there are shingles.
+
+        fields : the fields of the items of hits, hit by hit. shifts : by hit, from words of the
+        table to words of these fields.
+        """
+        table = self._table
+        has_shingles = table.num_tokens >= table.ngrams
+        is_missing: Mask = np.repeat(has_shingles[fields], table.num_tokens[fields])
+        places = np.concatenate(hits.found)
+        words = (table.words.offsets[table.fields] + table.positions)[places]
+        words -= np.repeat(shifts, [len(found) for found in hits.found])
+        is_missing[ranges(words, table.ngrams[table.fields[places]])] = False
+        return is_missing
 
     def counts(self) -> dict[str, int]:
         """Return the numbers of items by status, of hits, of documents with items, and of rows."""
@@ -331,15 +349,13 @@ class ItemTables:
     def examples(self) -> list[Example]:
         """Return the hits to show, from the best to the weakest."""
         hits = self._listed
-        table = self._table
         rows = self._shown()
         texts = {}
         for row in rows:
             item = int(hits.items[row])
-            low, high = np.searchsorted(table.field_items, [item, item + 1]).tolist()
             texts[2 * row] = self.found.excerpts[int(hits.documents[row]), item]
-            texts[2 * row + 1] = "\n".join(table.texts[low:high].to_pylist())
-        marker = Marker(texts, replace(table.shingling, html=None))
+            texts[2 * row + 1] = self._text_of(item)
+        marker = Marker(texts, replace(self._table.shingling, html=None))
         places = self.found.locations.places(hits.documents[np.array(rows, np.int64)])
         return [
             Example(
@@ -364,10 +380,28 @@ class ItemTables:
         count = min(len(rows), writing.MAX_EXAMPLES)
         return [rows[number] for number in np.linspace(0, len(rows) - 1, count).astype(int)]
 
-    def _place_of(self, item: int) -> tuple[str, str, int]:
+    def _text_of(self, item: int) -> str:
+        """Return the text of all fields of an item, a line each."""
+        first, stop = np.searchsorted(self._table.field_items, [item, item + 1]).tolist()
+        return "\n".join(self._table.texts[first:stop].to_pylist())
+
+    def _place_of(self, item: int) -> Place:
         """Return the id, the file and the row of an item."""
         items = self.items
         return items.ids[item], items.tasks[items.parts[item]].part.name, items.rows[item]
+
+
+def _pairs_of(hits: Hits, further: Rows) -> tuple[Rows, Rows]:
+    """Return the documents and the items of hits and of further documents, each pair once."""
+    pairs = np.column_stack([hits.documents, hits.items])
+    documents, items = np.unique(np.vstack([pairs, further]), axis=0).T
+    return documents, items
+
+
+def _joined(text: str, spans: list[list[int]]) -> str:
+    """Return words of a text, up to _MAX_WORDS."""
+    words = " ".join(text[low:high] for low, high in spans[:_MAX_WORDS])
+    return words + " …" if len(spans) > _MAX_WORDS else words
 
 
 def _documents_with_words(hits: Hits, num_documents: Rows) -> Rows:

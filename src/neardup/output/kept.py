@@ -47,10 +47,8 @@ def refuse_cuts(task: Task) -> None:
         )
 
 
-_TRIED = (
-    "parquet",
-    "table",
-)  # written as Parquet, which lacks some types and codecs; other formats have no limits
+_TRIED = ("parquet", "table")
+"""The formats that are written as Parquet, which lacks some types and codecs."""
 
 
 def refuse_unwritable(tasks: Sequence[Task], inputs: Inputs) -> None:
@@ -85,13 +83,12 @@ def try_sinks(tasks: Iterable[Task]) -> None:
 
 
 def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[DocumentBatch, Mask]:
-    """Return a batch without what is cut from its texts and its payload, and which of its documents
-    stay.
+    """Return a batch whose texts and payload are cut, and the mask of its documents that stay.
 
     Parameters
     ----------
-    batch : of the task, with its payload. edits : of its documents; one that loses all of its text
-        does not stay.
+    batch : a batch of the task, with its payload.
+    edits : the edits of its documents; one that loses all of its text does not stay.
 
     Raises
     ------
@@ -105,8 +102,9 @@ def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[Documen
         return batch, edits.kept
     refuse_cuts(task)
     rows, texts = cut_texts(batch.text, edits.cuts, marked=edits.marked)
-    is_cut, kept = np.zeros(len(batch.rows), np.bool_), edits.kept.copy()
+    is_cut = np.zeros(len(batch.rows), np.bool_)
     is_cut[rows] = True
+    kept = edits.kept.copy()
     kept[rows] &= pc.binary_length(texts).to_numpy() > 0
     text = pc.replace_with_mask(batch.text, arrow_of(is_cut), texts)
     payload = task.part.replace_texts(batch, task.columns.text, rows, text)

@@ -81,7 +81,7 @@ def examples_of(
 
 
 def _most_repeated(found: Passages) -> Ints:
-    """Return up to _MAX_SHOWN passages, each the first of those with one kept text."""
+    """Return up to _MAX_SHOWN passages, the first of each kept text."""
     rows = np.flatnonzero(~found.is_bridge)
     length = (found.last - found.first)[rows]
     occurrences = found.occurrences[rows]
@@ -100,11 +100,13 @@ def _mark(places: InPieces, row: int, pieces: Pieces, *, is_kept: bool) -> Marke
     start = int(places.starts[row])
     size = int(places.stops[row]) - start
     text, passage = _around(pieces, int(places.pieces[row]), start, size)
-    kept_text, kept_passage = "", Passage(0, 0, shared=True)
-    if is_kept:
-        kept_piece = int(places.kept_pieces[row])
-        kept_text, kept_passage = _around(pieces, kept_piece, int(places.kept_starts[row]), size)
-    return MarkedPair(text, kept_text, [passage], [kept_passage], truncated=size > _MAX_BYTES)
+    is_long = size > _MAX_BYTES
+    if not is_kept:
+        nothing = Passage(0, 0, shared=True)
+        return MarkedPair(text, "", [passage], [nothing], truncated=is_long)
+    kept_piece = int(places.kept_pieces[row])
+    kept_text, kept_passage = _around(pieces, kept_piece, int(places.kept_starts[row]), size)
+    return MarkedPair(text, kept_text, [passage], [kept_passage], truncated=is_long)
 
 
 def _around(pieces: Pieces, piece: int, start: int, size: int) -> tuple[str, Passage]:
