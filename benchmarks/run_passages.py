@@ -321,7 +321,9 @@ def measure_kernels(path: Path, min_length: int) -> str:
         times.append(process_time())
         groups = group_anchors(pieces, places, hashes_of_pieces, min_length, anchoring.size)
         settings = PassageSettings(min_length=min_length, cut_at="character")
-        *_, (_, found) = decide_passages(pieces, places, groups, settings, anchoring.size, 0)
+        *_, (_, found) = decide_passages(
+            pieces, places, groups, settings, gram_size=anchoring.size, num_against=0
+        )
         times.append(process_time())
     anchors, selection, _, decision = np.diff(times).tolist()
     speed = column.nbytes / 1e6 / (anchors + selection + decision)

@@ -122,8 +122,8 @@ class Deduplication(_Reported):
     report : the counts, settings, measures and timings of the run, a dictionary; report.json has
         the same.
     output : the folder it was written to, a str if it is an address; or None.
-    passages : Arrow table of what was cut from kept documents, see schemas.passages_schema; None
-        without `passages`.
+    passages : Arrow table of the passages cut from kept documents, see schemas.passages_schema;
+        None without `passages`.
     groups : Arrow table of the groups that were kept or removed, see schemas.groups_schema; None
         without `group_by`.
     rule_tables : the tables of the rule that decided, by name, such as groups; a dictionary.
@@ -151,7 +151,7 @@ class Deduplication(_Reported):
 
     @property
     def mask(self) -> Mask:
-        """Whether each row of the source is kept."""
+        """A bool for each row of the source: true if it is kept."""
         return _filled(self._mask, "mask", None)
 
     @property
@@ -210,16 +210,16 @@ class Deduplication(_Reported):
 
         Parameters
         ----------
-        threshold, max_distance : the limit, as in `dedup`: a threshold at or above that of the run,
-            a distance at or below it.
+        threshold, max_distance : the limit, as in `dedup`: a threshold at or above the threshold of
+            the run, a distance at or below its distance.
 
         Returns
         -------
         Deduplication
-            Equal row for row to that of a new run, as far as both find the same pairs: SimHash
-            finds all within its distance; of MinHash, the bands of the run find more pairs than
-            those chosen for a higher threshold. The parts of the report about the search are those
-            of the run, and nothing is written.
+            Equal row for row to the result of a new run, as far as both find the same pairs:
+            SimHash finds all within its distance; the bands of MinHash find more pairs than the
+            bands chosen for a higher threshold. The parts of the report about the search are from
+            this run, and nothing is written.
 
         Raises
         ------
@@ -237,8 +237,8 @@ class Deduplication(_Reported):
 
     @property
     def dataset(self) -> Dataset | DatasetDict:
-        """The kept rows of a Hugging Face Dataset, or a DatasetDict of those of each split; no text
-        is copied.
+        """The kept rows of a Hugging Face Dataset, or a DatasetDict of the kept rows of each
+        split; no text is copied.
 
         Raises SettingError if the source was neither.
         """
@@ -343,8 +343,8 @@ class PassageRemoval(_Reported):
 
     Attributes
     ----------
-    passages : Arrow table, see schemas.passages_schema: what was cut, in the order of the
-        documents.
+    passages : Arrow table, see schemas.passages_schema: the passages that were cut, in the order of
+        the documents.
     report : the counts, settings and timings of the run, a dictionary; report.json has the same.
     output : the folder it was written to, a str if it is an address; or None.
 
@@ -453,8 +453,8 @@ class Sweep(_Reported):
         answers : a file of JSON lines that answers are read from, if it exists, and appended to:
             the judged pairs that `evaluate` reads. Default: None.
         min_precision : the least estimated precision of settings that are suggested, from 0 to
-            0.95; the lower end of its 95 % interval is at least half of it. If there are none,
-            those of the sweep stay.
+            0.95; the lower end of its 95 % interval is at least half of it. If no settings are
+            precise enough, the settings of the sweep stay.
 
         Raises
         ------
@@ -518,7 +518,7 @@ class Comparison(_OneLine, answers.Comparison):
     left, right : the texts that were compared; of pages with html="main" their main texts.
     measures : every measure of the pair.
     similarity, threshold : the similarity of the method, and its threshold.
-    bands : of MinHash, else None.
+    bands : the bands of MinHash; None with another method.
     duplicate : whether the method counts the two as duplicates.
     """
 
@@ -574,15 +574,15 @@ class Comparison(_OneLine, answers.Comparison):
 
     @cached_property
     def outlines(self) -> Outlines | None:
-        """The aligned outlines of two pages whose structure was compared, else None; found on first
-        use.
+        """The aligned outlines of two pages whose structure was compared; None for other texts;
+        found on first use.
         """
         return None if self._pages is None else align_outlines(*self._pages)
 
     @cached_property
     def content(self) -> Comparison | None:
-        """The comparison of the main texts of two pages whose structure was compared, else None;
-        made on first use.
+        """The comparison of the main texts of two pages whose structure was compared; None for
+        other texts; made on first use.
 
         Raises MissingExtraError without the extra `web`.
         """

@@ -39,7 +39,7 @@ class Suggestion:
 
     Attributes
     ----------
-    method : the settings; those of the sweep, where no others are suggested.
+    method : the suggested settings, or the settings of the sweep if no others are suggested.
     changes : whether others are suggested.
     reason : why, in a sentence.
     clearest : the settings that separate groups best, suggested or not; None if there are none.
@@ -93,7 +93,8 @@ class Suggestion:
         path : a file that ends in .toml.
         overwrite : replace it, if it exists.
         """
-        file, plain = check_output(path, (".toml",), overwrite=overwrite), vars(MinHash())
+        file = check_output(path, (".toml",), overwrite=overwrite)
+        plain = vars(MinHash())
         # Signatures are stored by other commands: dedup has no option for their length.
         values = {
             key: one

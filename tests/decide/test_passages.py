@@ -181,7 +181,9 @@ def found(
     groups = group_anchors(
         pieces, selected.places, selected.hashes, length, size, num_against=num_against
     )
-    *_, (_, cut) = decide_passages(pieces, selected.places, groups, settings, size, num_against)
+    *_, (_, cut) = decide_passages(
+        pieces, selected.places, groups, settings, gram_size=size, num_against=num_against
+    )
     columns = (cut.documents, cut.first, cut.last, cut.kept, cut.kept_first, cut.is_bridge)
     rows = [
         (*row[:3], *((None, None) if row[5] else row[3:5]))
@@ -294,7 +296,9 @@ def test_what_enough_documents_of_a_site_have_is_cut_from_all_of_them(cut_at, py
             min_length=length, cut_at=cut_at, bridge=0, max_loss=1.0, min_share=share
         )
         numbers = np.array(sites, np.uint64)
-        cut = decide_common(pieces, selected.places, selected.hashes, numbers, settings, size)
+        cut = decide_common(
+            pieces, selected.places, selected.hashes, numbers, settings, gram_size=size
+        )
         rows = [*zip(cut.documents.tolist(), cut.first.tolist(), cut.last.tolist(), strict=True)]
         assert rows == common(texts, sites, length, share, cut_at), (
             seed,

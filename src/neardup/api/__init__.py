@@ -1,1 +1,1 @@
-"""What users call; neardup itself names all of it."""
+"""The public functions and classes, which `neardup` exports."""

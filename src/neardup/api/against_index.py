@@ -22,19 +22,21 @@ from neardup.stores.base import StoredSnapshot
 @contextmanager
 def open_engine(
     found: Index | str,
-    method: MethodSettings | str | None,
-    threshold: float | None,
-    max_distance: int | None,
     run: Run,
+    method: MethodSettings | str | None,
+    limits: Options,
+    *,
+    update: bool,
 ) -> Iterator[Engine]:
     """Open an index for a run of dedup; an index that was passed stays open afterwards.
 
     Parameters
     ----------
     found : as `index_sources.index_in` returns it.
-    method, threshold, max_distance : the index must have been made with these, unless they are
-        None.
-    run : to perform, by the method of the index.
+    run : is performed by the method of the index.
+    method, limits : the index must have been made with these, unless they are None; the limits by
+        name, as in `dedup`.
+    update : whether the index is opened for writing.
 
     Raises
     ------
@@ -45,33 +47,27 @@ def open_engine(
     """
     opened: AbstractContextManager[Index]
     opened = (
-        nullcontext(found)
-        if isinstance(found, Index)
-        else Index.open(found, read_only=not run.update)
+        nullcontext(found) if isinstance(found, Index) else Index.open(found, read_only=not update)
     )
     with opened as public:
         index = public.opened
         index_of(index.rules.max_bucket_size).refuse("dedup", run.options)
-        named = _named(index, method, threshold, max_distance)
+        named = _named(index, method, limits)
         if named is not None:
             meta.require_method(index.store.settings.meta, named, index.address)
         state: AbstractContextManager[StoredSnapshot] = (
-            index.store.writing() if run.update else index.store.reading()
+            index.store.writing() if update else index.store.reading()
         )
         with state as snapshot:
             yield IndexEngine(dataclasses.replace(run, method=index.method), index, snapshot)
 
 
 def _named(
-    index: OpenIndex,
-    method: MethodSettings | str | None,
-    threshold: float | None,
-    max_distance: int | None,
+    index: OpenIndex, method: MethodSettings | str | None, limits: Options
 ) -> MethodSettings | None:
     """Return the method that the user named beside the index, if any."""
     if method is not None:
-        return method_named(method, threshold, max_distance)
-    limits = {"threshold": threshold, "max_distance": max_distance}
+        return method_named(method, **limits)
     given: Options = {name: value for name, value in limits.items() if value is not None}
     unknown = next((name for name in given if name not in constraints_of(type(index.method))), None)
     if unknown is not None:

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,12 +43,18 @@ from neardup.verify import asking, choosing
 
 Answer = Callable[[SweepPair], bool | None]
 
-_RECALL, _WIDER = 0.9, 10
+_RECALL = 0.9
 _FEW_WORDS = 20
-_SAMPLE = 1_000  # texts of which the median number of words is taken
-_MAX_DOCUMENTS, _MAX_PAIRS, _BUCKETS = 300_000, 30_000_000, (64, 100_000)
+_SAMPLE = 1_000  # texts for the median number of words
+_MAX_DOCUMENTS = 300_000
+_MAX_PAIRS = 30_000_000
+_MIN_BUCKET = 64
+_MAX_BUCKET = 100_000
+_WIDER = 10  # times, the next bound of buckets
 _POOL = 100  # pairs of each band that may be asked about
-_ADDED, _CLOSE, _MEASURED = 10, 3, 200
+_ADDED = 10  # pairs that a suggestion shows
+_CLOSE = 3  # pairs on each side of the threshold that a suggestion shows
+_MEASURED = 200  # pairs measured with the given settings, to find the added ones
 _SEED = 20261125  # fixed: the same collection gives the same questions
 
 
@@ -78,28 +85,21 @@ def choose(
     -----
     One search from similarity 0.1 on. The shingles are of 2 words, of 1 word if half of the texts
     have fewer than 20 different words, or of as many as the settings give, if not the default. The
-    bound of the buckets limits the pairs to about 30 million. Where it hides pairs, it is raised
-    tenfold while there are fewer than 3 million; where it hides pairs even so, nothing is
+    bound of the buckets limits the pairs to about 30 million. If the bound hides pairs, it is
+    raised tenfold while there are fewer than 3 million; if pairs are still hidden, nothing is
     suggested.
     """
-    if not has_rule(given):
-        return Suggestion(given, False, NO_RULE), None
-    total = corpus.num_documents
-    if total > _MAX_DOCUMENTS:
-        reason = (
-            f"{total:,} documents are more than {_MAX_DOCUMENTS:,}. Choose on a part of the "
-            "collection."
-        )
+    reason = _why_not(given, corpus.num_documents)
+    if reason is not None:
         return Suggestion(given, False, reason), None
-    ngram = given.ngram if given.ngram != MinHash().ngram else _ngram(tasks, given, corpus)
-    loosest = replace(given, ngram=ngram, threshold=choosing.LOWEST, recall=_RECALL)
-    least = max(_BUCKETS[0], _MAX_PAIRS // max(1, total))
+    loosest = replace(
+        given, ngram=_ngram(tasks, given, corpus), threshold=choosing.LOWEST, recall=_RECALL
+    )
     method = method_of(loosest).resolve()
-    sizes = (min(size, _BUCKETS[1]) for size in (least, _WIDER * least, _WIDER**2 * least))
-    selections = [
-        SelectionSettings(within=job.run.selection.within, max_bucket_size=size) for size in sizes
+    searches = [
+        pipeline.Search(method, selection, Every())
+        for selection in _widening(job.run.selection.within, corpus.num_documents)
     ]
-    searches = [pipeline.Search(method, selection, Every()) for selection in selections]
     with (
         workspace() as scratch,
         closing(
@@ -107,29 +107,56 @@ def choose(
         ) as found,
     ):
         for outcome in found:
-            if not outcome.num_bucket_overflows or len(outcome.pairs.left) * _WIDER > _MAX_PAIRS:
+            has_many_pairs = len(outcome.pairs.left) * _WIDER > _MAX_PAIRS
+            if not outcome.num_bucket_overflows or has_many_pairs:
                 break
         locations = reading.locations(tasks, outcome.corpus, scratch)
-        pool = _name(outcome.pairs, _pool(outcome.pairs), locations)
-        chooser = _Chooser(tasks, outcome.corpus, given, loosest, _counted(outcome.pairs), pool)
+        chooser = _Chooser(
+            tasks=tasks,
+            corpus=outcome.corpus,
+            given=given,
+            loosest=loosest,
+            pairs=asking.count_steps(_similarities(outcome.pairs)),
+            pool=_name(outcome.pairs, _pool(outcome.pairs), locations),
+        )
         suggestion = chooser.suggest(outcome.pairs, locations, hidden=outcome.num_bucket_overflows)
     return suggestion, chooser
 
 
+def _why_not(given: MinHash, num_documents: int) -> str | None:
+    """Return why settings cannot be chosen; None if they can."""
+    if not has_rule(given):
+        return NO_RULE
+    if num_documents > _MAX_DOCUMENTS:
+        return (
+            f"{num_documents:,} documents are more than {_MAX_DOCUMENTS:,}. Choose on a part of "
+            "the collection."
+        )
+    return None
+
+
+def _widening(within: str | None, num_documents: int) -> list[SelectionSettings]:
+    """Return the settings of the searches, each with larger buckets than the one before."""
+    bound = max(_MIN_BUCKET, _MAX_PAIRS // max(1, num_documents))
+    bounds = (bound, _WIDER * bound, _WIDER**2 * bound)
+    return [
+        SelectionSettings(within=within, max_bucket_size=min(bound, _MAX_BUCKET))
+        for bound in bounds
+    ]
+
+
 def _ngram(tasks: list[Task], given: MinHash, corpus: Corpus) -> int:
-    """Return 1 if half of the texts have few different words, else 2."""
+    """Return the given length of shingles; in place of the default, 1 if half of the texts have few
+    different words, and 2 if not.
+    """
+    if given.ngram != MinHash().ngram:
+        return given.ngram
+    if not corpus.num_documents:
+        return 1
     sample = np.unique(np.linspace(0, corpus.num_documents - 1, _SAMPLE).astype(np.uint32))
-    texts = (
-        [text for _, text in read_texts(tasks, corpus.part_ends, sample)]
-        if corpus.num_documents
-        else []
-    )
-    return (
-        1
-        if np.median([len(one) for one in _sets(texts, replace(given, ngram=1))] or [0])
-        < _FEW_WORDS
-        else 2
-    )
+    texts = [text for _, text in read_texts(tasks, corpus.part_ends, sample)]
+    num_words = [len(words) for words in _sets(texts, replace(given, ngram=1))]
+    return 1 if np.median(num_words) < _FEW_WORDS else 2
 
 
 def _sets(texts: Sequence[str], settings: MinHash) -> list[Any]:
@@ -139,26 +166,28 @@ def _sets(texts: Sequence[str], settings: MinHash) -> list[Any]:
     return [np.unique(shingles.hashes[start:end]) for start, end in pairwise(ends)]
 
 
-def _counted(pairs: Pairs) -> Ints:
-    return asking.count_steps(pairs.measured[SIMILARITY.name].astype(np.float64))
+def _similarities(pairs: Pairs) -> Floats:
+    return pairs.measured[SIMILARITY.name].astype(np.float64)
 
 
 def _pool(pairs: Pairs) -> Ints:
-    """Return the pairs that may be asked about, at random within their bands, the bands by turns,
+    """Return the pairs that may be asked about: at random within their bands, the bands by turns,
     the highest first.
     """
     order = np.random.default_rng(_SEED).permutation(len(pairs.left))
     band = asking.band_of(pairs.measured[SIMILARITY.name])[order]
-    members = [order[band == each][:_POOL] for each in range(len(asking.BANDS) - 1, -1, -1)]
+    members = [order[band == each][:_POOL] for each in reversed(range(len(asking.BANDS)))]
     turns = np.concatenate([np.arange(len(each)) for each in members])
     return np.concatenate(members)[np.argsort(turns, kind="stable")].astype(np.int64)
 
 
 def _name(pairs: Pairs, rows: Ints, locations: DocumentLocations) -> list[_Drawn]:
-    """Return pairs with the ids of their documents."""
-    sides = [np.minimum(pairs.left, pairs.right)[rows], np.maximum(pairs.left, pairs.right)[rows]]
-    documents = zip(*(side.tolist() for side in sides), strict=True)
-    ids = zip(*(locations.ids(side).to_pylist() for side in sides), strict=True)
+    """Return pairs with the ids of their documents, the earlier document first."""
+    left = np.minimum(pairs.left, pairs.right)[rows]
+    right = np.maximum(pairs.left, pairs.right)[rows]
+    documents = zip(left.tolist(), right.tolist(), strict=True)
+    left_ids = locations.ids(left).to_pylist()
+    ids = zip(left_ids, locations.ids(right).to_pylist(), strict=True)
     return list(map(_Drawn, documents, ids, pairs.measured[SIMILARITY.name][rows].tolist()))
 
 
@@ -166,8 +195,8 @@ def _name(pairs: Pairs, rows: Ints, locations: DocumentLocations) -> list[_Drawn
 class _Chooser:
     """The pairs of a collection, from which settings are chosen.
 
-    given : the settings of the sweep. loosest : those of the search. pairs : the number of its
-    pairs by step. pool : the pairs that may be asked about, in this order.
+    given : the settings of the sweep. loosest : the settings of the search, which finds most pairs.
+    pairs : the number of its pairs by step. pool : the pairs that may be asked about, in order.
     """
 
     tasks: list[Task]
@@ -181,52 +210,60 @@ class _Chooser:
         """Return the settings of a threshold."""
         return replace(self.given, ngram=self.loosest.ngram, threshold=threshold)
 
+    def _unchanged(self, reason: str) -> Suggestion:
+        return Suggestion(self.given, False, reason)
+
     def suggest(self, pairs: Pairs, locations: DocumentLocations, *, hidden: int) -> Suggestion:
-        """Return the settings that the graph of the pairs suggests, with examples."""
+        """Return the settings that the graph of the pairs suggests, with examples.
+
+        hidden : the number of documents that were not compared with all others.
+        """
         if hidden:
-            return Suggestion(
-                self.given,
-                False,
-                f"Too many documents are similar: {hidden:,} were not all compared.",
-            )
-        similarity = pairs.measured[SIMILARITY.name].astype(np.float64)
+            reason = f"Too many documents are similar: {hidden:,} were not all compared."
+            return self._unchanged(reason)
+        similarity = _similarities(pairs)
         levels = choosing.levels_of(pairs.left, pairs.right, similarity, self.corpus.num_documents)
         if not levels:
-            return Suggestion(
-                self.given,
-                False,
-                "Each threshold finds no pair, or more than a tenth of all pairs.",
-            )
-        level = max(
-            reversed(levels), key=lambda each: each.score
-        )  # of equal graphs, the highest threshold
-        doubts = level.doubts(levels)
-        shingles = "1 word" if self.loosest.ngram == 1 else f"{self.loosest.ngram} words"
+            reason = "Each threshold finds no pair, or more than a tenth of all pairs."
+            return self._unchanged(reason)
+        level = max(reversed(levels), key=attrgetter("score"))  # of equal ones, the strictest
+        chosen = self.at(level.threshold)
+        shingles = plural(self.loosest.ngram, "word")
         clearest = f"Shingles of {shingles} separate groups best at {level.threshold:g}"
+        doubts = level.doubts(levels)
         if doubts is not None:
             reason = f"The texts do not decide. {clearest}, but {doubts}."
-            return Suggestion(self.given, False, reason, self.at(level.threshold), levels=levels)
+            return Suggestion(self.given, False, reason, chosen, levels=levels)
         reason = (
             f"{clearest}: {level.documents:,} documents have a neighbour, two neighbours have "
             f"{level.agreement * 100:.1f} % of their neighbours in common, and "
             f"{level.stability * 100:.1f} % of the "
             f"pairs remain at {level.threshold + 0.05:.2f}."
         )
-        order = np.argsort(similarity, kind="stable")
-        first = int(np.searchsorted(similarity[order], level.threshold))
-        close = np.concatenate(
-            [order[first : first + _CLOSE], order[max(0, first - _CLOSE) : first][::-1]]
+        return self._with_examples(
+            Suggestion(chosen, True, reason, chosen, levels=levels), pairs, locations
         )
-        num_above = min(_CLOSE, len(order) - first)
-        # Of pairs at random, those that the given settings do not find.
+
+    def _with_examples(
+        self, suggestion: Suggestion, pairs: Pairs, locations: DocumentLocations
+    ) -> Suggestion:
+        """Return a suggestion with pairs on both sides of its threshold, and pairs that it adds."""
+        similarity = _similarities(pairs)
+        order = np.argsort(similarity, kind="stable")
+        first = int(np.searchsorted(similarity[order], suggestion.method.threshold))
+        above = order[first : first + _CLOSE]
+        below = order[max(0, first - _CLOSE) : first][::-1]
         drawn = np.random.default_rng(_SEED).permutation(order[first:])[:_MEASURED]
-        named = _name(pairs, np.concatenate([close, drawn]), locations)
-        shown, drawn_pairs = named[: len(close)], named[len(close) :]
-        shown += self._added(drawn_pairs)
+        shown = _name(pairs, np.concatenate([above, below]), locations)
+        shown += self._added(_name(pairs, drawn, locations))
         marked = self._mark(shown)
-        chosen = self.at(level.threshold)
-        parts = marked[len(close) :], marked[:num_above], marked[num_above : len(close)]
-        return Suggestion(chosen, True, reason, chosen, *parts, levels)
+        num_close = len(above) + len(below)
+        return replace(
+            suggestion,
+            above=marked[: len(above)],
+            below=marked[len(above) : num_close],
+            added=marked[num_close:],
+        )
 
     def _added(self, drawn: Sequence[_Drawn]) -> list[_Drawn]:
         """Return pairs that the given settings do not find, by rising similarity."""
@@ -253,22 +290,26 @@ class _Chooser:
         ]
 
     def _begin(self, count: int, file: Path | None) -> tuple[list[JsonObject], list[_Drawn]]:
-        """Return the answers of a file, and the pairs that it does not have."""
+        """Return the answers of a file, and the pairs that are not in it."""
         check_limit(count, "count", option="--ask")
         if file is not None:
             check_output(file, (".jsonl",), overwrite=True)
         known = {} if file is None or not file.exists() else _read_answers(file)
-        pool = {(*pair.ids, pair.similarity, self.loosest.ngram): pair for pair in self.pool}
-        if pool.keys().isdisjoint(known) and any(key[-1] == self.loosest.ngram for key in known):
+        ngram = self.loosest.ngram
+        pool = {_Question(*pair.ids, pair.similarity, ngram): pair for pair in self.pool}
+        has_ngram = any(question.ngram == ngram for question in known)
+        if has_ngram and pool.keys().isdisjoint(known):
             raise InputError(
                 f"No answer in {file} is about a pair of these documents: they changed, or "
                 "the answers are of others. "
                 "Name another file as answers (--answers)."
             )
         answers = [
-            row for key, row in known.items() if key in pool and row["duplicate"] is not None
+            row
+            for question, row in known.items()
+            if question in pool and row["duplicate"] is not None
         ]
-        return answers, [pair for key, pair in pool.items() if key not in known]
+        return answers, [pair for question, pair in pool.items() if question not in known]
 
     def _row(self, pair: _Drawn, same: bool | None = None) -> JsonObject:
         """Return a line of a file of answers."""
@@ -287,42 +328,29 @@ class _Chooser:
     def ask(
         self, answer: Answer, count: int, file: Path | None, min_precision: float
     ) -> Suggestion:
-        """Ask until there are enough answers, and again where they contradict each other; return
+        """Ask until there are enough answers, and again if they contradict each other; return
         the settings that they favour.
         """
         check_kind("answer", answer, Callable, "a function")
         min_precision = MIN_PRECISION.check("min_precision", min_precision)
         answers, waiting = self._begin(count, file)
-        is_open = file is not None and file.exists() and file.read_bytes()[-1:] not in (b"", b"\n")
-        end = "\n" if is_open else ""  # of the last line, which has none
-        while pairs := _next(answers, waiting, count):
-            waiting = [pair for pair in waiting if pair not in pairs]
-            for pair, marked in zip(
-                pairs, self._mark(pairs, again=len(answers) >= count), strict=True
-            ):
-                try:
-                    same = answer(marked)
-                except StopIteration:
-                    return self._favoured(answers, min_precision)
-                if same not in (None, False, True):
-                    raise InputError(
-                        f"An answer is True, False or None: got {same!r:.80}. Change the function."
-                    )
-                row = self._row(pair, None if same is None else bool(same))
-                answers += [] if same is None else [row]
-                if file is not None:
-                    with file.open("a", encoding="utf-8") as lines:
-                        lines.write(end + json.dumps(row, ensure_ascii=False) + "\n")
-                    end = ""
+        with suppress(StopIteration):  # the caller wants no more questions
+            while pairs := _next(answers, waiting, count):
+                waiting = [pair for pair in waiting if pair not in pairs]
+                marked = self._mark(pairs, again=len(answers) >= count)
+                for pair, shown in zip(pairs, marked, strict=True):
+                    row = self._row(pair, _asked(answer, shown))
+                    if row["duplicate"] is not None:
+                        answers.append(row)
+                    if file is not None:
+                        _append_line(file, row)
         return self._favoured(answers, min_precision)
 
     def _favoured(self, answers: list[JsonObject], min_precision: float) -> Suggestion:
-        """Return the settings with the largest F1 of the precise ones, if it is larger than that of
-        the given ones.
-        """
+        """Return the precise settings with the largest F1, if they exceed the given ones."""
         estimates = asking.estimate(self.pairs, *_columns(answers))
         if not estimates:
-            return Suggestion(self.given, False, f"None of {len(answers)} answers is yes.")
+            return self._unchanged(f"None of {len(answers)} answers is yes.")
         strictness = asking.as_strict(self.given.threshold, self.given.ngram, self.loosest.ngram)
         decision = asking.decide(estimates, min_precision, strictness)
         found = decision.found
@@ -332,14 +360,32 @@ class _Chooser:
         return Suggestion(self.given, False, reason, estimate=found)
 
 
+def _asked(answer: Answer, pair: SweepPair) -> bool | None:
+    """Return the answer about a pair."""
+    same = answer(pair)
+    if same not in (None, False, True):
+        raise InputError(
+            f"An answer is True, False or None: got {same!r:.80}. Change the function."
+        )
+    return None if same is None else bool(same)
+
+
+def _append_line(file: Path, row: JsonObject) -> None:
+    """Append a line to a file of answers."""
+    line = json.dumps(row, ensure_ascii=False) + "\n"
+    last_is_open = file.exists() and file.read_bytes()[-1:] not in (b"", b"\n")
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write("\n" + line if last_is_open else line)
+
+
 def _reason(decision: asking.Decision, min_precision: float) -> str:
     """Return the reason of a decision, a clause that ends the sentence."""
-    found, given, is_precise = decision
+    found = decision.found
     precision, recall = (
         f"{share.estimated:.2f} ({share.low:.2f} to {share.high:.2f})"
         for share in (found.precision, found.recall)
     )
-    if not is_precise:
+    if not decision.is_precise:
         return (
             f"no threshold is precise enough: at {found.threshold:g}, which has the largest "
             "F1, the precision is "
@@ -353,9 +399,9 @@ def _reason(decision: asking.Decision, min_precision: float) -> str:
         return (
             "no precise threshold has a larger F1 than the given settings, which are about as "
             "strict as "
-            f"{given.threshold:g} with this length of shingles: {found.f1:.2f} at "
+            f"{decision.given.threshold:g} with this length of shingles: {found.f1:.2f} at "
             f"{found.threshold:g}, and "
-            f"{given.f1:.2f}."
+            f"{decision.given.f1:.2f}."
         )
     return (
         f"the threshold {found.threshold:g} has the largest F1, {found.f1:.2f}: precision "
@@ -371,42 +417,45 @@ def _columns(answers: Sequence[JsonObject]) -> tuple[Floats, Mask]:
 
 
 def _next(answers: Sequence[JsonObject], waiting: Sequence[_Drawn], count: int) -> Sequence[_Drawn]:
-    """Return the pairs to ask about next: those that are missing, then one of each band whose
+    """Return the pairs to ask about next: the missing ones, then one of each band whose
     answers contradict.
     """
     if len(answers) < count:
         return waiting[: count - len(answers)]
     by_band: dict[int, _Drawn] = {}
-    for pair, band in zip(
-        waiting, asking.band_of(np.array([pair.similarity for pair in waiting])), strict=True
-    ):
-        by_band.setdefault(int(band), pair)
+    bands = asking.band_of(np.array([pair.similarity for pair in waiting]))
+    for pair, band in zip(waiting, bands.tolist(), strict=True):
+        by_band.setdefault(band, pair)
     again = asking.bands_to_ask_again(*_columns(answers), count)
     return [by_band[band] for band in again if band in by_band]
 
 
-def _read_answers(file: Path) -> dict[tuple[Any, ...], JsonObject]:
-    """Return the rows of a file of answers by what was asked: ids, similarity and length of the
-    shingles.
-    """
-    rows: dict[tuple[Any, ...], JsonObject] = {}
+class _Question(NamedTuple):
+    """A pair that was asked about; the texts differ with the length of the shingles."""
+
+    left_id: str
+    right_id: str
+    similarity: float
+    ngram: int
+
+
+_ANSWER_TYPES: dict[str, Any] = {
+    "left_id": str,
+    "right_id": str,
+    "duplicate": bool | None,
+    "similarity": float | int,
+    "ngram": int,
+}
+
+
+def _read_answers(file: Path) -> dict[_Question, JsonObject]:
+    """Return the rows of a file of answers by their questions."""
+    rows: dict[_Question, JsonObject] = {}
     for number, line in enumerate(file.read_bytes().split(b"\n"), 1):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-            kinds = {
-                "left_id": str,
-                "right_id": str,
-                "duplicate": bool | None,
-                "similarity": float | int,
-                "ngram": int,
-            }
-            valid = all(isinstance(row[name], kind) for name, kind in kinds.items())
-            valid = valid and choosing.LOWEST <= row["similarity"] <= 1
-        except (ValueError, KeyError, TypeError, RecursionError):
-            valid = False
-        if not valid:
+        row = _answer_of(line)
+        if row is None:
             raise InputError(
                 f"Line {number} of {file} is no answer of a sweep: got "
                 f"{line.decode(errors='replace')[:80]!r}. An "
@@ -414,10 +463,21 @@ def _read_answers(file: Path) -> dict[tuple[Any, ...], JsonObject]:
                 "null), similarity, ngram. "
                 "Fix the line, or name another file."
             )
-        key = tuple(row[name] for name in kinds if name != "duplicate")
-        if rows.setdefault(key, row)["duplicate"] != row["duplicate"]:
+        question = _Question(*(row[name] for name in _Question._fields))
+        if rows.setdefault(question, row)["duplicate"] != row["duplicate"]:
             raise InputError(
                 f"Line {number} of {file} contradicts an earlier answer: got {row}. Remove "
                 "one of the two."
             )
     return rows
+
+
+def _answer_of(line: bytes) -> JsonObject | None:
+    """Return a line of a file of answers; None if it is no answer."""
+    try:
+        row: JsonObject = json.loads(line)
+        has_types = all(isinstance(row[name], kind) for name, kind in _ANSWER_TYPES.items())
+        is_answer = has_types and choosing.LOWEST <= row["similarity"] <= 1
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return row if is_answer else None

@@ -12,21 +12,20 @@ import numpy as np
 from neardup.arrays import Positions
 from neardup.decide.clusters import Clusters, cluster_documents
 from neardup.decide.rules import rule_of
-from neardup.engines.base import Decided, decide, findings_of
+from neardup.engines.base import Decided, findings_of
 from neardup.engines.capabilities import INDEX
 from neardup.engines.choose import open_engine
 from neardup.files import AnyPath, JsonObject, Output
 from neardup.output import write
 from neardup.output.cluster_names import MAX_NAMED, distinct_names, name_clusters
 from neardup.output.clusters import cluster_batches, cluster_summary_batches, first_rows
-from neardup.output.job import Product, Table, open_job
-from neardup.progress import Stages
+from neardup.output.job import Job, Product, Table, open_job
 from neardup.report.clusters_html import MAX_SHOWN, links_to_files, render_clusters
 from neardup.report.contents import cluster_report
 from neardup.report.record import ClusterReport
 from neardup.report.wording import visible
 from neardup.results import Clustering
-from neardup.runs.run import CacheOptions, Run, Source, Unpack, run_of, spelled_out
+from neardup.runs.run import CacheOptions, Source, Unpack, run_of, spelled_out
 from neardup.schemas import cluster_summary_schema, clusters_schema
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import Keep, Language, Linkage, OutputSettings, SelectionSettings
@@ -110,48 +109,51 @@ def cluster(
         audit_sample=audit_sample,
     )
     selection.refuse_copies("cluster")
-    chosen = method_named(method, threshold, max_distance)
     run = run_of(
+        "cluster",
         source,
         options,
         against=against,
-        method=chosen,
+        method=method_named(method, threshold, max_distance),
         selection=selection,
         rule=rule_of(selection),
         resume=resume,
-        table="clusters.parquet",
         outputs=(output,),
     )
     with (
-        open_engine(engine, master, "cluster", run) as performer,
+        open_engine(engine, master, run) as performer,
         open_job(run, output, performer.paths(), overwrite=overwrite, scratch=scratch) as job,
     ):
-        decided = decide(run, performer.find(job.folder, job.scratch, job.stages))
-        removals = decided.outcome.removals
-        clusters = cluster_documents(
-            decided.outcome.corpus.num_documents, removals.documents, removals.kept
-        )
-        with job.stages.stage("name"):
-            names = _names(decided, clusters)
-        product = _Clusters(run, decided, clusters, names, job.stages, output_settings.lang, tables)
-        return job.finish(product)
+        decided = performer.decide(job)
+        return job.finish(_Clusters.of(job, decided, lang=output_settings.lang, tables=tables))
 
 
 @dataclass
 class _Clusters(Product[Clustering]):
     """The product of `cluster`. fills_tables : its `tables`."""
 
-    run: Run
+    job: Job
     decided: Decided
     clusters: Clusters
     names: list[str]
-    stages: Stages
     lang: Language
     fills_tables: bool
 
+    @classmethod
+    def of(cls, job: Job, decided: Decided, *, lang: Language, tables: bool) -> _Clusters:
+        """Return the clusters of the documents that a run decided about."""
+        removals = decided.outcome.removals
+        clusters = cluster_documents(
+            decided.outcome.corpus.num_documents, removals.documents, removals.kept
+        )
+        with job.stages.stage("name"):
+            names = _names(decided, clusters)
+        return cls(job, decided, clusters, names, lang, tables)
+
     def tables(self) -> Sequence[Table]:
         """Return clusters.parquet and cluster_summary.parquet."""
-        decided, measures = self.decided, self.decided.method.measures
+        decided = self.decided
+        measures = decided.method.measures
         documents = partial(
             cluster_batches, self.clusters, decided.outcome.removals, decided.locations, measures
         )
@@ -163,7 +165,7 @@ class _Clusters(Product[Clustering]):
 
     def report(self) -> ClusterReport:
         """Return the report, with the largest clusters."""
-        found = findings_of(self.decided, self.run, self.stages)
+        found = findings_of(self.decided, self.job.run, self.job.stages)
         return cluster_report(found, self.clusters, self._shown(), self.lang)
 
     def _shown(self) -> list[JsonObject]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from neardup.api.index_sources import open_documents
-from neardup.candidates.items import build_items
+from neardup.candidates.items import ItemTable, build_items
 from neardup.documents.batch import Losses
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.contamination import find_items
@@ -132,38 +132,54 @@ def find_contamination(
     refuse_together("find_contamination", output=output, write=write)
     with open_documents(corpus, "corpus") as documents:
         run = run_of(
+            "find_contamination",
             items if corpus is None else documents,
             options,
             method=MinHash(ngram=ngram),
             resume=resume,
             outputs=(output,),
         )
-        LOCAL.refuse("find_contamination", run.options)
-        searched = [documents.name] if isinstance(documents, TablePart) else named_paths(documents)
-        paths = [*named_paths(items), *searched]
+        LOCAL.refuse(run.command, run.options)
+        paths = [*named_paths(items), *_paths_of(documents)]
         with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
             with job.stages.stage("items"):
-                inputs = Inputs(items, id_column=item_id_column, text_unit=run.inputs.text_unit)
-                read = read_items(
-                    inputs,
-                    item_columns,
-                    benchmark_column,
-                    run.settings.on_error,
-                    run.settings.max_unreadable,
-                )
-                run.refuse_replacing(read.tasks)
+                read = _read_items(run, items, item_columns, item_id_column, benchmark_column)
                 found = _find(run, read, between=corpus is None)
-                read.warnings += [
-                    warning for warning in found.warnings if warning not in read.warnings
-                ]
-                table = build_items(
-                    *read.fields(),
-                    len(read.ids),
-                    settings=settings,
-                    shingling=found.settings.shingling,
-                )
+                table = _table_of(read, found, settings)
             made = find_items(job, found, read, table, between=corpus is None)
             return job.finish(_Search(job, made, settings, wanted, tables))
+
+
+def _paths_of(documents: Source) -> list[str]:
+    """Return the paths of a corpus; an index is a table with its address as the name."""
+    return [documents.name] if isinstance(documents, TablePart) else named_paths(documents)
+
+
+def _read_items(
+    run: Run,
+    source: Source,
+    columns: ColumnNames,
+    id_column: str | None,
+    benchmark_column: str | None,
+) -> Items:
+    """Read the items of a run; columns : the columns of an item."""
+    items = read_items(
+        Inputs(source, id_column=id_column, text_unit=run.inputs.text_unit),
+        columns,
+        benchmark_column,
+        run.settings.on_error,
+        run.settings.max_unreadable,
+    )
+    run.refuse_replacing(items.tasks)
+    return items
+
+
+def _table_of(items: Items, found: Found, settings: ContaminationSettings) -> ItemTable:
+    """Return the shingles of items, cut as the texts of the corpus; add the warnings about it."""
+    items.warnings += [new for new in found.warnings if new not in items.warnings]
+    return build_items(
+        *items.fields(), len(items.ids), settings=settings, shingling=found.settings.shingling
+    )
 
 
 @dataclass
@@ -224,11 +240,10 @@ class _Search(Product[Contamination]):
 
 
 def _find(run: Run, items: Items, *, between: bool) -> Found:
-    """Find the corpus; between : whether it is the items, whose documents are then the texts of all
-    their columns.
+    """Find the corpus; between : whether it is the items themselves.
 
-    So are those of another corpus that has these columns, and none that is known as a column of
-    texts.
+    A document is then the text of all columns of an item, and so in another corpus that has these
+    columns but no usual column of texts.
 
     Raises
     ------

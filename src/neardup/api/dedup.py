@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Literal
 
-from neardup.api.removal import Removal, RemovalByWorkers, cut_passages
-from neardup.decide.rules import refuse_rethreshold, rule_of
-from neardup.engines.base import Engine, decide
+from neardup.api.removal import needs_of, removal_of
+from neardup.decide.rules import rule_of
+from neardup.engines.base import Engine
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark, open_engine
 from neardup.files import AnyPath
-from neardup.output.job import Job, open_job
+from neardup.output.job import open_job
 from neardup.results import Deduplication
 from neardup.runs.refusals import refuse_together
 from neardup.runs.run import CacheOptions, Run, Source, Unpack, run_of, spelled_out
-from neardup.schemas import ANNOTATIONS
+from neardup.settings.constraints import Options
 from neardup.settings.methods import MethodSettings, method_named
-from neardup.settings.passages import PassageSettings
 from neardup.settings.run import (
     GroupSettings,
     Keep,
@@ -192,90 +191,61 @@ def dedup(
         audit_sample=audit_sample,
     )
     groups = GroupSettings(group_by=group_by, group_share=group_share)
-    output_settings = OutputSettings(write=write, passages=passages, count_by=count_by, lang=lang)
-    wanted = _wanted(output_settings, groups, selection, output)
-    if rethreshold:
-        refuse_rethreshold(selection, groups, passages)
+    settings = OutputSettings(write=write, passages=passages, count_by=count_by, lang=lang)
+    groups.refuse(selection, settings)
+    refuse_together(
+        "dedup",
+        **asdict(selection) | asdict(groups) | asdict(settings),
+        output=output,
+        rethreshold=rethreshold,
+    )
     run = run_of(
+        "dedup",
         source,
         options,
         against=against,
         selection=selection,
-        resume=resume,
-        update=update,
-        copies=output is not None and wanted in ("kept", "annotated"),
-        passages=passages,
         rule=rule_of(selection, groups, keeps_pairs=rethreshold),
+        count_by=group_by or count_by,
+        resume=resume,
         outputs=(output,),
+        **needs_of(settings, output),
     )
-    reserved = ANNOTATIONS if wanted == "annotated" else ()
-    run = replace(run, inputs=run.inputs._replace(reserved=reserved, count_by=group_by or count_by))
-    with _performer(run, (method, threshold, max_distance), engine, master) as performer:
-        run, paths = performer.run, performer.paths()
-        by_workers = (
-            engine == "spark"
-            and output is not None
-            and not tables
-            and wanted in ("kept", "removed")
-        )
-        with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
-            if by_workers:
-                return _on_workers(performer, job, wanted, lang, scratch)
-            decided = decide(run, performer.find(job.folder, job.scratch, job.stages))
-            if passages is not None:
-                decided = cut_passages(job, decided, PassageSettings(min_length=passages))
-            return job.finish(Removal(run, decided, job.stages, wanted, lang, tables), performer)
+    limits = {"threshold": threshold, "max_distance": max_distance}
+    with (
+        _open_engine(run, method, limits, engine, master, update=update) as performer,
+        open_job(
+            performer.run, output, performer.paths(), overwrite=overwrite, scratch=scratch
+        ) as job,
+        removal_of(performer, job, settings, tables=tables, scratch=scratch) as removal,
+    ):
+        return job.finish(removal, performer)
 
 
-def _on_workers(
-    performer: Engine, job: Job, wanted: str, lang: str, scratch: AnyPath | None
-) -> Deduplication:
-    """Let the workers of a cluster write the kept documents."""
-    from neardup.engines.spark.engine import deliver  # loads PySpark
-
-    assert job.folder is not None  # a run on workers has an output
-    with deliver(performer, job.folder, job.scratch, scratch, job.stages) as delivery:
-        return job.finish(RemovalByWorkers(performer.run, delivery, job, wanted, lang), performer)
-
-
-def _wanted(
-    settings: OutputSettings,
-    groups: GroupSettings,
-    selection: SelectionSettings,
-    output: AnyPath | None,
-) -> str:
-    """Return the `write` of the settings. Raise SettingError if it needs an output, or settings do
-    not go together.
-    """
-    groups.refuse(selection, settings)
-    refuse_together("dedup", write=settings.write, output=output, passages=settings.passages)
-    return settings.write
-
-
-def _performer(
+def _open_engine(
     run: Run,
-    named: tuple[MethodSettings | str | None, float | None, int | None],
+    method: MethodSettings | str | None,
+    limits: Options,
     engine: str,
     master: str | None,
+    *,
+    update: bool,
 ) -> AbstractContextManager[Engine]:
-    """Open the engine of a run: that on top of an index, or the one that is named; named : the
-    method.
-    """
+    """Open the index that `against` is, or else the engine that was named, for the named method."""
     index = None
     if run.inputs.against is not None:
         from neardup.api.index_sources import index_in  # loads addresses of stores
 
         index = index_in(run.inputs.against)
-    if index is not None:
-        if is_spark(engine, master):
-            SPARK.refuse("dedup", run.options | {"against": "an index"})
-        from neardup.api import against_index  # loads the stores
+    if index is None:
+        settings = method_named("minhash" if method is None else method, **limits)
+        if settings.vector_length is not None:
+            passages = run.options.get("passages")
+            refuse_together("vectors", passages=passages, method=type(settings).__name__)
+        return open_engine(engine, master, replace(run, method=settings))
+    if is_spark(engine, master):
+        SPARK.refuse("dedup", run.options | {"against": "an index"})
+    from neardup.api import against_index  # loads the stores
 
-        run = replace(run, inputs=run.inputs._replace(against=None))
-        return against_index.open_engine(index, *named, run)
-    method, threshold, max_distance = named
-    settings = method_named("minhash" if method is None else method, threshold, max_distance)
-    if settings.vector_length is not None:
-        refuse_together("vectors", passages=run.passages, method=type(settings).__name__)
-    run = replace(run, method=settings)
-    return open_engine(engine, master, "dedup", run)
+    run = replace(run, inputs=run.inputs._replace(against=None))
+    return against_index.open_engine(index, run, method, limits, update=update)

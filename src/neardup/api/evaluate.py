@@ -10,6 +10,7 @@ import pyarrow as pa
 from neardup.engines.local import evaluate as engine
 from neardup.errors import InputError, SettingError
 from neardup.files import AnyPath, JsonObject, write_text, writing_to
+from neardup.formats.reading import Task
 from neardup.formats.tables import TablePart
 from neardup.methods.registry import method_of
 from neardup.output.job import open_job
@@ -106,6 +107,7 @@ def evaluate(
     page = None if errors is None else check_output(errors, (".html",), overwrite=overwrite)
     selection = SelectionSettings(max_bucket_size=max_bucket_size)
     run = run_of(
+        "evaluate",
         source,
         options,
         method=method_named(method, threshold, max_distance),
@@ -166,34 +168,46 @@ def compare_methods(
     >>> {name: result.at_threshold.precision for name, result in found.items()}
     {'strict': 1.0, 'loose': 0.3333333333333333}
     """
-    if not isinstance(methods, (Mapping, Sequence)):
-        raise SettingError(
-            "methods must be a list of names, or a dict of settings by name: got "
-            f"{methods!r:.80}. Pass for example "
-            "['minhash', 'simhash']."
-        )
-    named = dict(methods) if isinstance(methods, Mapping) else {name: name for name in methods}
-    if len(named) < 2 or len(named) < len(methods):
-        raise SettingError(
-            f"methods must be two or more different ones: got {methods!r}. To score one "
-            "method, use evaluate."
-        )
+    named = _named(methods)
     path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
     run = run_of(
+        "evaluate",
         source,
         options,
         selection=SelectionSettings(max_bucket_size=max_bucket_size),
         outputs=(path,),
     )
     first = _checked(curve_from)
+    settings = {name: method_named(method) for name, method in named.items()}
     results = {}
-    for name, method in {name: method_named(method) for name, method in named.items()}.items():
+    for name, method in settings.items():
         begin = first if method_of(method).limit.at_least else None
         results[name], _ = _evaluate(replace(run, method=method), label, pairs, begin)
     if path is not None:
         save_drawing(score_chart([(name, result.report) for name, result in results.items()]), path)
     warn_if_incomplete(next(iter(results.values())).report, run.settings.on_error)
     return results
+
+
+def _named(
+    methods: Sequence[str] | Mapping[str, MethodSettings | str],
+) -> dict[str, MethodSettings | str]:
+    """Return methods by name. Raise SettingError if they are fewer than two, or repeat."""
+    if not isinstance(methods, (Mapping, Sequence)):
+        raise SettingError(
+            "methods must be a list of names, or a dict of settings by name: got "
+            f"{methods!r:.80}. Pass for example "
+            "['minhash', 'simhash']."
+        )
+    named: dict[str, MethodSettings | str] = (
+        dict(methods) if isinstance(methods, Mapping) else {name: name for name in methods}
+    )
+    if len(named) < 2 or len(named) < len(methods):
+        raise SettingError(
+            f"methods must be two or more different ones: got {methods!r}. To score one "
+            "method, use evaluate."
+        )
+    return named
 
 
 def _checked(curve_from: float | None) -> float | None:
@@ -215,47 +229,41 @@ def _evaluate(
     with_errors: bool = False,
 ) -> tuple[Evaluation, Errors | None]:
     """Score the method of a run."""
-    if label is not None and not isinstance(label, str):
-        raise SettingError(
-            f"label must be the name of a column: got {label!r:.80}. Put the labels into a "
-            "column of the source, and "
-            "pass its name."
-        )
+    _check_label(label)
     inputs = run.find()
-    tasks, chosen = inputs.tasks, inputs.method.resolve()
-    truth: str | Verdicts = (label or LABEL) if pairs is None else _verdicts(pairs, label)
-    if isinstance(truth, str):
-        choose_label([task.part for task in tasks], truth)
+    method = inputs.method.resolve()
+    truth = _truth(inputs.tasks, label, pairs)
     with open_job(run) as job:
-        found = engine.evaluate(
-            job, tasks, truth, chosen, curve_from=curve_from, with_errors=with_errors
+        scored = engine.evaluate(
+            job, inputs.tasks, truth, method, curve_from=curve_from, with_errors=with_errors
         )
-    limit = chosen.limit.name
-    curve = pa.Table.from_pylist(
-        [{limit: one.limit} | _cells(one) for one in found.curve], curve_schema(limit)
-    )
-    rows = [
-        {"characters_from": least, "characters_to": max(2 * least - 1, 0), "documents": count}
-        | _cells(score)
-        for least, count, score in found.by_length
-    ]
-    by_length = pa.Table.from_pylist(rows, length_schema())
-    sieved, connected = found.clusters
+    limit = method.limit.name
+    points = [_at_limit(limit, score) for score in scored.curve]
+    curve = pa.Table.from_pylist(points, curve_schema(limit))
+    lengths = [_of_length(*row) for row in scored.by_length]
+    by_length = pa.Table.from_pylist(lengths, length_schema())
+    sieved, connected = scored.clusters
     report = EvaluationReport(
-        **search_fields(found.found),
-        truth=found.truth,
-        rejected=found.rejected,
-        at_threshold={limit: found.at_threshold.limit} | _cells(found.at_threshold),
-        best={limit: found.best.limit} | _cells(found.best),
+        **search_fields(scored.found),
+        truth=scored.truth,
+        rejected=scored.rejected,
+        at_threshold=_at_limit(limit, scored.at_threshold),
+        best=_at_limit(limit, scored.best),
         adjusted_rand=sieved,
         adjusted_rand_connected=connected,
         curve=curve.to_pylist(),
         by_length=by_length.to_pylist(),
     )
     result = Evaluation(
-        found.at_threshold, found.best, curve, by_length, sieved, connected, report.to_dict()
+        at_threshold=scored.at_threshold,
+        best=scored.best,
+        curve=curve,
+        by_length=by_length,
+        adjusted_rand=sieved,
+        adjusted_rand_connected=connected,
+        report=report.to_dict(),
     )
-    return result, found.errors
+    return result, scored.errors
 
 
 def _verdicts(pairs: Source, label: str | None) -> Verdicts:
@@ -269,6 +277,38 @@ def _verdicts(pairs: Source, label: str | None) -> Verdicts:
             "Join them into one."
         )
     return read_verdicts(files[0], label)
+
+
+def _truth(tasks: list[Task], label: str | None, pairs: Source | None) -> str | Verdicts:
+    """Return the column of labels, or the verdicts of judged pairs."""
+    if pairs is not None:
+        return _verdicts(pairs, label)
+    column = label or LABEL
+    choose_label([task.part for task in tasks], column)
+    return column
+
+
+def _check_label(label: str | None) -> None:
+    if label is not None and not isinstance(label, str):
+        raise SettingError(
+            f"label must be the name of a column: got {label!r:.80}. Put the labels into a "
+            "column of the source, and "
+            "pass its name."
+        )
+
+
+def _of_length(first: int, num_documents: int, score: Score) -> JsonObject:
+    """Return the row of the lengths from `first` up to twice as much."""
+    return {
+        "characters_from": first,
+        "characters_to": max(2 * first - 1, 0),
+        "documents": num_documents,
+        **_cells(score),
+    }
+
+
+def _at_limit(limit: str, score: Score) -> JsonObject:
+    return {limit: score.limit, **_cells(score)}
 
 
 def _cells(score: Score) -> JsonObject:

@@ -48,7 +48,7 @@ class StageOptions(TypedDict, total=False):
 
 
 class AddOptions(StageOptions, total=False):
-    """How documents are read that are added to an index, as `Index.add_many_if_new` explains."""
+    """Options of documents that are added to an index, as in `Index.add_many_if_new`."""
 
     import_name: str | None
     threads: int | None
@@ -82,7 +82,9 @@ class Index(FileJobs):
     def __init__(self, opened: OpenIndex) -> None:
         """Wrap an open index; `create` and `open` call this."""
         self.opened = opened
-        self.address, self.method, self.settings = opened.address, opened.method, opened.settings
+        self.address = opened.address
+        self.method = opened.method
+        self.settings = opened.settings
 
     @classmethod
     def create(
@@ -121,7 +123,7 @@ class Index(FileJobs):
             If a value is outside its limits, an index cannot use the method, or `idf` is missing or
             not for the method.
         SchemeError
-            If `idf` counts other features than those of the method.
+            If `idf` counts other features than the method has.
         StoreError
             If the index exists, or cannot be created.
         """
@@ -152,8 +154,9 @@ class Index(FileJobs):
         SchemeError
             If it was created with another method, or by a version that computes other fingerprints.
         """
-        place, only_read = check_path("address", address), check_flag("read_only", read_only)
-        return cls(OpenIndex.open(place, read_only=only_read, method=method))
+        address = check_path("address", address)
+        read_only = check_flag("read_only", read_only)
+        return cls(OpenIndex.open(address, read_only=read_only, method=method))
 
     @classmethod
     def from_run(
@@ -176,8 +179,9 @@ class Index(FileJobs):
         """
         from neardup.index.from_run import make_index
 
-        place, run = check_path("address", address), Path(check_path("folder", folder))
-        return cls(make_index(place, run, idf, payload_column, settings))
+        address = check_path("address", address)
+        run = Path(check_path("folder", folder))
+        return cls(make_index(address, run, idf, payload_column, settings))
 
     def __enter__(self) -> Index:
         """Return the index."""
@@ -316,7 +320,8 @@ class Index(FileJobs):
         source, import_name, threads, options : as in `add_many_if_new`.
         if_new : whether similar documents are removed.
         """
-        index, if_new = self.opened, check_flag("if_new", if_new)
+        index = self.opened
+        if_new = check_flag("if_new", if_new)
         threads = count_threads(None if threads is None else check_limit(threads, "threads"))
         batches = batches_of(source, self.method, **options)
         if (
@@ -346,7 +351,8 @@ class Index(FileJobs):
         pyarrow.Table
             By query, the most similar first: `schemas.hits_schema`.
         """
-        limit, first = check_limit(limit), 0
+        limit = check_limit(limit)
+        first = 0
         tables = [schemas.hits_schema(self.opened.rules.method.measures).empty_table()]
         for batch in batches_of(source, self.method, text_column=text_column):
             hits = self.opened.query(self.opened.describe(batch), limit)
@@ -393,7 +399,7 @@ class Index(FileJobs):
         older_than : forget documents that were added longer ago than this, in seconds if a number.
         unseen_for : forget documents that were neither added, nor found as a duplicate, nor sent
             again for so long.
-        max_documents : forget the oldest until no more than so many are left.
+        max_documents : forget the oldest until no more than this number are left.
 
         Returns
         -------
@@ -536,5 +542,5 @@ def _answer(table: pa.Table) -> Answer:
 
 
 def _with_all_measures(row: JsonObject) -> JsonObject:
-    """Return a row with all measures, None for those that the method does not have."""
+    """Return a row with all measures; None for a measure that the method does not have."""
     return {"similarity": None, "distance": None, "structure": None} | row

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -76,7 +77,7 @@ class FileHits(NamedTuple):
 
 
 class _Reading:
-    """Read the documents of files; count those that cannot be read.
+    """Read the documents of files; count the rows that cannot be read.
 
     Parameters
     ----------
@@ -94,13 +95,15 @@ class _Reading:
         *,
         with_payload: bool = False,
     ) -> None:
-        self.index, self.stages = index, Stages()
-        self._run = run_of(source, options, method=index.method)
+        self.index = index
+        self.stages = Stages()
+        self._run = run_of("index", source, options, method=index.method)
         self.tasks, _, self.warnings = find(self._run)
         self.text_bytes = 0
         self.rejected: list[Rejected] = []
         self._losses = Losses()
-        self._payload_column, self._with_payload = payload_column, with_payload
+        self._payload_column = payload_column
+        self._with_payload = with_payload
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Progress]:
@@ -118,16 +121,19 @@ class _Reading:
         )
 
     def groups(self) -> Iterator[_Group]:
-        """Yield the pieces of all parts in order, those of small files together."""
+        """Yield the pieces of all parts in order, small files together."""
         for pieces in group_batches(self._pieces(), lambda piece: piece.batch):
             batches = [piece.batch for piece in pieces if piece.batch is not None]
             yield _Group(pieces, Batch.join(batches) if batches else None)
 
     def _pieces(self) -> Iterator[_Piece]:
         reject = self._run.rejecter(self._reject, "those before it are stored")
-        names, threads = self._payload_column, self._run.threads
         for task, documents, batch in read_batches(
-            self.tasks, names, reject, threads, with_payload=self._with_payload
+            self.tasks,
+            self._payload_column,
+            reject,
+            self._run.threads,
+            with_payload=self._with_payload,
         ):
             self.text_bytes += 0 if batch is None else flatten_strings(batch.texts)[0].nbytes
             yield _Piece(task, documents, batch)
@@ -156,12 +162,16 @@ class _Reading:
 
 
 class _KeptFiles(ExitStack):
-    """The rows that were kept, in files of the format of their inputs; of nothing, if `output` is
-    None.
+    """The rows that were kept, in files of the format of their inputs; no files without `output`.
+
+    only_new : as in `Index.add_files`.
     """
 
-    def __init__(self, output: str | None, tasks: Sequence[Task], *, overwrite: bool) -> None:
+    def __init__(
+        self, output: str | None, tasks: Sequence[Task], *, only_new: bool, overwrite: bool
+    ) -> None:
         super().__init__()
+        self._only_new = only_new
         parts = [task.part for task in tasks]
         self._path = None if output is None else _kept_path(output, parts, overwrite)
         self._is_file = self._path is not None and format_of(self._path.name)[0] is not None
@@ -171,8 +181,9 @@ class _KeptFiles(ExitStack):
         self._overwrite = overwrite
         self._writer: KeptWriter | None = None
 
-    def write(self, pieces: Sequence[_Piece], kept: Mask) -> None:
-        """Append the rows that were kept. kept : of the documents of all pieces."""
+    def write(self, pieces: Sequence[_Piece], answers: pa.Table | None) -> None:
+        """Append the rows that were kept. answers : about the documents of all pieces, if any."""
+        kept = np.empty(0, np.bool_) if answers is None else self._is_written(answers)
         start = 0
         for piece in pieces:
             if self._writer is None and self._path is not None:
@@ -187,8 +198,13 @@ class _KeptFiles(ExitStack):
                 self._writer.write(piece.documents.payload, kept[start:stop])
             start = stop
 
+    def _is_written(self, answers: pa.Table) -> Mask:
+        kept: Mask = answers["kept"].to_numpy()
+        return kept & ~answers["repeated"].to_numpy() if self._only_new else kept
+
     def _open(self, path: Path, part: Part) -> KeptWriter:
-        folder, name = (path.parent, path.name) if self._is_file else (path, None)
+        folder = path.parent if self._is_file else path
+        name = path.name if self._is_file else None
         return self.enter_context(KeptWriter(part, folder, name=name, overwrite=self._overwrite))
 
 
@@ -207,8 +223,9 @@ def _kept_path(output: str, parts: Sequence[Part], overwrite: bool) -> Path:
     """
     refuse_address(output, "file or folder")
     refuse_stdout(output)
-    path, wanted = Path(output), format_of(output)
-    with writing_to(path):  # its name may be longer than that of any file
+    path = Path(output)
+    wanted = format_of(output)
+    with writing_to(path):  # the system may refuse so long a name
         is_there = path.exists()
     if is_there and not overwrite:
         raise OutputError(
@@ -234,23 +251,62 @@ def _kept_path(output: str, parts: Sequence[Part], overwrite: bool) -> Path:
 
 
 def _count(counts: dict[str, int], answers: pa.Table) -> None:
-    kept, repeated = answers["kept"].to_numpy(), answers["repeated"].to_numpy()
-    exact = (
-        answers["exact"].fill_null(False).to_numpy()
-        if "exact" in answers.column_names
-        else np.zeros_like(kept)
-    )
-    truncated = answers["truncated"].to_numpy()
-    found = (
-        len(kept),
-        kept.sum(),
-        (~kept).sum(),
-        (exact & ~kept).sum(),
-        repeated.sum(),
-        truncated.sum(),
-    )
-    for name, number in zip(_COUNTS, found, strict=True):
-        counts[name] += int(number)
+    kept = answers["kept"].to_numpy()
+    exact = np.zeros_like(kept)
+    if "exact" in answers.column_names:
+        exact = answers["exact"].fill_null(False).to_numpy()
+    counts["read"] += len(kept)
+    counts["kept"] += int(kept.sum())
+    counts["removed"] += int((~kept).sum())
+    counts["removed_exact"] += int((exact & ~kept).sum())
+    counts["repeated"] += int(answers["repeated"].to_numpy().sum())
+    counts["truncated"] += int(answers["truncated"].to_numpy().sum())
+
+
+def _table_file(
+    output: AnyPath | None, tasks: Sequence[Task], *, overwrite: bool
+) -> TableFile | None:
+    """Return the file of a table, if there is one. Raise OutputError if it is an input."""
+    if output is None:
+        return None
+    file = TableFile(output, overwrite=overwrite)
+    _refuse_replacing([file.path], tasks)
+    return file
+
+
+def _added(
+    reading: _Reading, add: Callable[..., pa.Table], files: _KeptFiles, counts: dict[str, int]
+) -> Iterator[pa.Table]:
+    """Add documents, write the rows that are kept, and yield the answers; counts : are updated."""
+    with reading.stage("add") as progress:
+        for group, incoming in reading:
+            if group.batch is None or incoming is None:
+                files.write(group.pieces, None)
+                continue
+            table = add(group.batch, described=incoming)
+            _count(counts, table)
+            files.write(group.pieces, table)
+            progress.advance(len(table), group.num_bytes)
+            yield table
+
+
+def _queried(
+    reading: _Reading,
+    query: Callable[[Incoming], pa.Table],
+    schema: pa.Schema,
+    counts: dict[str, int],
+) -> Iterator[pa.Table]:
+    """Yield the hits of documents, with the ids of the queries; counts : are updated."""
+    with reading.stage("query") as progress:
+        for group, incoming in reading:
+            if group.batch is None or incoming is None:
+                continue
+            table = _numbered(query(incoming), group.batch, counts["read"], schema)
+            counts["read"] += len(group.batch.texts)
+            counts["hits"] += len(table)
+            counts["found"] += len(table["query"].unique())
+            progress.advance(len(group.batch.texts), group.num_bytes)
+            yield table
 
 
 def _write(file: TableFile | None, tables: Iterator[pa.Table], schema: pa.Schema) -> None:
@@ -300,7 +356,7 @@ class FileJobs:
         import_name: str | None = None,
         **options: Unpack[ReadingOptions],
     ) -> JsonObject:
-        """Add the documents of files, write the rows of those that were kept, and return a report.
+        """Add the documents of files, write the rows of the kept ones, and return a report.
 
         Parameters
         ----------
@@ -328,27 +384,12 @@ class FileJobs:
         reading = _Reading(
             self.opened, source, options, payload_column, with_payload=kept is not None
         )
-        file = None if answers is None else TableFile(answers, overwrite=overwrite)
-        _refuse_replacing([] if file is None else [file.path], reading.tasks)
+        file = _table_file(answers, reading.tasks, overwrite=overwrite)
         counts = dict.fromkeys(_COUNTS, 0)
-
-        def decided(files: _KeptFiles) -> Iterator[pa.Table]:
-            with reading.stage("add") as progress:
-                for group, incoming in reading:
-                    if group.batch is None or incoming is None:
-                        files.write(group.pieces, np.empty(0, np.bool_))
-                        continue
-                    table = self.opened.add(
-                        group.batch, if_new=if_new, import_name=import_name, described=incoming
-                    )
-                    _count(counts, table)
-                    repeated = table["repeated"].to_numpy()
-                    files.write(group.pieces, table["kept"].to_numpy() & ~(repeated & only_new))
-                    progress.advance(len(table), group.num_bytes)
-                    yield table
-
-        with _KeptFiles(kept, reading.tasks, overwrite=overwrite) as files:
-            _write(file, decided(files), answers_schema(self.opened.measures))
+        add = partial(self.opened.add, if_new=if_new, import_name=import_name)
+        with _KeptFiles(kept, reading.tasks, only_new=only_new, overwrite=overwrite) as files:
+            tables = _added(reading, add, files, counts)
+            _write(file, tables, answers_schema(self.opened.measures))
         return reading.report("index add-if-new" if if_new else "index add", counts)
 
     @spelled_out(ReadingOptions)
@@ -371,32 +412,23 @@ class FileJobs:
         output : a file for the hits (.parquet, .jsonl, .csv); without one they are returned.
         overwrite : whether it may replace a file.
         """
-        limit, reading = check_limit(limit), _Reading(self.opened, source, options)
-        file = None if output is None else TableFile(output, overwrite=overwrite)
-        _refuse_replacing([] if file is None else [file.path], reading.tasks)
-        meaning = {"meaning": "The id of the query: its id column, else its number."}
-        query_id = pa.field("query_id", pa.large_string(), nullable=False, metadata=meaning)
+        limit = check_limit(limit)
+        reading = _Reading(self.opened, source, options)
+        file = _table_file(output, reading.tasks, overwrite=overwrite)
+        query_id = pa.field(
+            "query_id",
+            pa.large_string(),
+            nullable=False,
+            metadata={"meaning": "The id of the query: its id column, else its number."},
+        )
         schema = hits_schema(self.opened.measures).insert(1, query_id)
-        counts, found = {"read": 0, "found": 0, "hits": 0}, [schema.empty_table()]
-
-        def hits() -> Iterator[pa.Table]:
-            with reading.stage("query") as progress:
-                for group, incoming in reading:
-                    if group.batch is None or incoming is None:
-                        continue
-                    table = _numbered(
-                        self.opened.query(incoming, limit), group.batch, counts["read"], schema
-                    )
-                    counts["read"] += len(group.batch.texts)
-                    counts["hits"] += len(table)
-                    counts["found"] += len(table["query"].unique())
-                    progress.advance(len(group.batch.texts), group.num_bytes)
-                    yield table
-
+        counts = {"read": 0, "found": 0, "hits": 0}
+        tables = _queried(reading, partial(self.opened.query, limit=limit), schema, counts)
+        found = [schema.empty_table()]
         if file is None:
-            found += hits()
+            found += tables
         else:
-            _write(file, hits(), schema)
+            _write(file, tables, schema)
         return FileHits(pa.concat_tables(found), reading.report("index query", counts))
 
     @spelled_out(ReadingOptions)
@@ -434,7 +466,7 @@ class FileJobs:
 
         Parameters
         ----------
-        groups : lines without line ends, such as those that have arrived together; a group is
+        groups : lines without line ends, such as lines that arrived together; a group is
             stored at once, before its answers are yielded.
         on_error : stop ends with the first line that has no document.
         text_column, id_column : the fields of the text and of the id, of which several are joined
@@ -449,10 +481,9 @@ class FileJobs:
         line without a document.
         """
         check_kind("groups", groups, Iterable, "lists of lines, which are bytes")
-        settings, answers = RunSettings(on_error=on_error), LineAnswers(self.opened, options)
-        return (
-            answers.answer(lines, stop_at_error=settings.on_error == "stop") for lines in groups
-        )
+        stops = RunSettings(on_error=on_error).on_error == "stop"
+        answers = LineAnswers(self.opened, options)
+        return (answers.answer(lines, stop_at_error=stops) for lines in groups)
 
     def export(
         self, output: AnyPath, *, overwrite: bool = False, progress: bool | Progress = False
@@ -460,7 +491,7 @@ class FileJobs:
         """Write all documents to a file, and return a report; documents that are added meanwhile
         are left out.
 
-        The columns are those of `documents`.
+        The columns are as in `documents`.
 
         Parameters
         ----------

@@ -57,15 +57,13 @@ class LineAnswers:
     """
 
     def __init__(self, index: OpenIndex, options: LineOptions) -> None:
-        self._index, self._import_name = index, options.get("import_name")
+        self._index = index
+        self._import_name = options.get("import_name")
         limit = options.get("max_document_bytes", MAX_DOCUMENT_BYTES)
         self._max_bytes = check_limit(limit, "max_document_bytes", option="--max-document-bytes")
-        columns = (
-            options.get("text_column"),
-            options.get("id_column"),
-            options.get("payload_column"),
-        )
-        self._text_names, self._id_names, self._payload_names = map(_several, columns)
+        self._text_names = _several(options.get("text_column"))
+        self._id_names = _several(options.get("id_column"))
+        self._payload_names = _several(options.get("payload_column"))
         self._has_chosen = False
 
     def answer(
@@ -82,10 +80,8 @@ class LineAnswers:
         check_kind("A group of lines", lines, Iterable, "a list of bytes")
         read = [self._read(line) for line in lines]
         if stop_at_error:
-            bad = next(
-                (number for number, line in enumerate(read) if line.error is not None), len(read)
-            )
-            read = read[: bad + 1]
+            bad = [number for number, line in enumerate(read) if line.error is not None]
+            read = read[: bad[0] + 1] if bad else read
         good = [line for line in read if line.error is None]
         answers: Iterator[JsonObject] = iter(self._add(good)) if good else iter(())
         return [
@@ -102,8 +98,8 @@ class LineAnswers:
         rows: list[JsonObject] = self._index.add(batch, import_name=self._import_name).to_pylist()
         return rows
 
-    def _read(self, line: bytes) -> _Line:  # noqa: C901
-        """Return the document of a line."""
+    def _read(self, line: bytes) -> _Line:
+        """Return the document of a line, or the reason why there is none."""
         check_kind("A line", line, bytes, "bytes")
         if len(line) > MAX_LINE_BYTES:
             return _Line(
@@ -116,36 +112,40 @@ class LineAnswers:
         if not isinstance(record, dict):
             return _Line(error=why_no_object(line) if line.strip() else "the line is empty")
         self._choose(record)
-        names = names_of(self._index.method.vector_length)
+        try:
+            text = self._text_of(record)
+            ids = self._ids_of(record)
+        except InputError as error:
+            return _Line(error=str(error))
+        return self._checked(_Line(text, ids, payload_of(record, self._payload_names)))
+
+    def _text_of(self, record: JsonObject) -> str:
+        """Return the text of an object. Raise InputError if a field is no string."""
+        length = self._index.method.vector_length
         if not self._text_names:
-            return _Line(
-                error=(
-                    f"the line has no field {', '.join(names)}: name the text field (--text-column)"
-                )
+            raise InputError(
+                f"the line has no field {', '.join(names_of(length))}: name the text field "
+                "(--text-column)"
             )
         found = [(name, value_of(record, name)) for name in self._text_names]
-        texts, length = (
-            [text for text in found if text[1] is not None] or found[:1],
-            self._index.method.vector_length,
-        )
-        if length is not None and len(self._text_names) == 1:
-            try:
-                texts = [
-                    (texts[0][0], texts_of(array_of_documents([texts[0][1]], length))[0].as_py())
-                ]
-            except InputError as error:
-                return _Line(error=str(error))
+        texts = [(name, value) for name, value in found if value is not None] or found[:1]
+        if length is not None and len(found) == 1:
+            name, vector = texts[0]
+            texts = [(name, texts_of(array_of_documents([vector], length))[0].as_py())]
         for name, text in texts:
             if not isinstance(text, str):
-                return _Line(error=f"'{name}' is {_kind(text)}, not a string")
+                raise InputError(f"'{name}' is {_kind(text)}, not a string")
+        return "\n".join(text for _, text in texts)
+
+    def _ids_of(self, record: JsonObject) -> tuple[str, ...]:
+        """Return the parts of the id of an object. Raise InputError if one is no string or
+        number.
+        """
         ids = {name: value_of(record, name) for name in self._id_names}
         for name, id in ids.items():
             if isinstance(id, bool) or not isinstance(id, (str, int, float)):
-                return _Line(error=f"'{name}' is {_kind(id)}, not a string or a number")
-        text = "\n".join(text for _, text in texts)
-        return self._checked(
-            _Line(text, tuple(map(str, ids.values())), payload_of(record, self._payload_names))
-        )
+                raise InputError(f"'{name}' is {_kind(id)}, not a string or a number")
+        return tuple(map(str, ids.values()))
 
     def _checked(self, document: _Line) -> _Line:
         try:

@@ -1,4 +1,4 @@
-"""Recognise an index where a source is expected, without loading what opens one."""
+"""Recognise an index as a source, without loading the stores."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import arrow_of
+from neardup.arrays import Array, arrow_of
 from neardup.candidates.hamming_join import join
 from neardup.decide.outcome import Pairs
 from neardup.decide.rules import Every
-from neardup.engines.base import Engine, decide, findings_of
+from neardup.engines.base import Engine, findings_of
 from neardup.engines.choose import open_engine
 from neardup.engines.local.searches import collect_near
 from neardup.errors import InputError
@@ -86,26 +86,35 @@ def find_pairs(
     """
     file = None if output is None else TableFile(output, overwrite=overwrite)
     path = None if file is None else file.path
-    found, files = _Pairs(file, tables), fingerprints_of(source)
-    default = "simhash" if files else "minhash"
-    chosen = method_named(default if method is None else method, threshold, max_distance)
-    selection = SelectionSettings(max_bucket_size=max_bucket_size)
-    run = run_of(source, options, method=chosen, selection=selection, rule=Every(), outputs=(path,))
+    found = _Pairs(file, tables)
+    files = fingerprints_of(source)
+    if method is None:
+        method = "simhash" if files else "minhash"
+    run = run_of(
+        "find_pairs",
+        source,
+        options,
+        method=method_named(method, threshold, max_distance),
+        selection=SelectionSettings(max_bucket_size=max_bucket_size),
+        rule=Every(),
+        outputs=(path,),
+    )
     with open_job(run) as job:
         if files:
             report = _pairs_of_fingerprints(files, job, found)
         else:
-            with open_engine(engine, master, "find_pairs", run) as performer:
+            with open_engine(engine, master, run) as performer:
                 report = _pairs_of_documents(performer, job, found)
         job.finished = report
     return DuplicatePairs(found.table, report, path)
 
 
 class _Pairs:
-    """Takes the pairs that were found, batch by batch: into a file, into a table, or both."""
+    """Collects pairs, batch by batch: in a file, in a table, or in both."""
 
     def __init__(self, file: TableFile | None, collect: bool) -> None:
-        self.file, self.collect = file, collect
+        self.file = file
+        self.collect = collect
         self.table: pa.Table | None = None
 
     def take(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
@@ -120,8 +129,9 @@ class _Pairs:
 def _pairs_of_documents(engine: Engine, job: Job, found: _Pairs) -> JsonObject:
     """Find the pairs among documents; return the report."""
     stages = job.stages
-    decided = decide(engine.run, engine.find(None, job.scratch, stages))
-    measures, selection = decided.method.measures, decided.method.in_all_pairs(engine.run.selection)
+    decided = engine.decide(job)
+    measures = decided.method.measures
+    selection = decided.method.in_all_pairs(engine.run.selection)
     with stages.stage("write"):
         found.take(
             pair_batches(decided.outcome.pairs, decided.locations.ids, measures),
@@ -171,7 +181,7 @@ def fingerprint_paths(source: Source) -> list[str]:
 def _pairs_of_fingerprints(
     files: dict[str, Fingerprints | FingerprintFile], job: Job, found: _Pairs
 ) -> JsonObject:
-    """Find the pairs among fingerprints, without their texts."""
+    """Find the pairs among fingerprints, without their texts; return the report."""
     run = job.run
     stages = job.stages
     first_name, first = next(iter(files.items()))
@@ -181,17 +191,22 @@ def _pairs_of_fingerprints(
     with stages.stage("read"):
         gathered = Gathered(files)
     with stages.stage("join"):
-        pairs = join(gathered.values, near.bits, near.max_distance, near.num_blocks, run.threads)
-        left, right, distance = collect_near(job.scratch, pairs)
+        joined = join(gathered.values, near.bits, near.max_distance, near.num_blocks, run.threads)
+        left, right, distance = collect_near(job.scratch, joined)
     with stages.stage("write"):
-        positions = np.unique(np.concatenate([left, right]))
-        left, right = (np.searchsorted(positions, side).astype(np.uint32) for side in (left, right))
-        measured = Measured({DISTANCE.name: distance.astype(np.uint16)})
-        ids = gathered.ids(positions)
-        batches = pair_batches(
-            Pairs(left, right, measured), lambda rows: ids.take(arrow_of(rows)), (DISTANCE,)
-        )
-        found.take(batches, pairs_schema((DISTANCE,)))
+        found.take(_near_batches(gathered, left, right, distance), pairs_schema((DISTANCE,)))
     return fingerprint_pairs_report(
         first.scheme, gathered.counts, near, len(left), stages, options=run.given
     )
+
+
+def _near_batches(
+    gathered: Gathered, left: Array, right: Array, distance: Array
+) -> Iterator[pa.RecordBatch]:
+    """Return the table of pairs of fingerprints, batch by batch; the ids of no others are read."""
+    positions, numbers = np.unique(np.concatenate([left, right]), return_inverse=True)
+    first, second = np.split(numbers.astype(np.uint32), 2)
+    ids = gathered.ids(positions)
+    measured = Measured({DISTANCE.name: distance.astype(np.uint16)})
+    pairs = Pairs(first, second, measured)
+    return pair_batches(pairs, lambda rows: ids.take(arrow_of(rows)), (DISTANCE,))

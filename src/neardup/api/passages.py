@@ -11,14 +11,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from neardup.arrays import Ints
 from neardup.engines.base import Cleaned
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.passages import find_passages
 from neardup.files import AnyPath, JsonObject, Output
-from neardup.formats.reading import Task
 from neardup.output import write as writing
 from neardup.output.job import Job, Product, Table, open_job
-from neardup.output.kept import refuse_cuts, try_sinks
+from neardup.output.kept import refuse_unwritable
 from neardup.output.passages import examples_of, passages_table
 from neardup.progress import Progress, Stages
 from neardup.report.contents import describe_cost, describe_inputs, describe_losses, roles_of
@@ -113,36 +113,36 @@ def remove_passages(
     >>> result.kept["text"].to_pylist() == [notice + " Trains are late.", "Apples! "]
     True
     """  # noqa: E501
-    limits: Any = {
-        "min_length": min_length,
-        "bridge": bridge,
-        "min_share": min_share,
-        "max_loss": max_loss,
-    }
-    settings = PassageSettings(unit=unit, normalise=normalise, cut_at=cut_at, keep=keep, **limits)
+    lengths: Any = {"min_length": min_length}  # None is the default of the unit
+    settings = PassageSettings(
+        unit=unit,
+        normalise=normalise,
+        cut_at=cut_at,
+        bridge=bridge,
+        keep=keep,
+        min_share=min_share,
+        max_loss=max_loss,
+        **lengths,
+    )
     wanted = PassageOutput(write=write, lang=lang)
     refuse_together(
         "remove_passages", keep=keep, within=within, against=against, output=output, write=write
     )
     run = run_of(
+        "remove_passages",
         source,
         options,
         against=against,
         selection=SelectionSettings(within=within),
         resume=resume,
-        copies=write != "removed",
-        table="passages.parquet",
+        copies=write != "removed" and output is not None,
+        cuts=write != "removed",
         outputs=(output,),
     )
-    LOCAL.refuse("remove_passages", run.options)
+    LOCAL.refuse(run.command, run.options)
     paths = [*named_paths(source), *named_paths(against)]
     with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
-        found = run.find()
-        _refuse_unwritable(job, found.tasks)
-        cleaned = find_passages(job, found, settings, marked=write == "marked")
-        hashes = job.scratch.column(ID_HASHES)
-        warnings = found.warnings + check_ids(run, hashes, cleaned.corpus, cleaned.locations)
-        return job.finish(_Passages(job, cleaned, settings, wanted, warnings, tables))
+        return job.finish(_Passages.of(job, settings, wanted, tables=tables))
 
 
 @dataclass
@@ -156,6 +156,18 @@ class _Passages(Product[PassageRemoval]):
     warnings: list[str]
     fills_tables: bool
 
+    @classmethod
+    def of(
+        cls, job: Job, settings: PassageSettings, wanted: PassageOutput, *, tables: bool
+    ) -> _Passages:
+        """Find the passages of the inputs of a run."""
+        found = job.run.find()
+        refuse_unwritable(found.tasks, job.run.inputs)
+        cleaned = find_passages(job, found, settings, marked=wanted.write == "marked")
+        hashes = job.scratch.column(ID_HASHES)
+        repeated = check_ids(job.run, hashes, cleaned.corpus, cleaned.locations)
+        return cls(job, cleaned, settings, wanted, found.warnings + repeated, tables)
+
     def __post_init__(self) -> None:
         self.num_documents = self.cleaned.corpus.num_documents
 
@@ -165,14 +177,14 @@ class _Passages(Product[PassageRemoval]):
 
     def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
         """Write the documents without the passages, or with marks around them."""
-        if self.job.run.copies:
+        if self.wanted.write != "removed":
             writing.write_kept(
                 self.cleaned.tasks,
                 self.cleaned,
                 folder / "kept",
-                None,
-                progress,
-                self.job.run.threads,
+                shown=None,
+                progress=progress,
+                threads=self.job.run.threads,
             )
 
     def report(self) -> PassagesReport:
@@ -201,16 +213,6 @@ class _Passages(Product[PassageRemoval]):
         return PassageRemoval(table, report, output, partial(writing.kept_table, new, edits))
 
 
-def _refuse_unwritable(job: Job, tasks: Sequence[Task]) -> None:
-    """Raise OutputError if the kept documents cannot be cut, or written."""
-    if job.run.copies:
-        for task in tasks:
-            if not task.against:
-                refuse_cuts(task)
-        if job.folder is not None:
-            try_sinks(tasks)
-
-
 def passages_report(
     settings: JsonObject,
     cleaned: Cleaned,
@@ -223,38 +225,52 @@ def passages_report(
     rejected: list[JsonObject] | None = None,
 ) -> PassagesReport:
     """Return the report; rejected : the rows that could not be read, if it lists them."""
-    passages, corpus, tally = cleaned.passages, cleaned.corpus, cleaned.corpus.tally
-    characters = cleaned.pieces.characters
-    lost = np.bincount(
-        passages.documents, passages.last - passages.first, corpus.num_documents
-    ).astype(np.int64)
-    lost[passages.dropped] = characters[passages.dropped]  # what is left of them goes, too
-    by_part = [int(part.sum()) for part in np.split(lost, corpus.part_ends[:-1])]
+    tally = cleaned.corpus.tally
+    lost = _lost_characters(cleaned)
+    by_part = np.split(lost, cleaned.corpus.part_ends[:-1])
     columns = next((task.columns for task in cleaned.tasks if not task.against), None)
-    counts = {
-        "read": corpus.num_documents - corpus.num_against,
-        "changed": len(np.unique(passages.documents)),
-        "dropped": len(passages.dropped),
-        "passages": int(np.count_nonzero(~passages.is_bridge)),
-        "bridges": int(np.count_nonzero(passages.is_bridge)),
-        "characters": int(lost.sum()),
-        "characters_read": int(characters[corpus.num_against :].sum()),
-        "rejected": tally.losses.rejected,
-        "against": corpus.num_against,
-    }
     return PassagesReport(
         options=options,
         settings=settings,
         columns={"text": columns and columns.text, "id": columns and columns.id},
-        counts=counts,
+        counts=_counts(cleaned, lost),
         source_bytes=tally.text_bytes - tally.against_bytes,
         inputs=describe_inputs(
-            cleaned.tasks, corpus, characters=by_part, role=roles_of(cleaned.tasks)
+            cleaned.tasks,
+            cleaned.corpus,
+            characters=[int(part.sum()) for part in by_part],
+            role=roles_of(cleaned.tasks),
         ),
         losses=describe_losses(tally.losses, tally.documents),
-        cost=describe_cost(stages, corpus.num_documents, tally.text_bytes),
+        cost=describe_cost(stages, cleaned.corpus.num_documents, tally.text_bytes),
         warnings=warnings,
         write=write,
         lang=lang,
         rejected=rejected,
     )
+
+
+def _lost_characters(cleaned: Cleaned) -> Ints:
+    """Return by document the number of characters that are cut."""
+    passages = cleaned.passages
+    sizes = passages.last - passages.first
+    lost = np.bincount(passages.documents, sizes, cleaned.corpus.num_documents).astype(np.int64)
+    lost[passages.dropped] = cleaned.pieces.characters[passages.dropped]  # the rest goes, too
+    return lost
+
+
+def _counts(cleaned: Cleaned, lost: Ints) -> dict[str, int]:
+    corpus = cleaned.corpus
+    passages = cleaned.passages
+    num_bridges = int(np.count_nonzero(passages.is_bridge))
+    return {
+        "read": corpus.num_documents - corpus.num_against,
+        "changed": len(np.unique(passages.documents)),
+        "dropped": len(passages.dropped),
+        "passages": len(passages.is_bridge) - num_bridges,
+        "bridges": num_bridges,
+        "characters": int(lost.sum()),
+        "characters_read": int(cleaned.pieces.characters[corpus.num_against :].sum()),
+        "rejected": corpus.tally.losses.rejected,
+        "against": corpus.num_against,
+    }

@@ -15,6 +15,7 @@ from neardup.errors import InputError, SettingError
 from neardup.files import AnyPath
 from neardup.index import meta
 from neardup.index.incoming import FEATURES, TEXT
+from neardup.methods.base import Method
 from neardup.methods.minhash import MinHashMethod
 from neardup.methods.registry import method_of
 from neardup.output.tables import check_output
@@ -28,29 +29,39 @@ _BYTES_PER_TOKEN = 6.6  # of English text in UTF-8, a word and its separator
 # A run on one machine, bytes per document. On disk: the columns of docs/architecture.md. In memory:
 # the limit that tests/engines/test_runs.py checks for whole runs; 47 were measured between half a
 # million and two million documents.
-_DISK_FIXED, _DISK_BAND, _DISK_SHINGLE = 8 + 16 + 8 + 8, 8 + 4, 8
+_DISK_FIXED = 8 + 16 + 8 + 8
+_DISK_BAND = 8 + 4
+_DISK_SHINGLE = 8
 _MEMORY_DOCUMENT = 64
 _MEMORY_BASE = 500e6
 # Beyond two threads, for each: a stretch of a file that is decoded ahead, and documents that are
 # described. Measured with 16 and 64 threads on 1.9 GB: 60 MB each where a file of JSON lines is
 # read in stretches, 30 for Parquet.
 _MEMORY_THREAD = 64e6
-# and for all of them together, of what waits between them: up to 148 MB were measured with 8
+# For all threads together, the documents that wait between them: up to 148 MB with 8 threads.
 _MEMORY_AHEAD = 192e6
 # A cached document: its text, and the row that is written if it is kept. Besides, a row number,
 # offsets, and its id.
-_CACHE_COPIES, _CACHE_DOCUMENT = 2, 64
+_CACHE_COPIES = 2
+_CACHE_DOCUMENT = 64
 # On Spark, measured by tools/measure_spark.py on windows of documentation, compressed as Spark
 # does. A document in a candidate pair is shuffled once to its cell, and once before if the list of
 # such documents is too long to broadcast.
-_COLLAPSE_FIXED, _COLLAPSE_BAND, _BAND_ROW, _BAND_PAIRS, _FEATURE_COPIES = 57, 8, 22.3, 74, 2.3
+_COLLAPSE_FIXED = 57
+_COLLAPSE_BAND = 8
+_BAND_ROW = 22.3
+_BAND_PAIRS = 74
+_FEATURE_COPIES = 2.3
 _CLUSTER_SECONDS_PER_GB = 350.0
 _CORE_MEMORY = 2e9
 # An index, bytes a document in the files of docs/index-format.md; tests/api/test_plan.py compares
 # them with indexes.
-_ENTRY, _STARTS = 8 + 4, 1.07  # a key with its row; the array of starts beside them
+_ENTRY = 8 + 4  # a key with its row
+_STARTS = 1.07  # times, for the array of starts
 _FIXED = 4 + 1 + 16 + 8 + 0.4  # offset of the id, state, content, first_seen, bits
-_OFFSET, _HASH, _ID = 4, 8, 20
+_OFFSET = 4
+_HASH = 8
+_ID = 20
 _COMPRESSED = 0.41  # of English text, by zstd
 _ENGINES = ("local", "spark", "index", "memory")
 
@@ -194,7 +205,8 @@ def plan(
         index={"storage": storage, "document_features": document_features},
         memory={"memory_bytes": memory_bytes},
     )
-    count, settings = int(documents), method_named(method, threshold, max_distance)
+    count = int(documents)
+    settings = method_named(method, threshold, max_distance)
     if engine == "index":
         stored = IndexSettings().storage if storage is None else storage
         return _plan_index(settings, stored, count, document_bytes, document_features)
@@ -203,9 +215,8 @@ def plan(
     chosen = named_as(MinHash, settings)
     bands = MinHashMethod(chosen).bands
     if plot is not None:
-        save_drawing(
-            s_curve(*bands, chosen.threshold), check_output(plot, (".svg",), overwrite=True)
-        )
+        path = check_output(plot, (".svg",), overwrite=True)
+        save_drawing(s_curve(*bands, chosen.threshold), path)
     if engine == "spark":
         return _plan_spark(chosen, bands, count, document_bytes)
     return _plan_local(chosen, bands, count, document_bytes, 2 if threads is None else threads)
@@ -293,32 +304,43 @@ def _plan_index(
     document_bytes: float,
     num_features: float | None,
 ) -> Plan:
-    """Return the estimate of an index; num_features : of a document, None for those of English
-    text.
+    """Return the estimate of an index.
+
+    num_features : the number of features of a document; None for the estimate of English text.
     """
     index = IndexSettings(storage=storage, expected_documents=min(documents, 2**32 - 1))
     method = meta.fixed(method_of(settings), index)
     features = method.describe(pa.array([""], pa.large_string()))
     sketch = method.sketch(features)
-    length, ngram = method.settings.vector_length, getattr(method.settings, "ngram", 1)
-    count = num_features or (
-        length / 2 if length else _distinct(document_bytes / _BYTES_PER_TOKEN, ngram)
-    )
+    num_features = num_features or _num_features(method, document_bytes)
     num_tables = len(method.lookup.layout.prefix_bits)
     by_samples = method.keys_of(sketch, features).samples is not None
-    entries = (count if by_samples else num_tables) + 2  # the tables of ids and contents
+    num_entries = (num_features if by_samples else num_tables) + 2  # the tables of ids and contents
+    sketch_bytes = sketch.itemsize * int(np.prod(sketch.shape[1:]))
+    stores_features = storage == FEATURES or by_samples
     parts = {
-        "keys": _STARTS * _ENTRY * entries,
-        "fingerprints": _FIXED + _ID + sketch.itemsize * int(np.prod(sketch.shape[1:])),
-        "features": _OFFSET + _HASH * count if storage == FEATURES or by_samples else 0.0,
+        "keys": _STARTS * _ENTRY * num_entries,
+        "fingerprints": _FIXED + _ID + sketch_bytes,
+        "features": _OFFSET + _HASH * num_features if stores_features else 0.0,
         "texts": _OFFSET + _COMPRESSED * document_bytes if storage == TEXT else 0.0,
     }
-    total, sizes = (
+    return Plan(
+        documents,
         documents * document_bytes,
-        {name: documents * size for name, size in parts.items()},
+        "index",
+        num_tables,
+        num_blocks=getattr(method.settings, "num_blocks", None),
+        parts={name: documents * size for name, size in parts.items()},
     )
-    num_blocks = getattr(method.settings, "num_blocks", None)
-    return Plan(documents, total, "index", num_tables, num_blocks=num_blocks, parts=sizes)
+
+
+def _num_features(method: Method, document_bytes: float) -> float:
+    """Return the number of features of an English text, or of a vector."""
+    length = method.settings.vector_length
+    if length:
+        return float(length / 2)
+    ngram = getattr(method.settings, "ngram", 1)
+    return _distinct(document_bytes / _BYTES_PER_TOKEN, ngram)
 
 
 def _distinct(tokens: float, ngram: int) -> float:

@@ -1,27 +1,28 @@
-"""What `dedup` delivers: tables, kept documents, the report and its page, and what the result
-answers later.
-"""
+"""The product of `dedup`: tables, kept documents, the report and its page, and the result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.api.passages import passages_report
 from neardup.arrays import Floats, Ints, Positions, arrow_of
-from neardup.engines.base import Counted, Decided, Searched, decide, findings_of
+from neardup.decide.outcome import Removals
+from neardup.engines.base import Counted, Decided, Engine, Searched, decide, findings_of
 from neardup.engines.local.passages import find_among_kept
 from neardup.errors import InputError, NeardupError, SettingError
-from neardup.files import JsonObject, Output
+from neardup.files import AnyPath, JsonObject, Output
 from neardup.formats.reading import Task
+from neardup.methods.base import Method
 from neardup.output import write as writing
 from neardup.output.annotated import Annotations, write_annotated
 from neardup.output.job import Job, Product, Table
@@ -34,9 +35,9 @@ from neardup.report.items import Example
 from neardup.report.passages_html import render_passages
 from neardup.report.record import DedupReport, PassagesReport
 from neardup.results import Deduplication
-from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import Run
 from neardup.schemas import (
+    ANNOTATIONS,
     ids_schema,
     least_similar_schema,
     mask_schema,
@@ -44,183 +45,223 @@ from neardup.schemas import (
     removed_schema,
 )
 from neardup.settings.constraints import Options, constraints_of
+from neardup.settings.methods import DocumentSettings
 from neardup.settings.passages import PassageSettings
+from neardup.settings.run import OutputSettings
+
+if TYPE_CHECKING:
+    from neardup.engines.spark.engine import Delivery
 
 
-@dataclass
-class Removal(Product[Deduplication]):
-    """The product of `dedup`.
-
-    write, lang : as in `dedup`. fills_tables : its `tables`.
-    """
-
-    run: Run
-    decided: Decided
-    stages: Stages
-    write: str
-    lang: str
-    fills_tables: bool
-    _examples: list[Example] | Future[list[Example]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.num_documents = self.decided.outcome.corpus.num_documents
-        self.writes_tables_beside = (
-            self.write == "kept"
-        )  # others would take more memory and earn little
-
-    def tables(self) -> Sequence[Table]:
-        """Return removed.parquet, the other tables, and those of the rule."""
-        decided, measures = self.decided, self.decided.method.measures
-        outcome, located = decided.outcome, decided.locations
-        rows = partial(removed_batches, outcome.removals, located, measures)
-        tables = [Table("removed", removed_schema(measures), rows)]
-        if self.write == "mask":
-            tables.append(
-                Table("mask", mask_schema(), partial(mask_batches, decided.tasks, outcome, located))
-            )
-        if self.write == "ids":
-            tables.append(Table("ids", ids_schema(), partial(id_batches, outcome, located)))
-        if decided.cleaned is not None:
-            tables.append(passages_table(decided.cleaned.passages, decided.cleaned.locations))
-        return [*tables, *tables_of_rule(decided)]
-
-    def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
-        """Write the kept documents, or all of them with annotations, and choose the removals that
-        the page shows.
-        """
-        decided, method, threads = self.decided, self.decided.method, self.run.threads
-        removals, ends = decided.outcome.removals, decided.outcome.corpus.part_ends
-        shown = writing.pick_examples(removals, method.strength(removals.measured))
-        if self.write != "kept" or all(task.is_cached for task in decided.tasks):
-            shown.texts.update(writing.read_texts(decided.tasks, ends, shown.documents, threads))
-            if shown.texts:
-                self._examples = beside.submit(writing.examples, shown, decided.locations, method)
-        if self.write == "kept":
-            writing.write_kept(
-                decided.tasks, decided.outcome, folder / "kept", shown, progress, threads
-            )
-        elif self.write == "annotated":
-            new = [task for task in decided.tasks if not task.against]
-            columns = Annotations(removals, decided.locations, method.measures)
-            write_annotated(
-                new, columns, decided.outcome.corpus.num_against, folder / "annotated", progress
-            )
-        if isinstance(self._examples, list):
-            self._examples = writing.examples(shown, decided.locations, method)
-
-    def report(self) -> DedupReport:
-        """Return the report, once the removals that the page shows are marked."""
-        if isinstance(self._examples, Future):
-            with self.stages.stage("report"):
-                self._examples = self._examples.result()
-        self._report = _report(self)
-        return self._report
-
-    def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
-        """Return the page of the report, and of passages if any were looked for."""
-        assert isinstance(self._examples, list)
-        pages = {"report.html": render_report(report, self._examples)}
-        if self.decided.cleaned is not None:
-            cleaned = self.decided.cleaned
-            examples = examples_of(cleaned.passages, cleaned.pieces, cleaned.locations)
-            pages["passages.html"] = render_passages(_report_passages(self).to_dict(), examples)
-        return pages
-
-    def result(self, report: JsonObject, output: Output) -> Deduplication:
-        """Return the result."""
-        result = _result(self.run, self.decided, report, output, fills_tables=self.fills_tables)
-        keeps_pairs = self.run.rule.options.get("rethreshold", False)
-        return (
-            with_rethreshold(result, self.run, self.decided, self._report)
-            if keeps_pairs
-            else result
-        )
+def needs_of(settings: OutputSettings, output: AnyPath | None) -> Options:
+    """Return the needs of an output, as fields of the inputs of its run; see `runs.run.Inputs`."""
+    copies = output is not None and settings.write in ("kept", "annotated")
+    return {
+        "reserved": ANNOTATIONS if settings.write == "annotated" else (),
+        "copies": copies,
+        "cuts": settings.passages is not None and (copies or output is None),
+    }
 
 
-class Delivery(Protocol):
-    """The decisions of a run whose documents workers write; see engines.spark.engine.Delivery."""
+@contextmanager
+def removal_of(
+    engine: Engine,
+    job: Job,
+    settings: OutputSettings,
+    *,
+    tables: bool,
+    scratch: AnyPath | None,
+) -> Iterator[Product[Deduplication]]:
+    """Find and decide; return the product, which workers write if the result has no tables."""
+    if (
+        engine.has_workers
+        and job.folder is not None
+        and not tables
+        and settings.write in ("kept", "removed")
+    ):
+        from neardup.engines.spark.engine import deliver  # loads PySpark
 
-    @property
-    def decided(self) -> Decided | Counted:
-        """The decisions, or their counts."""
-
-    @property
-    def removed(self) -> Callable[[], Iterator[pa.RecordBatch]]:
-        """Yield the rows of removed.parquet."""
-
-    def write_kept(self, folder: OutputDirectory, progress: Progress) -> None:
-        """Let workers write the kept documents."""
-
-    def examples(self) -> list[Example]:
-        """Return the removed documents that the report shows."""
+        with deliver(engine, job.folder, job.scratch, scratch, job.stages) as delivery:
+            yield RemovalByWorkers(job, settings, delivery.decided, delivery)
+        return
+    decided = engine.decide(job)
+    if settings.passages is not None:
+        cleaned = find_among_kept(job, decided, PassageSettings(min_length=settings.passages))
+        outcome = replace(decided.outcome, passages=cleaned.edits)
+        decided = decided._replace(outcome=outcome, cleaned=cleaned)
+    yield Removal(job, settings, decided, tables)
 
 
-@dataclass
-class RemovalByWorkers(Product[Deduplication]):
-    """The product of `dedup` without tables of the result, whose kept documents the workers of a
-    cluster write.
+class _AnyRemoval(Product[Deduplication]):
+    """The product of `dedup`, whoever writes the documents."""
 
-    write, lang : as in `dedup`.
-    """
-
-    run: Run
-    delivery: Delivery
     job: Job
-    write: str
-    lang: str
-    writes_tables_beside = False
+    settings: OutputSettings
+    decided: Decided | Counted
 
-    @property
-    def decided(self) -> Decided | Counted:
-        """The decisions, or their counts."""
-        return self.delivery.decided
-
-    @property
-    def stages(self) -> Stages:
-        """The stages of the job."""
-        return self.job.stages
-
-    def tables(self) -> Sequence[Table]:
-        """Return removed.parquet, and the tables of the rule."""
-        removed = Table(
-            "removed", removed_schema(self.decided.method.measures), self.delivery.removed
-        )
-        return [
-            removed,
-            *(tables_of_rule(self.decided) if isinstance(self.decided, Decided) else ()),
-        ]
-
-    def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
-        """Let workers write the kept documents."""
-        assert self.job.folder is not None  # a job without one writes nothing
-        if self.write == "kept":
-            self.delivery.write_kept(self.job.folder, progress)
+    @abstractmethod
+    def examples(self) -> list[Example]:
+        """Return the removals that the page shows, once all else is written."""
 
     def report(self) -> DedupReport:
         """Return the report."""
-        self._examples = self.delivery.examples()
-        self._report = _report(self)
+        self._examples = self.examples()
+        self._passages_report = _passages_report(self.decided, self.settings, self.job)
+        cut = self._passages_report
+        self._report = dedup_report(
+            findings_of(self.decided, self.job.run, self.job.stages),
+            by_value=self.decided.by_value,
+            write=self.settings.write,
+            lang=self.settings.lang,
+            passages=None if cut is None else {"settings": cut.settings, "counts": cut.counts},
+        )
         return self._report
 
     def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
         """Return the page of the report."""
         return {"report.html": render_report(report, self._examples)}
 
+    def _answering(self, result: Deduplication) -> Deduplication:
+        """Return the result, which answers at stricter limits if the rule keeps pairs."""
+        if not self.job.run.rule.options.get("rethreshold", False):
+            return result
+        assert isinstance(self.decided, Decided)  # pairs are kept on the driver
+        return with_rethreshold(result, self.job.run, self.decided, self._report)
+
+
+@dataclass
+class Removal(_AnyRemoval):
+    """The product of `dedup`. fills_tables : its `tables`."""
+
+    job: Job
+    settings: OutputSettings
+    decided: Decided
+    fills_tables: bool
+    _marked: list[Example] | Future[list[Example]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.num_documents = self.decided.outcome.corpus.num_documents
+        # The documents of another output would take more memory, and little time.
+        self.writes_tables_beside = self.settings.write == "kept"
+
+    def tables(self) -> Sequence[Table]:
+        """Return removed.parquet, the other tables, and the tables of the rule."""
+        decided = self.decided
+        tables = [_removed_table(decided)]
+        if self.settings.write == "mask":
+            rows = partial(mask_batches, decided.tasks, decided.outcome, decided.locations)
+            tables.append(Table("mask", mask_schema(), rows))
+        if self.settings.write == "ids":
+            rows = partial(id_batches, decided.outcome, decided.locations)
+            tables.append(Table("ids", ids_schema(), rows))
+        if decided.cleaned is not None:
+            tables.append(passages_table(decided.cleaned.passages, decided.cleaned.locations))
+        return [*tables, *tables_of_rule(decided)]
+
+    def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
+        """Write the kept documents, or all of them with annotations, and read the texts of the
+        examples.
+        """
+        decided = self.decided
+        threads = self.job.run.threads
+        method = decided.method
+        removals = decided.outcome.removals
+        corpus = decided.outcome.corpus
+        shown = writing.pick_examples(removals, method.strength(removals.measured))
+        if self.settings.write != "kept" or all(task.is_cached for task in decided.tasks):
+            shown.texts.update(
+                writing.read_texts(decided.tasks, corpus.part_ends, shown.documents, threads)
+            )
+        marking = None
+        if shown.texts:
+            marking = beside.submit(writing.examples, shown, decided.locations, method)
+        if self.settings.write == "kept":
+            writing.write_kept(
+                decided.tasks,
+                decided.outcome,
+                folder / "kept",
+                shown=shown,
+                progress=progress,
+                threads=threads,
+            )
+        elif self.settings.write == "annotated":
+            self._write_annotated(folder / "annotated", progress)
+        self._marked = marking or writing.examples(shown, decided.locations, method)
+
+    def _write_annotated(self, folder: Path, progress: Progress) -> None:
+        outcome = self.decided.outcome
+        measures = self.decided.method.measures
+        new = [task for task in self.decided.tasks if not task.against]
+        columns = Annotations(outcome.removals, self.decided.locations, measures)
+        write_annotated(new, columns, outcome.corpus.num_against, folder, progress)
+
+    def examples(self) -> list[Example]:
+        """Return the removals that the page shows."""
+        if isinstance(self._marked, list):
+            return self._marked
+        with self.job.stages.stage("report"):
+            return self._marked.result()
+
+    def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
+        """Return the page of the report, and of passages if any were looked for."""
+        pages = super().pages(report, output)
+        cleaned = self.decided.cleaned
+        if cleaned is not None:
+            assert self._passages_report is not None
+            examples = examples_of(cleaned.passages, cleaned.pieces, cleaned.locations)
+            pages["passages.html"] = render_passages(self._passages_report.to_dict(), examples)
+        return pages
+
+    def result(self, report: JsonObject, output: Output) -> Deduplication:
+        """Return the result."""
+        run = self.job.run
+        return self._answering(
+            _result(run, self.decided, report, output, fills_tables=self.fills_tables)
+        )
+
+
+@dataclass
+class RemovalByWorkers(_AnyRemoval):
+    """The product of `dedup` without tables of the result, written by the workers of a cluster."""
+
+    job: Job
+    settings: OutputSettings
+    decided: Decided | Counted
+    delivery: Delivery
+
+    def tables(self) -> Sequence[Table]:
+        """Return removed.parquet, and the tables of the rule."""
+        schema = removed_schema(self.decided.method.measures)
+        return [Table("removed", schema, self.delivery.removed), *tables_of_rule(self.decided)]
+
+    def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
+        """Let workers write the kept documents."""
+        assert self.job.folder is not None  # a job without one writes nothing
+        if self.settings.write == "kept":
+            self.delivery.write_kept(self.job.folder, progress)
+
+    def examples(self) -> list[Example]:
+        """Return the removals that the page shows."""
+        return self.delivery.examples()
+
     def result(self, report: JsonObject, output: Output) -> Deduplication:
         """Return the result, without tables."""
-        decided = self.decided
-        result = Deduplication(None, None, None, report, output, None)
-        if not isinstance(decided, Decided):
-            return result
-        result = replace(
-            result, rule_tables={table.name: table.read() for table in tables_of_rule(decided)}
+        of_rule = {table.name: table.read() for table in tables_of_rule(self.decided)}
+        return self._answering(
+            Deduplication(None, None, None, report, output, None, rule_tables=of_rule)
         )
-        keeps_pairs = self.run.rule.options.get("rethreshold", False)
-        return with_rethreshold(result, self.run, decided, self._report) if keeps_pairs else result
 
 
-def tables_of_rule(decided: Decided) -> list[Table]:
-    """Return the tables of the rule of a run."""
+def _removed_table(decided: Decided) -> Table:
+    measures = decided.method.measures
+    rows = partial(removed_batches, decided.outcome.removals, decided.locations, measures)
+    return Table("removed", removed_schema(measures), rows)
+
+
+def tables_of_rule(decided: Decided | Counted) -> list[Table]:
+    """Return the tables of the rule of a run; workers perform rules without tables."""
+    if not isinstance(decided, Decided):
+        return []
     names = decided.searched.names()
     return [
         Table(table.name, table.schema, partial(table.rows, names))
@@ -228,29 +269,20 @@ def tables_of_rule(decided: Decided) -> list[Table]:
     ]
 
 
-def _report(product: Removal | RemovalByWorkers) -> DedupReport:
-    """Return the report of a run."""
-    decided, passages = product.decided, None
-    if decided.cleaned is not None:
-        cut = _report_passages(product)
-        passages = {"settings": cut.settings, "counts": cut.counts}
-    return dedup_report(
-        findings_of(decided, product.run, product.stages),
-        by_value=decided.by_value,
-        write=product.write,
-        lang=product.lang,
-        passages=passages,
-    )
-
-
-def _report_passages(product: Removal | RemovalByWorkers) -> PassagesReport:
-    """Return the report of the passages that were cut from kept documents."""
-    run, cleaned = product.run, product.decided.cleaned
-    assert cleaned is not None
-    assert run.passages is not None
-    settings = asdict(PassageSettings(min_length=run.passages))
+def _passages_report(
+    decided: Decided | Counted, settings: OutputSettings, job: Job
+) -> PassagesReport | None:
+    """Return the report of the passages that are cut from kept documents, if there is one."""
+    if decided.cleaned is None:
+        return None
+    assert settings.passages is not None
     return passages_report(
-        settings, cleaned, product.stages, [], write=product.write, lang=product.lang
+        asdict(PassageSettings(min_length=settings.passages)),
+        decided.cleaned,
+        job.stages,
+        [],
+        write=settings.write,
+        lang=settings.lang,
     )
 
 
@@ -258,68 +290,87 @@ def _result(
     run: Run, decided: Decided, report: JsonObject, output: Output, *, fills_tables: bool
 ) -> Deduplication:
     """Return the result of a run, which answers no other limit."""
-    outcome, measures = decided.outcome, decided.method.measures
-    removed = pairs = least = None
-    if fills_tables:
-        removals, located = outcome.removals, decided.locations
-        removed = pa.Table.from_batches(
-            removed_batches(removals, located, measures), removed_schema(measures)
-        )
-        pairs = pa.Table.from_batches(
-            pair_batches(outcome.pairs, located.ids, measures), pairs_schema(measures)
-        )
-        # The texts of an index are not read again: it may change, or be closed.
-        tasks = [None if task.part.format == "index" else task for task in decided.tasks]
-        sides = np.stack([removals.documents, removals.kept], axis=1)
-        strength = decided.method.strength(removals.measured)
-        least = partial(_least_similar, removed, strength, sides, tasks, outcome.corpus.part_ends)
-    cut = None
-    if decided.cleaned is not None:
-        cut = passages_table(decided.cleaned.passages, decided.cleaned.locations).read()
-    new, corpus = [task for task in decided.tasks if not task.against], outcome.corpus
-    edits = outcome.edits.between(corpus.num_against, corpus.num_documents)
-    return Deduplication(
-        removed,
-        pairs,
+    corpus = decided.outcome.corpus
+    cleaned = decided.cleaned
+    new = [task for task in decided.tasks if not task.against]
+    edits = decided.outcome.edits.between(corpus.num_against, corpus.num_documents)
+    passages = None
+    if cleaned is not None:
+        passages = passages_table(cleaned.passages, cleaned.locations).read()
+    result = Deduplication(
+        None,
+        None,
         decided.row_mask(),
         report,
         output,
-        partial(writing.kept_table, new, edits),
-        run.inputs.source,
-        cut,
-        {table.name: table.read() for table in tables_of_rule(decided)},
-        least,
+        _read_kept=partial(writing.kept_table, new, edits),
+        _source=run.inputs.source,
+        passages=passages,
+        rule_tables={table.name: table.read() for table in tables_of_rule(decided)},
+    )
+    return _with_tables(result, decided) if fills_tables else result
+
+
+def _with_tables(result: Deduplication, decided: Decided) -> Deduplication:
+    """Return a result with the tables of removals and pairs."""
+    outcome = decided.outcome
+    measures = decided.method.measures
+    pairs = pair_batches(outcome.pairs, decided.locations.ids, measures)
+    removed = _Removed(
+        table=_removed_table(decided).read(),
+        removals=outcome.removals,
+        strength=decided.method.strength(outcome.removals.measured),
+        # The texts of an index are not read again: it may change, or be closed.
+        tasks=[None if task.part.format == "index" else task for task in decided.tasks],
+        part_ends=outcome.corpus.part_ends,
+    )
+    return replace(
+        result,
+        _removed=removed.table,
+        _pairs=pa.Table.from_batches(pairs, pairs_schema(measures)),
+        _least=removed.least_similar,
     )
 
 
-def _least_similar(
-    removed: pa.Table,
-    strength: Floats,
-    sides: Positions,
-    tasks: list[Task | None],
-    part_ends: Ints,
-    count: int,
-) -> pa.Table:
-    """Return the removals of least strength with their texts. sides : (num_removed, 2), the removed
-    and the kept.
+class _Removed(NamedTuple):
+    """The removed documents of a run, in input order, whose texts can be read again.
+
+    strength : float64 by removal. tasks : the inputs, None for one that is not read again.
     """
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise InputError(f"n must be a number of removals, 1 or more: got {count!r}. Change n.")
-    rows = np.argsort(strength, kind="stable")[:count]
-    asked, first = np.unique(sides[rows]), 0
-    texts: dict[int, str] = {}
-    for task, stop in zip(tasks, part_ends.tolist(), strict=True):
-        with suppress(NeardupError, OSError):  # an input that is gone, or has changed, has no texts
-            if task is not None:
-                task.refuse_changed()
-                texts.update(writing.texts_of(task, first, stop, asked, 1))
-        first = stop
-    columns = [
-        pa.array([texts.get(document) for document in side], pa.string())
-        for side in sides[rows].T.tolist()
-    ]
-    shown = removed.take(arrow_of(rows))
-    return pa.table([*shown.columns, *columns], least_similar_schema(removed.schema))
+
+    table: pa.Table
+    removals: Removals
+    strength: Floats
+    tasks: list[Task | None]
+    part_ends: Ints
+
+    def least_similar(self, count: int) -> pa.Table:
+        """Return the removals of least strength with their texts."""
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise InputError(f"n must be a number of removals, 1 or more: got {count!r}. Change n.")
+        rows = np.argsort(self.strength, kind="stable")[:count]
+        removed = self.removals.documents[rows]
+        kept = self.removals.kept[rows]
+        texts = self._texts(np.union1d(removed, kept))
+        columns = [
+            pa.array([texts.get(document) for document in side.tolist()], pa.string())
+            for side in (removed, kept)
+        ]
+        shown = self.table.take(arrow_of(rows))
+        schema = least_similar_schema(self.table.schema)
+        return pa.table([*shown.columns, *columns], schema)
+
+    def _texts(self, documents: Positions) -> dict[int, str]:
+        """Return the texts of documents; an input that is gone, or has changed, has none."""
+        texts: dict[int, str] = {}
+        first = 0
+        for task, stop in zip(self.tasks, self.part_ends.tolist(), strict=True):
+            with suppress(NeardupError, OSError):
+                if task is not None:
+                    task.refuse_changed()
+                    texts.update(writing.texts_of(task, first, stop, documents, 1))
+            first = stop
+        return texts
 
 
 def with_rethreshold(
@@ -338,40 +389,41 @@ def with_rethreshold(
 def _rethreshold(
     run: Run, searched: Searched, report: DedupReport, limits: Options
 ) -> Deduplication:
-    """Return the result at other limits; those that are None are of the run."""
-    method, given = (
-        searched.method,
-        {name: value for name, value in limits.items() if value is not None},
-    )
-    known = constraints_of(type(method.settings))
-    if not given or not given.keys() <= known.keys():
-        raise SettingError(
-            f"rethreshold takes {' or '.join(limit for limit in limits if limit in known)} "
-            "with this method: got "
-            f"{limits}. Give a limit that the method has."
-        )
-    before, method = method.settings, replace(method, settings=replace(method.settings, **given))
-    for name, value in given.items():
-        least = getattr(before, name)
-        if value < least if name == "threshold" else value > least:
-            raise SettingError(
-                "rethreshold answers at limits as strict as that of the run, "
-                f"{name}={least:g}: got {name}={value!r}. "
-                f"Run dedup(..., {name}={value!r}, rethreshold=True) for pairs that reach so far."
-            )
+    """Return the result at other limits; a limit of None is the limit of the run."""
+    given = _named_limits(searched.method, limits)
+    settings = replace(searched.method.settings, **given)
+    _refuse_looser(searched.method.settings, given)
+    method = replace(searched.method, settings=settings)
     decided = decide(run, replace(searched, method=method, found=searched.found.at(method)))
-    found = findings_of(decided, run, Stages())._replace(options={**run.given, **given})
+    findings = findings_of(decided, run, Stages())._replace(options={**run.given, **given})
     report = report.at_limit(
-        dedup_report(found, by_value=decided.by_value, write=report.write, lang=report.lang)
+        dedup_report(findings, by_value=decided.by_value, write=report.write, lang=report.lang)
     )
     result = _result(run, decided, report.to_dict(), None, fills_tables=True)
-    return replace(
-        result, _again=partial(_rethreshold, run, searched, report)
-    )  # its pairs reach as far
+    # The next limit may be less strict than this one, as far as the pairs of the run reach.
+    return replace(result, _again=partial(_rethreshold, run, searched, report))
 
 
-def cut_passages(job: Job, decided: Decided, settings: PassageSettings) -> Decided:
-    """Find the repeated passages of the documents that a run kept, which are cut from them."""
-    cleaned = find_among_kept(job, decided, settings)
-    outcome = replace(decided.outcome, passages=cleaned.edits)
-    return decided._replace(outcome=outcome, cleaned=cleaned)
+def _named_limits(method: Method, limits: Options) -> Options:
+    """Return the limits that are not None. Raise SettingError unless the method has them."""
+    named = {name: value for name, value in limits.items() if value is not None}
+    known = constraints_of(type(method.settings))
+    if not named or not named.keys() <= known.keys():
+        raise SettingError(
+            f"rethreshold takes {' or '.join(limit for limit in limits if limit in known)} "
+            f"with this method: got {limits}. Give a limit that the method has."
+        )
+    return named
+
+
+def _refuse_looser(settings: DocumentSettings, limits: Options) -> None:
+    """Raise SettingError if a limit is less strict than in the settings of the run."""
+    for name, value in limits.items():
+        of_run = getattr(settings, name)
+        is_looser = value < of_run if name == "threshold" else value > of_run
+        if is_looser:
+            raise SettingError(
+                "rethreshold answers at limits as strict as that of the run, "
+                f"{name}={of_run:g}: got {name}={value!r}. "
+                f"Run dedup(..., {name}={value!r}, rethreshold=True) for pairs that reach so far."
+            )

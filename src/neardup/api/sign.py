@@ -32,14 +32,16 @@ from neardup.fingerprints.signatures import Signatures
 from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import known_total
 from neardup.formats.tables import export_of
+from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.methods.sketcher import Sketcher
-from neardup.output.job import open_job
+from neardup.output.job import Job, open_job
 from neardup.output.tables import TableFile
 from neardup.progress import Stages
 from neardup.report.contents import describe_cost, describe_losses
 from neardup.runs.reading import count_corpus, count_or_open
 from neardup.runs.run import (
+    Found,
     ReadingOptions,
     Run,
     Source,
@@ -105,7 +107,7 @@ def document_frequencies(
             "MinHash(...) or SimHash(...)."
         )
     settings = getattr(named, "of_structure", None) or named.shingling
-    run = run_of(source, options, method=settings)
+    run = run_of("document_frequencies", source, options, method=settings)
     rejected: list[Rejected] = []
     tasks, found, _ = run.find()
     with open_job(run) as job:
@@ -117,16 +119,15 @@ def document_frequencies(
     return replace(table, rejected=tuple(rejected))
 
 
-_ROWS_AT_ONCE, _SAMPLE = 4096, 16
-_CHARACTERS_AT_ONCE, _FEATURES_AT_ONCE = (
-    1 << 21,
-    1 << 17,
-)  # of fewer features, threads wait for one another
+_ROWS_AT_ONCE = 4096
+_SAMPLE = 16  # rows that tell the length of the rows of a block
+_CHARACTERS_AT_ONCE = 1 << 21
+_FEATURES_AT_ONCE = 1 << 17  # of fewer, threads wait for one another
 _WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
 
 
 class SignOptions(ReadingOptions, total=False):
-    """And where signatures are written."""
+    """Options of the file of signatures, besides the options of reading."""
 
     output: AnyPath | None
     with_hex: bool
@@ -224,75 +225,91 @@ def sign(
     """
     chosen = method_of(method_named(method))
     file = None if output is None else TableFile(output, overwrite=overwrite)
-    is_read = chosen.settings.vector_length is not None
-    is_read |= any(
-        options.get(name) is not None for name in ("text_column", "id_column", "in_format")
-    )
-    documents, column = (source, None) if is_read else _as_column(source)
+    documents = source
+    column = None
+    if chosen.settings.vector_length is None and not _names_columns(options):
+        documents, column = _as_column(source)
     run = run_of(
-        documents, options, method=chosen.settings, outputs=() if file is None else (file.path,)
+        "sign",
+        documents,
+        options,
+        method=chosen.settings,
+        outputs=() if file is None else (file.path,),
     )
     take = concatenate if file is None else partial(write_sketches, file=file, with_hex=with_hex)
     on_spark = is_spark(engine, master)
     if on_spark:
-        SPARK.refuse("sign", run.options)
-        if column is not None and not is_text(column.dtype):
-            raise InputError(
-                f"On Spark, sign reads documents: got a column of {column.dtype}. Leave "
-                "engine (--engine) out to sign "
-                "sets of tokens."
-            )
+        SPARK.refuse(run.command, run.options)
+        _refuse_tokens(column)
     if column is not None:
         in_memory = file is None and chosen.counted is None and not on_spark
         if in_memory or not is_text(column.dtype):
-            return take(
-                iter(
-                    [
-                        sign_column(
-                            column, chosen.sketcher, run.threads, run.inputs.max_document_bytes
-                        )
-                    ]
-                )
-            )
+            max_bytes = run.inputs.max_document_bytes
+            return take(iter([sign_column(column, chosen.sketcher, run.threads, max_bytes)]))
         run = replace(run, settings=replace(run.settings, on_error="stop"))  # a row for each text
     return _perform(run, take, on_spark, master)
+
+
+def _names_columns(options: ReadingOptions) -> bool:
+    """Return whether options name a part of the source, which is then read as a table or files."""
+    names = ("text_column", "id_column", "in_format")
+    return any(options.get(name) is not None for name in names)
+
+
+def _refuse_tokens(column: Column | None) -> None:
+    """Raise InputError if a column has sets of tokens, which workers do not sign."""
+    if column is not None and not is_text(column.dtype):
+        raise InputError(
+            f"On Spark, sign reads documents: got a column of {column.dtype}. Leave "
+            "engine (--engine) out to sign sets of tokens."
+        )
 
 
 def _perform(
     run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark: bool, master: str | None
 ) -> Sketches:
-    """Sign documents; take : makes one of their batches, of which the first has no rows."""
+    """Sign documents.
+
+    take : makes one of their batches; the first batch has no rows.
+    """
     counts = SignedCounts()
     inputs = run.find()
-    tasks, method = inputs.tasks, inputs.method
-    threads, total, reject = run.threads, known_total(tasks), run.rejecter(counts.rejected.append)
     with open_job(run) as job:
         stages = job.stages
-        counted = None if on_spark else method.counted
-        if counted is not None:
-            with stages.stage("count", total) as counting:
-                method = method.with_idf(
-                    count_or_open(counted, tasks, job.scratch, threads, counting)
-                )
         with ExitStack() as stage:
             if on_spark:
                 from neardup.engines.spark.engine import sign_files
 
                 sketcher, batches = sign_files(run, master, inputs, counts, stages)
             else:
-                sketcher, reading = (
-                    method.sketcher,
-                    stage.enter_context(stages.stage("sign", total)),
-                )
+                total = known_total(inputs.tasks)
+                sketcher = _counted(run, inputs, job).sketcher
                 batches = sign_corpus(
-                    tasks, sketcher, threads, counts, progress=reading, reject=reject
+                    inputs.tasks,
+                    sketcher,
+                    run.threads,
+                    counts,
+                    progress=stage.enter_context(stages.stage("sign", total)),
+                    reject=run.rejecter(counts.rejected.append),
                 )
-            none = method.sketches(
-                sketcher.allocate(0).values, sketcher.scheme, pa.array([], pa.large_string())
-            )
-            sketches = take(chain([none], batches))
+            sketches = take(chain([_no_rows(sketcher)], batches))
         job.finished = sketches.report = _report(sketcher, counts, stages)
     return sketches
+
+
+def _counted(run: Run, inputs: Found, job: Job) -> Method:
+    """Return the method of a run, with the document frequencies if its weights need them."""
+    method = inputs.method
+    if method.counted is None:
+        return method
+    with job.stages.stage("count", known_total(inputs.tasks)) as progress:
+        idf = count_or_open(method.counted, inputs.tasks, job.scratch, run.threads, progress)
+        return method.with_idf(idf)
+
+
+def _no_rows(sketcher: Sketcher) -> Sketches:
+    values = sketcher.allocate(0).values
+    return sketcher.method.sketches(values, sketcher.scheme, pa.array([], pa.large_string()))
 
 
 def concatenate(batches: Iterator[Sketches]) -> Sketches:
@@ -349,37 +366,38 @@ def _report(sketcher: Sketcher, counts: SignedCounts, stages: Stages) -> JsonObj
     }
 
 
-def _as_column(source: Any) -> tuple[Any, Column | None]:  # noqa: C901
+def _as_column(source: Any) -> tuple[Any, Column | None]:
     """Return a source that can be read again, and its column if it is one of texts or of tokens."""
-    if isinstance(source, str) and not looks_like_path(source):
-        source = [source]
-    if isinstance(source, (Set, Mapping)):
+    is_one_text = isinstance(source, str) and not looks_like_path(source)
+    if is_one_text or isinstance(source, (Set, Mapping)):
         source = [source]
     if isinstance(source, bytes):
         raise _refuse(source)
-    if not isinstance(source, list) and (exported := export_of(source)) is not None:
-        source = exported
-    if hasattr(source, "__arrow_c_stream__") and hasattr(
-        source, "dtype"
-    ):  # a Series; a frame has dtypes
-        source = pa.chunked_array(source)
-    elif hasattr(source, "__arrow_c_array__") and not hasattr(source, "__arrow_c_stream__"):
-        source = pa.array(source)
+    source = _as_arrow(source)
     if isinstance(source, (pa.Array, pa.ChunkedArray)):
         if pa.types.is_struct(source.type):  # a table in this form
             return source, None
         chunks = source.chunks if isinstance(source, pa.ChunkedArray) else [source]
         return source, Column(source.type, len(source), chunks)
-    if (
-        isinstance(source, (str, os.PathLike))
-        or hasattr(source, "__arrow_c_stream__")
-        or hasattr(source, "features")
-    ):
+    is_path = isinstance(source, (str, os.PathLike))
+    if is_path or hasattr(source, "__arrow_c_stream__") or hasattr(source, "features"):
         return source, None
     if not isinstance(source, Iterable) or iterates_over_names(source):
         raise _refuse(source)
     rows = list(source)
     return rows, None if named_paths(rows) else _python_column(rows)
+
+
+def _as_arrow(source: Any) -> Any:
+    """Return a column as an Arrow array, and any other source as it is."""
+    if not isinstance(source, list) and (exported := export_of(source)) is not None:
+        source = exported
+    has_stream = hasattr(source, "__arrow_c_stream__")
+    if has_stream and hasattr(source, "dtype"):  # a Series; a frame has dtypes
+        return pa.chunked_array(source)
+    if hasattr(source, "__arrow_c_array__") and not has_stream:
+        return pa.array(source)
+    return source
 
 
 def _first_filled(rows: list[Any]) -> Any:
@@ -396,16 +414,18 @@ def _first_filled(rows: list[Any]) -> Any:
 def _python_column(rows: list[Any]) -> Column:
     """Return Python's rows as a column of the type that the first of them has."""
     first = _first_filled(rows)
-    convert: Callable[[list[Any]], pa.Array]
+    kind = _WEIGHTED
+    convert: Callable[[list[Any]], pa.Array] = _from_pairs
+    size = _FEATURES_AT_ONCE
     if isinstance(first, (str, bytes)) or not isinstance(first, Iterable):
-        kind, convert = pa.large_string(), partial(pa.array, type=pa.large_string())
+        kind = pa.large_string()
+        convert = partial(pa.array, type=kind)
+        size = _CHARACTERS_AT_ONCE
     elif isinstance(first, Mapping):
-        kind, convert = _WEIGHTED, _from_mappings
+        convert = _from_mappings
     elif isinstance(next(iter(first), ""), (str, NoneType)):
-        kind, convert = STRING_LISTS, _from_sets
-    else:
-        kind, convert = _WEIGHTED, _from_pairs
-    size = _CHARACTERS_AT_ONCE if kind == pa.large_string() else _FEATURES_AT_ONCE
+        kind = STRING_LISTS
+        convert = _from_sets
     return Column(kind, len(rows), _blocks(rows, size), partial(_convert, convert=convert))
 
 

@@ -1,9 +1,9 @@
-"""Compare thresholds without labels: how many documents each removes, with examples next to it."""
+"""Compare thresholds without labels: count the documents that each removes, with examples."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,21 +20,23 @@ from neardup.files import AnyPath, JsonObject
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
-from neardup.output.job import open_job
+from neardup.output.job import Job, open_job
 from neardup.output.tables import check_output
 from neardup.output.write import read_texts
 from neardup.report.contents import describe_cost, describe_losses
 from neardup.report.items import Marker
 from neardup.results import Sweep, SweepExample
 from neardup.runs import reading
-from neardup.runs.run import BatchOptions, Source, Unpack, run_of, spelled_out
+from neardup.runs.run import BatchOptions, Found, Source, Unpack, run_of, spelled_out
 from neardup.runs.scratch import Scratch
 from neardup.schemas import SIMILARITY, sweep_schema
 from neardup.settings.methods import MethodSettings, MinHash, named_as
 from neardup.settings.run import Keep, SelectionSettings
+from neardup.suggestion import Suggestion
 
 THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
-_MAX_THRESHOLDS, _EXAMPLES = 50, 3
+_MAX_THRESHOLDS = 50
+_EXAMPLES = 3  # of a threshold
 
 
 @spelled_out(BatchOptions)
@@ -95,53 +97,84 @@ def sweep(
     selection = SelectionSettings(keep=keep, within=within)
     selection.refuse_copies("sweep")
     run = run_of(
-        source, options, method=named_as(MinHash, method), selection=selection, outputs=(path,)
+        "sweep",
+        source,
+        options,
+        method=named_as(MinHash, method),
+        selection=selection,
+        outputs=(path,),
     )
     inputs = run.find()
-    tasks, settings = inputs.tasks, inputs.method.settings
-    rows: list[JsonObject] = []
-    chosen: list[_Chosen] = []
-    # One run below the first threshold finds what it just keeps.
-    below = max(round(limits[0] - 0.05, 4), limits[0] / 2)
+    with open_job(run) as job:
+        found = _search(job, inputs, limits)
+        suggestion = ask = None
+        if thresholds is None:
+            suggestion, ask = choose(job, inputs.tasks, inputs.method.settings, found.corpus)
+        report = _report(job, found, suggestion)
+        job.finished = report
+    counts = pa.Table.from_pylist(found.rows, sweep_schema())
+    result = Sweep(counts, found.examples, suggestion, report, ask)
+    if path is not None:
+        result.plot(path)
+    return result
+
+
+class _Swept(NamedTuple):
+    """The results of the searches. rows : the counts at each threshold, as values for JSON."""
+
+    corpus: Corpus
+    rows: list[JsonObject]
+    examples: list[SweepExample]
+
+
+def _report(job: Job, found: _Swept, suggestion: Suggestion | None) -> JsonObject:
+    num_documents = found.corpus.num_documents
+    return {
+        "command": "sweep",
+        "thresholds": found.rows,
+        "suggestion": None if suggestion is None else suggestion.record(),
+        **describe_losses(found.corpus.tally.losses, num_documents),
+        **describe_cost(job.stages, num_documents),
+    }
+
+
+def _methods(settings: MinHash, limits: Sequence[float]) -> list[Method]:
+    """Return the methods of the thresholds, after one below the first threshold if there can be
+    one.
+    """
 
     def method_at(limit: float) -> Method:
         return method_of(replace(settings, threshold=limit)).resolve()
 
-    with open_job(run) as job:
-        methods = [method_at(limit) for limit in limits]
-        try:
-            lowest = method_at(below)
-            _ = lowest.lookup  # may need more bands than there may be
-        except SettingError:
-            lowest = methods[0]
-        searches = [
-            pipeline.Search(each, selection, rule_of(selection)) for each in (lowest, *methods)
-        ]
-        with closing(
-            pipeline.run_searches(tasks, searches, run.settings, job.scratch, job.stages)
-        ) as found:
-            for removed_at, kept_at, outcome in zip(
-                [None, *limits], [*limits, None], found, strict=True
-            ):
-                chosen += _choose(outcome, removed_at, kept_at)
-                if removed_at is not None:
-                    rows.append(_counts(removed_at, outcome))
-            examples = _mark(tasks, lowest, outcome.corpus, job.scratch, chosen)
-        suggestion = ask = None
-        if thresholds is None:
-            suggestion, ask = choose(job, tasks, settings, outcome.corpus)
-        report = {
-            "command": "sweep",
-            "thresholds": rows,
-            "suggestion": None if suggestion is None else suggestion.record(),
-            **describe_losses(outcome.corpus.tally.losses, outcome.corpus.num_documents),
-            **describe_cost(job.stages, outcome.corpus.num_documents),
-        }
-        job.finished = report
-    result = Sweep(pa.Table.from_pylist(rows, sweep_schema()), examples, suggestion, report, ask)
-    if path is not None:
-        result.plot(path)
-    return result
+    methods = [method_at(limit) for limit in limits]
+    lowest = methods[0]
+    with suppress(SettingError):
+        below = method_at(max(round(limits[0] - 0.05, 4), limits[0] / 2))
+        if below.lookup is not None:  # raises if the threshold needs more bands than are allowed
+            lowest = below
+    return [lowest, *methods]
+
+
+def _search(job: Job, inputs: Found, limits: Sequence[float]) -> _Swept:
+    """Search at each threshold, and below the first one for near misses of it."""
+    run = job.run
+    methods = _methods(inputs.method.settings, limits)
+    searches = [
+        pipeline.Search(method, run.selection, rule_of(run.selection)) for method in methods
+    ]
+    rows: list[JsonObject] = []
+    chosen: list[_Chosen] = []
+    found = pipeline.run_searches(inputs.tasks, searches, run.settings, job.scratch, job.stages)
+    with closing(found):
+        for removed_at, kept_at, outcome in zip(
+            [None, *limits], [*limits, None], found, strict=True
+        ):
+            corpus = outcome.corpus
+            chosen += _choose(outcome, removed_at, kept_at)
+            if removed_at is not None:
+                rows.append(_counts(removed_at, outcome))
+        examples = _mark(inputs.tasks, methods[0], corpus, job.scratch, chosen)
+    return _Swept(corpus=corpus, rows=rows, examples=examples)
 
 
 def _checked(thresholds: Sequence[float]) -> list[float]:
@@ -180,23 +213,28 @@ def _choose(outcome: Outcome, removed_at: float | None, kept_at: float | None) -
     """Return removals of a run that the next threshold would keep: three, from the least similar to
     the most.
 
-    The most similar one is a near miss of the next threshold; of a run below the first threshold,
-    the only one.
+    The most similar one is a near miss of the next threshold. Of the search below the first
+    threshold, it is the only one.
     """
-    documents, kept, measured, _ = outcome.removals
-    similarity = measured[SIMILARITY.name]
-    near = np.flatnonzero(~measured.exact & (similarity < (np.inf if kept_at is None else kept_at)))
+    removals = outcome.removals
+    similarity = removals.measured[SIMILARITY.name]
+    limit = np.inf if kept_at is None else kept_at
+    near = np.flatnonzero(~removals.measured.exact & (similarity < limit))
     near = near[np.argsort(similarity[near], kind="stable")]
     if removed_at is None:
         near = near[-1:]
-    rows = (
-        near[np.unique(np.linspace(0, len(near) - 1, _EXAMPLES).astype(np.int64))]
-        if len(near)
-        else near
-    )
+    if len(near):
+        spaced = np.linspace(0, len(near) - 1, _EXAMPLES).astype(np.int64)
+        near = near[np.unique(spaced)]
     return [
-        _Chosen(removed_at, kept_at, int(documents[row]), int(kept[row]), float(similarity[row]))
-        for row in rows.tolist()
+        _Chosen(
+            removed_at=removed_at,
+            kept_at=kept_at,
+            document=int(removals.documents[row]),
+            kept=int(removals.kept[row]),
+            similarity=float(similarity[row]),
+        )
+        for row in near.tolist()
     ]
 
 
@@ -204,19 +242,21 @@ def _mark(
     tasks: list[Task], method: Method, corpus: Corpus, scratch: Scratch, chosen: list[_Chosen]
 ) -> list[SweepExample]:
     """Return the removals with their ids and texts, which are read in one pass."""
-    documents = np.array([(each.document, each.kept) for each in chosen], np.uint32).reshape(-1, 2)
-    texts = read_texts(tasks, corpus.part_ends, np.unique(documents))
+    removed = np.array([each.document for each in chosen], np.uint32)
+    kept = np.array([each.kept for each in chosen], np.uint32)
+    texts = read_texts(tasks, corpus.part_ends, np.union1d(removed, kept))
     marker = Marker(dict(texts), method.settings.shingling)
     locations = reading.locations(tasks, corpus, scratch)
-    ids, kept_ids = (locations.ids(side).to_pylist() for side in documents.T)
+    ids = locations.ids(removed).to_pylist()
+    kept_ids = locations.ids(kept).to_pylist()
     return [
         SweepExample(
-            each.removed_at,
-            each.kept_at,
-            id,
-            kept_id,
-            each.similarity,
-            marker.mark(each.document, each.kept),
+            removed_at=each.removed_at,
+            kept_at=each.kept_at,
+            id=id,
+            kept_id=kept_id,
+            similarity=each.similarity,
+            pair=marker.mark(each.document, each.kept),
         )
         for each, id, kept_id in zip(chosen, ids, kept_ids, strict=True)
     ]

@@ -30,7 +30,7 @@ def compare(
     threshold: float | None = None,
     max_distance: int | None = None,
 ) -> Comparison:
-    """Compare two texts: how similar they are, and where they differ.
+    """Compare two texts: their similarity, and their differences.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def explain(
         of a string and its weight, which are used unchanged. The weights of repeated features are
         added.
     method : settings of fingerprints, or their name.
-    idf : the document frequencies, if the weights use them. Default: those of the method.
+    idf : the document frequencies, if the weights use them. Default: the frequencies of the method.
 
     Returns
     -------
@@ -162,7 +162,7 @@ def decode_text(content: bytes, name: str) -> str:
 
 
 def text_of(text: Text, vector_length: int | None = None) -> str:
-    """Return the text, or that of the file, as `compare` reads it; errors as there. vector_length :
+    """Return a text, or the text of a file, as `compare` reads it; errors as there. vector_length :
     as of `Columns`.
     """
     if vector_length is not None and not isinstance(text, (str, os.PathLike)):

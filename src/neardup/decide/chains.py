@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
-from neardup.arrays import Mask, Positions
+from neardup.arrays import Positions
 from neardup.decide.clusters import first_members
-from neardup.decide.outcome import Removals
 from neardup.decide.rule import Decision, Found, Rule
 
 
@@ -22,29 +19,25 @@ class Chains(Rule):
 
     def decide(self, found: Found) -> Decision:
         """Connect the pairs, and remove all but the first of each cluster."""
-        queue, pairs = found.queue, found.confirmed
+        queue = found.queue
+        pairs = found.confirmed
         first = first_of_clusters(found)
         removed = np.flatnonzero(first != np.arange(len(first)))
         removed = removed[removed >= queue.num_against]
-        removed = removed[np.argsort(queue.order[removed], kind="stable")]
-        documents = queue.order[removed]
-        kept = queue.order[first[removed]]
-        num_hidden = 0
-        if pairs.left_out.any():
-            num_hidden = int(np.count_nonzero(_is_hidden(found.unlisted(), first)))
+        removed = removed[queue.by_document(removed)]
+        keepers = first[removed]
+        measured = found.measure(queue.order[keepers], queue.order[removed])
         return Decision(
-            removals=Removals(documents, kept, found.measure(kept, documents)),
+            removals=queue.removals(removed, keepers, measured),
             left=pairs.left,
             right=pairs.right,
             measured=pairs.measured,
-            num_hidden=num_hidden,
+            num_hidden=_num_hidden(found, first) if pairs.left_out.any() else 0,
         )
 
 
 def first_of_clusters(found: Found) -> Positions:
-    """Return by position the first member of its cluster; a document and its copies are of one
-    cluster.
-    """
+    """Return by position the first member of its cluster; a document and its copies are in one."""
     representative = found.queue.representative
     positions = np.arange(len(representative), dtype=np.uint32)
     left = np.append(representative, found.confirmed.left)
@@ -52,13 +45,12 @@ def first_of_clusters(found: Found) -> Positions:
     return first_members(len(positions), left, right)
 
 
-def _is_hidden(unlisted: Iterable[tuple[Positions, Positions]], first: Positions) -> Mask:
-    """Return by position whether a bucket has an earlier document that it does not list, and of
-    another cluster.
+def _num_hidden(found: Found, first: Positions) -> int:
+    """Return the number of documents from which a full bucket hid an earlier one of another
+    cluster.
     """
-    hidden = np.zeros(len(first), np.bool_)
-    for left, right in unlisted:
-        earlier = left < right
-        ends = right[earlier]
-        hidden[ends[first[left[earlier]] != first[ends]]] = True
-    return hidden
+    is_hidden = np.zeros(len(first), np.bool_)
+    for unlisted, positions in found.unlisted():
+        is_other = (unlisted < positions) & (first[unlisted] != first[positions])
+        is_hidden[positions[is_other]] = True
+    return int(np.count_nonzero(is_hidden))

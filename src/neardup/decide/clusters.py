@@ -1,4 +1,4 @@
-"""Clusters: those connected by chains of duplicate pairs, their numbers by size, their members."""
+"""Clusters: documents that are connected by pairs, numbered by size, and their members."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def first_members(num_positions: int, left: Positions, right: Positions) -> Posi
 
 
 def first_connected(left: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct ends of pairs, any numbers, and the first member of the cluster of
-    each.
+    """Return the distinct ends of pairs, and the first member of the cluster of each.
+
+    left, right : any numbers.
     """
     ends, edges = number_ends(left, right)
     return ends, ends[first_members(len(ends), *edges)]
@@ -31,7 +32,7 @@ def first_connected(left: Ints, right: Ints) -> tuple[Ints, Ints]:
 
 def number_ends(left: Ints, right: Ints) -> tuple[Ints, tuple[Positions, Positions]]:
     """Return the distinct ends of pairs, rising, and the pairs with each end as its number among
-    these.
+    them.
     """
     ends, numbers = np.unique(np.concatenate([left, right]), return_inverse=True)
     first, second = np.split(numbers.astype(np.uint32), 2)
@@ -39,14 +40,13 @@ def number_ends(left: Ints, right: Ints) -> tuple[Ints, tuple[Positions, Positio
 
 
 class Clusters(NamedTuple):
-    """Clusters of documents, the largest first, ties by their first document; those of a single
-    document come last.
+    """Clusters of documents, the largest first, ties by their first document.
 
     cluster_of : int64 (num_documents,), the cluster of each document. members : int64
     (num_documents,), the documents of each cluster: the kept one, then the others in input order.
-    offsets : int64, one more than there are clusters, single documents included; the members of
-    cluster i are members[offsets[i] : offsets[i + 1]]. num_clusters : the number of clusters of two
-    documents or more.
+    offsets : int64, one more than there are clusters; the members of cluster i are
+    members[offsets[i] : offsets[i + 1]]. Clusters of a single document come last. num_clusters :
+    the number of clusters of two documents or more.
     """
 
     cluster_of: Ints
@@ -61,42 +61,46 @@ class Clusters(NamedTuple):
 
 
 def cluster_documents(num_documents: int, removed: Positions, kept: Positions) -> Clusters:
-    """Return the clusters of the kept documents with those that they removed.
+    """Return the clusters of the kept documents with the documents that they removed.
 
     Parameters
     ----------
     removed, kept : uint32 (num_removed,), each removed document once, and the kept document of its
         cluster.
     """
-    firsts = np.arange(num_documents)
-    firsts[removed] = kept
-    sizes = np.bincount(firsts, minlength=num_documents)
+    documents = np.arange(num_documents)
+    keepers = documents.copy()  # a kept document is its own keeper
+    keepers[removed] = kept
+    sizes = np.bincount(keepers, minlength=num_documents)
+
     leaders = np.flatnonzero(sizes)
     leaders = leaders[np.argsort(-sizes[leaders], kind="stable")]
     numbers = np.empty(num_documents, np.int64)
     numbers[leaders] = np.arange(len(leaders))
-    cluster_of = numbers[firsts]
-    members = np.lexsort((firsts != np.arange(num_documents), cluster_of))
+    cluster_of = numbers[keepers]
     return Clusters(
-        cluster_of, members, offsets_from_lengths(sizes[leaders]), int(np.count_nonzero(sizes > 1))
+        cluster_of=cluster_of,
+        members=np.lexsort((keepers != documents, cluster_of)),
+        offsets=offsets_from_lengths(sizes[leaders]),
+        num_clusters=int(np.count_nonzero(sizes > 1)),
     )
 
 
-def pick_others(clusters: Clusters, first: int, stop: int, most: int) -> tuple[Ints, Ints]:
-    """Return up to `most` members of each of the clusters in [first, stop), evenly spaced from the
-    second to the last.
+def pick_others(clusters: Clusters, first: int, stop: int, max_others: int) -> tuple[Ints, Ints]:
+    """Return up to `max_others` members of each of the clusters in [first, stop), evenly spaced
+    from the second to the last.
 
     Returns
     -------
     documents : int64. offsets : int64 (stop - first + 1,), the range of each cluster in
         `documents`.
     """
-    others = np.diff(clusters.offsets[first : stop + 1]) - 1
-    counts = np.minimum(others, most)
+    num_others = np.diff(clusters.offsets[first : stop + 1]) - 1
+    counts = np.minimum(num_others, max_others)
     offsets = offsets_from_lengths(counts)
-    step = (
-        np.repeat(others - 1, counts)
-        * ranges(0, counts)
-        // np.maximum(np.repeat(counts, counts) - 1, 1)
-    )
-    return clusters.members[np.repeat(clusters.offsets[first:stop] + 1, counts) + step], offsets
+    # Step i of n is at i * (num_others - 1) / (n - 1), rounded down.
+    last = np.repeat(num_others - 1, counts)
+    num_gaps = np.maximum(np.repeat(counts, counts) - 1, 1)
+    steps = last * ranges(0, counts) // num_gaps
+    seconds = np.repeat(clusters.offsets[first:stop] + 1, counts)
+    return clusters.members[seconds + steps], offsets

@@ -1,49 +1,16 @@
-"""How many documents of a group stay: one, several, or none."""
+"""Keep several documents of each cluster, or none."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from neardup.arrays import Ints, Positions, Words
+from neardup.arrays import Ints, Positions, Words, begins_run, rank_in_run
 from neardup.decide.outcome import Removals
-from neardup.decide.rule import Decision, Found, Rule
+from neardup.decide.rule import Decision, Found, Queue, Rule
 from neardup.files import JsonObject
-
-
-def keep_copies(
-    removals: Removals, order: Positions, num_against: int, copies: int
-) -> tuple[Removals, Ints]:
-    """Return the removals if so many documents of each group stay, and the number of documents in
-    each group.
-
-    A group is a document that was kept, and those that were removed for it. Its first documents in
-    the order of priority stay. If none does, the kept document is removed too, for the first of the
-    others, unless it is of the earlier corpus.
-
-    Parameters
-    ----------
-    order : uint32 (num_documents,), the documents in the order of priority.
-    """
-    position = np.empty_like(order)
-    position[order] = np.arange(len(order), dtype=order.dtype)
-    rows = np.lexsort((position[removals.documents], removals.kept))
-    kept = removals.kept[rows]
-    starts = np.flatnonzero(np.append(True, kept[1:] != kept[:-1])[: len(kept)])
-    sizes = np.diff(np.append(starts, len(kept)))
-    if copies:
-        rank = 1 + np.arange(len(kept)) - np.repeat(starts, sizes)
-        return removals.take(np.sort(rows[rank >= copies])), sizes + 1
-    first = rows[starts]
-    first = first[removals.kept[first] >= num_against]
-    both = Removals(
-        np.concatenate([removals.documents, removals.kept[first]]),
-        np.concatenate([removals.kept, removals.documents[first]]),
-        removals.measured.take(np.concatenate([np.arange(len(kept)), first])),
-        np.concatenate([removals.kept, removals.kept[first]]),
-    )
-    return both.take(np.argsort(both.documents)), sizes + 1
 
 
 class Copies(Rule):
@@ -51,17 +18,21 @@ class Copies(Rule):
 
     Parameters
     ----------
-    rule : decides what a cluster is. copies : the documents of a cluster that stay, 0 or 2 or more.
+    rule : decides which documents are a cluster: a kept document, and the ones removed for it.
+    copies : the number of documents of a cluster that stay, 0 or 2 or more: the first ones in the
+        order of priority.
     """
 
     def __init__(self, rule: Rule, copies: int) -> None:
-        self.rule, self.copies = rule, copies
-        self.pairs, self.compares_more = rule.pairs, rule.compares_more
+        self.rule = rule
+        self.copies = copies
+        self.pairs = rule.pairs
+        self.compares_more = rule.compares_more
         self.both_ways = ("keep", "none") if copies == 0 else rule.both_ways
 
     @property
     def reorders(self) -> bool:
-        """Whether the other rule changes the order."""
+        """Return whether the other rule changes the order."""
         return self.rule.reorders
 
     def order(self, order: Positions, num_against: int, values: Words) -> Positions:
@@ -70,14 +41,59 @@ class Copies(Rule):
 
     @property
     def options(self) -> JsonObject:
-        """Those of the other rule."""
+        """The options of the other rule."""
         return self.rule.options
 
     def decide(self, found: Found) -> Decision:
         """Decide by the other rule, and keep the first documents of each cluster."""
         decision = self.rule.decide(found)
-        queue = found.queue
-        removals, sizes = keep_copies(
-            decision.removals, queue.order, queue.num_against, self.copies
-        )
-        return replace(decision, removals=removals, cluster_sizes=sizes)
+        clusters = _clusters_of(decision.removals, found.queue)
+        if self.copies:
+            # The kept document is the first of a cluster, before the removed ones.
+            rank = 1 + rank_in_run(clusters.kept)
+            removals = decision.removals.take(np.sort(clusters.rows[rank >= self.copies]))
+        else:
+            removals = _without_keepers(decision.removals, clusters, found.queue.num_against)
+        return replace(decision, removals=removals, cluster_sizes=clusters.sizes)
+
+
+class _Clusters(NamedTuple):
+    """The removals of each kept document, in the order of priority.
+
+    rows : int64 (num_removed,), the removals by their kept document. kept : uint32 (num_removed,),
+    the kept document of each. starts, sizes : int64 (num_clusters,), the first row of each cluster,
+    and the number of its documents, which includes the kept one.
+    """
+
+    rows: Ints
+    kept: Positions
+    starts: Ints
+    sizes: Ints
+
+
+def _clusters_of(removals: Removals, queue: Queue) -> _Clusters:
+    position = np.empty_like(queue.order)
+    position[queue.order] = np.arange(len(queue.order), dtype=queue.order.dtype)
+    rows = np.lexsort((position[removals.documents], removals.kept))
+    kept = removals.kept[rows]
+    starts = np.flatnonzero(begins_run(kept))
+    sizes = 1 + np.diff(starts, append=len(kept))
+    return _Clusters(rows=rows, kept=kept, starts=starts, sizes=sizes)
+
+
+def _without_keepers(removals: Removals, clusters: _Clusters, num_against: int) -> Removals:
+    """Return the removals if no document of a cluster stays.
+
+    The first removed document of a cluster then removes the kept one, unless the kept one is of the
+    earlier collection.
+    """
+    first = clusters.rows[clusters.starts]
+    first = first[removals.kept[first] >= num_against]
+    every = np.arange(len(removals.documents))
+    both = Removals(
+        documents=np.concatenate([removals.documents, removals.kept[first]]),
+        kept=np.concatenate([removals.kept, removals.documents[first]]),
+        measured=removals.measured.take(np.concatenate([every, first])),
+        first=np.concatenate([removals.kept, removals.kept[first]]),
+    )
+    return both.take(np.argsort(both.documents))

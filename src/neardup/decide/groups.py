@@ -5,14 +5,13 @@ docs/decisions/0038.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
 from neardup.arrays import (
-    Floats,
     Ints,
     Mask,
     Positions,
@@ -21,20 +20,22 @@ from neardup.arrays import (
     begins_run,
     offsets_from_lengths,
 )
-from neardup.decide.outcome import Removals
 from neardup.decide.rule import Decision, Found, Names, Rule, RuleTable
 from neardup.decide.sieve import NONE
 from neardup.files import JsonObject
 from neardup.schemas import groups_schema
 from neardup.verify.measured import measured_of_copies
 
+if TYPE_CHECKING:
+    from neardup.kernels.decisions import Neighbours
+
 
 class Groups(NamedTuple):
     """The groups in the order of priority.
 
-    values : uint64, the hash of the value that the documents of a group share. documents, near :
-    int64, its documents, and those of them that are similar to a document of a kept group before
-    it. removed : bool.
+    values : uint64, the hash of the value that the documents of a group share. documents : int64,
+    the number of its documents. near : int64, the number that are similar to a document of a kept
+    group before it. removed : bool.
     """
 
     values: Words
@@ -54,7 +55,7 @@ class GroupDecisions(NamedTuple):
 
     removed : bool, whether the group of the document is removed. keeper : uint32, the position of
     the most similar document of a kept group before it, NONE if there is none. pair : int64, the
-    row of the pair with that; -1 for a copy. Both matter for removed positions only.
+    row of the pair with the keeper; -1 for a copy. Both matter for removed positions only.
     """
 
     groups: Groups
@@ -63,49 +64,55 @@ class GroupDecisions(NamedTuple):
     pair: Ints
 
 
-def decide_groups(
-    left: Positions,
-    right: Positions,
-    strength: Floats,
-    representative: Positions,
-    values: Words,
-    share: float,
-) -> GroupDecisions:
-    """Decide about the groups in their order: one is removed if enough of its documents are similar
-    to kept ones.
+def decide_groups(found: Found, share: float) -> GroupDecisions:
+    """Remove a group, in the order of groups, if enough of its documents are similar to kept ones.
 
     Parameters
     ----------
-    left, right : uint32 (num_pairs,), positions of the confirmed pairs, of the first documents with
-        their contents.
-    strength : float64 (num_pairs,), the similarity, which decides what a removed document names;
-        then the position.
-    representative : uint32 (num_positions,), the first position with the same content.
-    values : uint64 by position from the first that may be removed; those of a group follow each
-        other.
+    found : the pairs of the first documents with their contents. A removed document names the most
+        similar document; of equally similar ones, the earliest.
     share : of the documents of a group, in (0, 1].
     """
-    size, num_pairs = len(representative), len(left)
-    ends = np.concatenate([left, right])
-    by_end = np.argsort(ends, kind="stable")
-    offsets = offsets_from_lengths(np.bincount(ends, minlength=size))
-    neighbours = np.concatenate([right, left])[by_end]
-    pairs = kernels.decisions.Neighbours(offsets, neighbours, by_end % max(1, num_pairs), strength)
-    first = np.flatnonzero(begins_run(values)) if len(values) else np.empty(0, np.int64)
-    starts = size - len(values) + np.append(first, len(values))
+    queue = found.queue
+    num_positions = len(queue.order)
+    # The documents of a group follow each other, after the earlier collection.
+    values = found.values[queue.order[queue.num_against :]]
+    first = np.flatnonzero(begins_run(values))
+    starts = queue.num_against + np.append(first, len(values))
     documents = np.diff(starts)
-    # Rounded, so that 0.1 of 30 documents are 3.
-    needed = np.maximum(1, np.ceil(np.round(share * documents, 9))).astype(np.int64)
-    near, keeper, pair = (
-        np.zeros(len(first), np.int64),
-        np.full(size, NONE, np.uint32),
-        np.full(size, -1, np.int64),
+    needed = num_needed(share, documents, at_least=1)
+
+    near = np.zeros(len(first), np.int64)
+    keeper = np.full(num_positions, NONE, np.uint32)
+    pair = np.full(num_positions, -1, np.int64)
+    kernels.decisions.decide_groups(
+        _neighbours(found), queue.representative, starts, needed, near, keeper, pair
     )
-    kernels.decisions.decide_groups(pairs, representative, starts, needed, near, keeper, pair)
-    removed = near >= needed
-    of_position = np.append(np.zeros(size - len(values), np.bool_), np.repeat(removed, documents))
-    return GroupDecisions(
-        Groups(values[first], documents, near, removed), of_position, keeper, pair
+    groups = Groups(values=values[first], documents=documents, near=near, removed=near >= needed)
+    removed = np.zeros(num_positions, np.bool_)
+    removed[queue.num_against :] = np.repeat(groups.removed, documents)
+    return GroupDecisions(groups=groups, removed=removed, keeper=keeper, pair=pair)
+
+
+def num_needed(share: float, num_documents: Ints, *, at_least: int) -> Ints:
+    """Return the smallest number of documents that is at least a share of them."""
+    # Rounded, so that 0.1 of 30 documents are 3.
+    needed = np.ceil(np.round(share * num_documents, 9))
+    return np.maximum(at_least, needed).astype(np.int64)
+
+
+def _neighbours(found: Found) -> Neighbours:
+    """Return the pairs of each position, in both directions."""
+    pairs = found.confirmed
+    num_pairs = len(pairs.left)
+    ends = np.concatenate([pairs.left, pairs.right])
+    others = np.concatenate([pairs.right, pairs.left])
+    by_end = np.argsort(ends, kind="stable")
+    return kernels.decisions.Neighbours(
+        offsets=offsets_from_lengths(np.bincount(ends, minlength=len(found.queue.order))),
+        positions=others[by_end],
+        rows=by_end % max(1, num_pairs),  # both directions of a pair are one row
+        strength=found.method.strength(pairs.measured),
     )
 
 
@@ -114,15 +121,16 @@ class ByGroup(Rule):
 
     Parameters
     ----------
-    column : its name. share : of the documents of a group; it is removed if as many are similar to
-        kept ones.
+    column : the name of the column.
+    share : remove a group if this share of its documents, or more, are similar to kept ones.
     """
 
     tables = ("groups",)
     counts_values = False
 
     def __init__(self, column: str, share: float) -> None:
-        self.column, self.share = column, share
+        self.column = column
+        self.share = share
         self.both_ways = ("group_by", column)
 
     @property
@@ -131,48 +139,45 @@ class ByGroup(Rule):
         return {"group_by": self.column}
 
     def order(self, order: Positions, num_against: int, values: Words) -> Positions:
-        """Return an order in which the documents of a group follow each other, from its first one
-        on.
-        """
+        """Move the documents of a group to its first one."""
+        known = order[:num_against]
         new = order[num_against:]
         _, first, group = np.unique(values[new], return_index=True, return_inverse=True)
-        return np.concatenate([order[:num_against], new[np.argsort(first[group], kind="stable")]])
+        by_group = np.argsort(first[group], kind="stable")
+        return np.concatenate([known, new[by_group]])
 
     def decide(self, found: Found) -> Decision:
-        """Decide about the groups in their order; a removed document names the most similar one of
-        a kept group.
-        """
-        order, pairs = found.queue.order, found.confirmed
-        decided = decide_groups(
-            pairs.left,
-            pairs.right,
-            found.method.strength(pairs.measured),
-            found.queue.representative,
-            found.values[order[found.queue.num_against :]],
-            self.share,
-        )
+        """Decide about the groups in their order."""
+        queue = found.queue
+        pairs = found.confirmed
+        decided = decide_groups(found, self.share)
         has_keeper = decided.keeper != NONE
         removed = np.flatnonzero(decided.removed & has_keeper)
-        removed = removed[np.argsort(order[removed], kind="stable")]
-        pair = decided.pair[removed]
+        removed = removed[queue.by_document(removed)]
+        others = queue.order[decided.removed & ~has_keeper]
+
         measured = measured_of_copies(len(removed), found.method.measures)
+        pair = decided.pair[removed]
+        is_pair = pair >= 0  # any other is a copy of its keeper
         for name, column in measured.columns.items():
-            column[pair >= 0] = pairs.measured[name][pair[pair >= 0]]
-        groups, others = decided.groups, order[decided.removed & ~has_keeper]
-        facts = {
-            "column": self.column,
-            "share": self.share,
-            "groups": len(groups.values),
-            "removed": int(np.count_nonzero(groups.removed)),
-            "removed_with_group": len(others),
-        }
+            column[is_pair] = pairs.measured[name][pair[is_pair]]
+
         return Decision(
-            removals=Removals(order[removed], order[decided.keeper[removed]], measured),
+            removals=queue.removals(removed, decided.keeper[removed], measured),
             left=pairs.left,
             right=pairs.right,
             measured=pairs.measured,
             num_hidden=int(np.count_nonzero(pairs.left_out)),
             others=others,
-            tables=(RuleTable("groups", groups_schema(), groups.rows),),
-            facts={"groups": facts},
+            tables=(RuleTable("groups", groups_schema(), decided.groups.rows),),
+            facts={"groups": self._facts(decided.groups, len(others))},
         )
+
+    def _facts(self, groups: Groups, num_others: int) -> JsonObject:
+        return {
+            "column": self.column,
+            "share": self.share,
+            "groups": len(groups.values),
+            "removed": int(np.count_nonzero(groups.removed)),
+            "removed_with_group": num_others,
+        }

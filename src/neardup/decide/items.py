@@ -1,7 +1,6 @@
-"""Decide which items a corpus contains, from the shingles of items that were found in its
-documents.
+"""Decide which items a corpus contains, from their shingles found in its documents.
 
-The rule is that of docs/contamination.md.
+docs/contamination.md explains the rule.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from neardup.arrays import (
     Floats,
     Int32s,
     Integers,
+    Ints,
     Mask,
     Positions,
     Rows,
@@ -26,43 +26,55 @@ from neardup.arrays import (
     writable,
 )
 from neardup.candidates.items import LONG, ItemTable, Matches, least_whole
+from neardup.settings.contamination import ContaminationSettings
 
 RULES = ("containment", "whole", "perfect")
-"""What shows an item: enough of its shingles; all of a long one, however many have it; all of a
-short one.
+"""The rules that show an item: enough of its shingles are in a document; all of a long one, however
+many documents have it; all of a short one.
 """
+
+
+# The best stretch of a field in a document, as a kernel writes it: the distinct rare shingles, all
+# distinct shingles, the first and the last match.
+_BEST = np.dtype([(name, np.int64) for name in ("rare", "shingles", "first", "last")])
+_ROUNDING = 1e-9  # of shares, so that 0.1 of 30 shingles are 3
 
 
 class Stretches(NamedTuple):
     """The best stretch of each field of an item in a document, in the order of the matches.
 
-    begins : int64, the first match of the field in the document. items, fields : int32. counts :
-    int64 (num_stretches, 4), the distinct rare shingles in it, all distinct shingles, its first and
-    its last match. starts : int64, the first stretch of each item in a document.
+    begins : int64, the first match of the field in the document. items, fields : int32. best : rows
+    of _BEST. starts : int64 (num_found,), the first stretch of each item in a document.
     """
 
     begins: Rows
     items: Int32s
     fields: Int32s
-    counts: Rows
+    best: np.ndarray
     starts: Rows
 
-    def total(self, column: int, weights: Array) -> Array:
-        """Return the sum of a column of `counts` for each item in a document, weighted by field."""
-        values = self.counts[:, column] * weights[self.fields]
+    @property
+    def sizes(self) -> Rows:
+        """Return the number of stretches of each item in a document."""
+        return np.diff(self.starts, append=len(self.items))
+
+    def total(self, column: str, weights: Array) -> Array:
+        """Return the sum of a column of `best` for each item in a document, weighted by field."""
+        values = self.best[column] * weights[self.fields]
         return np.add.reduceat(values, self.starts) if len(values) else values[:0]
 
     def shown(self, table: ItemTable) -> Rows:
         """Return the stretch to show of each item in a document.
 
-        That of the first field of which enough was found; else the one with most.
+        It is the stretch of the first field with enough shingles, or the one with most shingles.
         """
+        shingles = self.best["shingles"]
         sizes = np.bincount(table.fields, minlength=len(table.field_items))[self.fields]
-        is_enough = self.counts[:, 1] >= table.settings.threshold * np.maximum(sizes, 1) - 1e-9
-        group = np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.items)))
-        order = np.lexsort(
-            (np.arange(len(group)), np.where(is_enough, 0, -self.counts[:, 1]), ~is_enough, group)
-        )
+        needed = table.settings.threshold * np.maximum(sizes, 1)
+        is_enough = shingles >= needed - _ROUNDING
+        group = np.repeat(np.arange(len(self.starts)), self.sizes)
+        rank = np.where(is_enough, 0, -shingles)
+        order = np.lexsort((np.arange(len(group)), rank, ~is_enough, group))
         return order[self.starts]
 
 
@@ -70,8 +82,8 @@ class Hits(NamedTuple):
     """Items found in documents, by item, the best first.
 
     documents : uint32. items, rules : int32; rules are numbers of RULES. containment : float64.
-    starts, ends : int64, the characters of the document where the best field's stretch is. found :
-    by hit, the place of each match in the stretches, with repeats.
+    starts, ends : int64, the characters of the document from the first match of the shown stretch
+    to its last. found : by hit, the places of all matches in its stretches, with repeats.
     """
 
     documents: Positions
@@ -88,47 +100,50 @@ class Hits(NamedTuple):
 
 
 def find_stretches(table: ItemTable, matches: Matches, is_rare: Mask) -> Stretches:
-    """Return the stretch of each field in each document that holds most of its shingles.
+    """Return the stretch of each field in each document that contains most of its shingles.
 
     Parameters
     ----------
-    matches : by document and field, in each by position. is_rare : bool by match.
+    matches : by document and field, in each by position.
+    is_rare : bool by match.
     """
-    fields = table.fields[matches.places]
-    begins = np.flatnonzero(begins_run(matches.documents, fields))
-    ends, best = (
-        np.append(begins[1:], len(fields))[: len(begins)],
-        np.empty((len(begins), 4), np.int64),
-    )
-    fields = fields[begins]
-    width = table.num_tokens[fields] + np.maximum(
-        table.num_tokens[fields] // 2, 5
-    )  # words: half as many again
-    arrays = (
+    field_of_match = table.fields[matches.places]
+    begins = np.flatnonzero(begins_run(matches.documents, field_of_match))
+    fields = field_of_match[begins]
+    # A stretch has half as many words again as the field.
+    num_words = table.num_tokens[fields] + np.maximum(table.num_tokens[fields] // 2, 5)
+    best = np.empty((len(begins), 4), np.int64)
+    kernels.item_shingles.best_stretches(
+        np.append(begins[1:], len(field_of_match))[: len(begins)],
         writable(matches.places),
         writable(matches.positions),
         is_rare,
-        width - table.ngrams[fields] + 1,
+        num_words - table.ngrams[fields] + 1,
+        np.zeros(len(table.items), np.int32),
+        best,
     )
-    kernels.item_shingles.best_stretches(ends, *arrays, np.zeros(len(table.items), np.int32), best)
     items = table.field_items[fields]
     return Stretches(
-        begins, items, fields, best, np.flatnonzero(begins_run(matches.documents[begins], items))
+        begins=begins,
+        items=items,
+        fields=fields,
+        best=best.view(_BEST)[:, 0],
+        starts=np.flatnonzero(begins_run(matches.documents[begins], items)),
     )
 
 
 ENOUGH, KEPT, ALL, FURTHER = range(4)
-"""What a document has of an item: enough of it, boilerplate included; what may be a hit; all of it;
-and the same if it is not listed, because `max_documents` others have all of it.
+"""The state of an item in a document: enough of it, boilerplate included; it may be a hit; all of
+it; all of it, but not listed because `max_documents` others have all of it.
 """
 
 
 class Kept(NamedTuple):
-    """What is kept of the matches in some documents.
+    """The matches to keep of some documents.
 
-    matches : bool by match, those in the stretches of items that may be found. items, states :
-    int32, the items of which documents have enough, in the order of the matches; ENOUGH, KEPT or
-    ALL.
+    matches : bool by match, whether it is in a stretch of an item that may be found. items : int32,
+    the items that documents have enough of, in the order of the matches. states : int32, ENOUGH,
+    KEPT or ALL.
     """
 
     matches: Mask
@@ -136,17 +151,18 @@ class Kept(NamedTuple):
     states: Int32s
 
 
-class _Judged(NamedTuple):
-    """How much of a part of an item a document has, by item and document.
+class _Shares(NamedTuple):
+    """The share of a part of an item in a document, by item and document.
 
-    own, rare : int64, the shingles there. num_own : int64, those that the part has. share :
-    float64, of these, weighted. rare_weight : float64, of the rare ones. contains : bool, whether
-    enough is there, boilerplate included. is_whole : bool, whether all are there, and these are
-    enough to show an item; is_long : and they are many.
+    num_found, num_rare : int64, its shingles in the document, and the rare ones. num_own : int64,
+    the shingles of the part. share : float64, the weight found of the weight of the part.
+    rare_weight : float64, the weight of the rare shingles found. contains : bool, whether enough is
+    there, boilerplate included. is_whole : bool, whether all shingles are there, and they are
+    enough to show an item. is_long : bool, whether they are also many.
     """
 
-    own: Rows
-    rare: Rows
+    num_found: Rows
+    num_rare: Rows
     num_own: Rows
     share: Floats
     rare_weight: Floats
@@ -154,48 +170,70 @@ class _Judged(NamedTuple):
     is_whole: Mask
     is_long: Mask
 
+    @property
+    def is_counted(self) -> Mask:
+        """Return whether the share is of the number of shingles: all of a long part, or of a short
+        part with a rare one.
+        """
+        return self.is_long | (self.is_whole & (self.num_rare > 0))
 
-def _judge(table: ItemTable, found: Stretches) -> Iterator[_Judged]:
-    """Yield how much of the first field, and of all, a document has."""
-    items, settings = found.items[found.starts], table.settings
-    # An answer without any of its question is none: answers are alike.
-    has_first = found.total(1, table.is_first) >= np.ceil(
-        settings.threshold / 2 * table.num_first[items] - 1e-9
-    )
-    for is_part, of_items, all_weight in table.parts:
-        own, num_own, weights = found.total(1, is_part), of_items[items], table.weights * is_part
-        share = found.total(1, weights) / np.maximum(all_weight[items], 1e-300)
-        is_whole = has_first & (num_own >= settings.min_rare) & (own >= least_whole(num_own))
-        contains = (
-            has_first & (own >= settings.min_shingles) & (share >= settings.threshold - 1e-9)
-            | is_whole
+
+def _shares(table: ItemTable, found: Stretches) -> Iterator[_Shares]:
+    """Yield the shares of the parts of items: of the first field, then of all fields."""
+    settings = table.settings
+    items = found.items[found.starts]
+    # A match of the answer alone is ignored: answers repeat across items.
+    needed_first = np.ceil(settings.threshold / 2 * table.num_first[items] - _ROUNDING)
+    has_first = found.total("shingles", table.is_first) >= needed_first
+    for is_part, num_own_of_items, weight_of_items in table.parts:
+        num_found = found.total("shingles", is_part)
+        num_own = num_own_of_items[items]
+        weights = table.weights * is_part
+        share = found.total("shingles", weights) / np.maximum(weight_of_items[items], 1e-300)
+        is_whole = has_first & (num_own >= settings.min_rare) & (num_found >= least_whole(num_own))
+        is_enough = (num_found >= settings.min_shingles) & (share >= settings.threshold - _ROUNDING)
+        yield _Shares(
+            num_found=num_found,
+            num_rare=found.total("rare", is_part),
+            num_own=num_own,
+            share=share,
+            rare_weight=found.total("rare", weights),
+            contains=has_first & is_enough | is_whole,
+            is_whole=is_whole,
+            is_long=is_whole & (num_own >= LONG),
         )
-        rare = found.total(0, is_part), num_own, share, found.total(0, weights)
-        yield _Judged(own, *rare, contains, is_whole, is_whole & (num_own >= LONG))
 
 
 def keep_matches(table: ItemTable, matches: Matches, is_common: Mask) -> Kept:
-    """Return which items may be found, however many documents are still to come.
+    """Return the items that may be found, however many documents are still to come.
 
-    is_common : bool by match, of those known to be.
+    is_common : bool by match, whether it is known to be common.
     """
     found = find_stretches(table, matches, ~is_common)
     items = found.items[found.starts]
-    kept, whole, enough = (np.zeros(len(items), np.bool_) for _ in range(3))
-    for part in _judge(table, found):
-        whole |= part.is_long | (part.is_whole & (part.num_own == table.num_own[items]))
-        enough |= part.contains
-        kept |= part.is_long | (
-            part.contains & (part.rare >= np.where(part.is_whole, 1, table.settings.min_rare))
-        )
-    first, last = found.counts[
-        np.repeat(kept, np.diff(found.starts, append=len(found.items))), 2:
-    ].T
-    in_stretch = np.zeros(len(matches.places), np.bool_)
-    in_stretch[ranges(first, last - first + 1)] = True
+    may_be_hit = np.zeros(len(items), np.bool_)
+    has_all = np.zeros(len(items), np.bool_)
+    has_enough = np.zeros(len(items), np.bool_)
+    for part in _shares(table, found):
+        is_every = part.num_own == table.num_own[items]
+        has_all |= part.is_long | (part.is_whole & is_every)
+        has_enough |= part.contains
+        min_rare = np.where(part.is_whole, 1, table.settings.min_rare)
+        may_be_hit |= part.is_long | (part.contains & (part.num_rare >= min_rare))
+
+    states = np.where(may_be_hit, KEPT + has_all, ENOUGH)
     return Kept(
-        in_stretch, items[enough], np.where(kept, KEPT + whole, ENOUGH)[enough].astype(np.int32)
+        matches=_in_stretches(found.best[np.repeat(may_be_hit, found.sizes)], len(matches.places)),
+        items=items[has_enough],
+        states=states[has_enough].astype(np.int32),
     )
+
+
+def _in_stretches(best: np.ndarray, num_matches: int) -> Mask:
+    """Return whether each match is in one of some stretches."""
+    is_inside = np.zeros(num_matches, np.bool_)
+    is_inside[ranges(best["first"], best["last"] - best["first"] + 1)] = True
+    return is_inside
 
 
 def decide_hits(table: ItemTable, matches: Matches, characters: Integers, is_rare: Mask) -> Hits:
@@ -203,36 +241,68 @@ def decide_hits(table: ItemTable, matches: Matches, characters: Integers, is_rar
 
     Parameters
     ----------
-    matches : those kept of all documents, by document and field. characters : (num_matches, 2), the
-        range of each.
+    matches : the kept matches of all documents, by document and field.
+    characters : (num_matches, 2), the range of each match in its document.
     is_rare : bool by place, whether few documents have the words around it.
     """
     found = find_stretches(table, matches, is_rare[matches.places])
     items = found.items[found.starts]
-    containment, rules = np.zeros(len(items)), np.zeros(len(items), np.int32)
-    for part, (is_part, _, _) in zip(_judge(table, found), table.parts, strict=True):
-        is_short = part.is_whole & ~part.is_long & (part.rare > 0)
-        all_rare = np.bincount(
-            table.items, (table.weights * is_part)[table.fields] * is_rare, table.num_items
-        )[items]
-        is_enough = part.contains & (part.rare >= table.settings.min_rare)
-        is_enough &= part.rare_weight >= (table.settings.threshold / 2 - 1e-9) * all_rare
-        share = np.where(
-            part.is_long | is_short, part.own / np.maximum(part.num_own, 1), part.share
-        )
-        better = (part.is_long | is_short | is_enough) & (share > containment)
-        containment[better] = share[better]
-        rules[better] = np.select([part.is_long, is_short], [1, 2], 0)[better]
-    first, last = found.counts[found.shown(table), 2:].T
+    containment, rules = _best_parts(table, found, is_rare)
+    shown = found.best[found.shown(table)]
     documents = matches.documents[found.begins[found.starts]].astype(np.uint32)
-    order = np.lexsort((documents, -containment, items))
-    order = order[containment[order] > 0]
-    sizes = found.counts[:, 3] - found.counts[:, 2] + 1
-    every, limits = (
-        matches.places[ranges(found.counts[:, 2], sizes)],
-        offsets_from_lengths(sizes)[found.starts],
+    hits = Hits(
+        documents=documents,
+        items=items,
+        rules=rules,
+        containment=containment,
+        starts=characters[shown["first"], 0],
+        ends=characters[shown["last"], 1],
+        found=_places(found, matches),
     )
-    places = np.fromiter(np.split(every, limits[1:]), np.object_)[: len(items)]
-    return Hits(
-        documents, items, rules, containment, characters[first, 0], characters[last, 1], places
-    ).take(order)
+    order = np.lexsort((documents, -containment, items))
+    return hits.take(order[containment[order] > 0])
+
+
+def _best_parts(table: ItemTable, found: Stretches, is_rare: Mask) -> tuple[Floats, Int32s]:
+    """Return the largest containment that a part of each item in a document shows, 0 if none does,
+    and its rule.
+    """
+    items = found.items[found.starts]
+    containment = np.zeros(len(items))
+    rules = np.zeros(len(items), np.int64)
+    for part, (is_part, _, _) in zip(_shares(table, found), table.parts, strict=True):
+        counted = part.num_found / np.maximum(part.num_own, 1)
+        share = np.where(part.is_counted, counted, part.share)
+        rare_weights = (table.weights * is_part)[table.fields] * is_rare
+        all_rare = np.bincount(table.items, rare_weights, table.num_items)[items]
+        shows = part.is_counted | _has_rare(part, all_rare, table.settings)
+        is_better = shows & (share > containment)
+        containment = np.where(is_better, share, containment)
+        rules = np.where(is_better, _rules_of(part), rules)
+    return containment, rules.astype(np.int32)
+
+
+def _rules_of(part: _Shares) -> Ints:
+    """Return the rule by which a part shows an item; see RULES."""
+    conditions = [part.is_long, part.is_counted]
+    return np.select(conditions, [RULES.index("whole"), RULES.index("perfect")])
+
+
+def _has_rare(part: _Shares, all_rare: Array, settings: ContaminationSettings) -> Mask:
+    """Return whether enough of a part is there, and enough of it is rare.
+
+    all_rare : float64, the weight of all rare shingles of the part.
+    """
+    min_weight = (settings.threshold / 2 - _ROUNDING) * all_rare
+    has_rare = (part.num_rare >= settings.min_rare) & (part.rare_weight >= min_weight)
+    return part.contains & has_rare
+
+
+def _places(found: Stretches, matches: Matches) -> Array:
+    """Return an array of arrays: by item in a document, the places of the matches in its
+    stretches.
+    """
+    sizes = found.best["last"] - found.best["first"] + 1
+    places = matches.places[ranges(found.best["first"], sizes)]
+    starts = offsets_from_lengths(sizes)[found.starts]
+    return np.fromiter(np.split(places, starts[1:]), np.object_)[: len(starts)]

@@ -1,6 +1,4 @@
-"""The decisions of a run as edits, and its measurements, from which the tables and reports are
-made.
-"""
+"""The decisions of a run, from which tables and reports are made: edits, removals, counts."""
 
 from __future__ import annotations
 
@@ -28,9 +26,11 @@ from neardup.documents.batch import Corpus
 from neardup.verify.measured import Measured, Rows
 from neardup.verify.recall import Recall
 
+_DOCUMENTS_AT_ONCE = 65_536
+
 
 class Cuts(NamedTuple):
-    """Ranges to cut from the texts of documents, none of which overlap.
+    """Ranges to cut from the texts of documents, which do not overlap.
 
     documents : uint32 (num_cuts,), rising; a document may have several cuts. starts, ends : int64
     (num_cuts,), in bytes of its UTF-8 text, starts < ends, rising within a document.
@@ -45,8 +45,8 @@ class Edits(NamedTuple):
     """The edits of consecutive documents: ranges of a text are cut, or all of it, which removes the
     document.
 
-    kept : bool (num_documents,), whether the document stays. cuts : of kept documents; None if
-    there are none. marked : whether what is cut stays, between MARKS.
+    kept : bool (num_documents,), whether the document stays. cuts : the cuts of kept documents;
+    None if there are none. marked : whether the ranges stay in the text, between MARKS.
     """
 
     kept: Mask
@@ -59,14 +59,17 @@ class Edits(NamedTuple):
         if self.cuts is None:
             return Edits(kept)
         documents, starts, ends = self.cuts
-        # Of another type, all documents would be converted first.
-        chosen = slice(*np.searchsorted(documents, np.array([start, stop], documents.dtype)))
-        cuts = Cuts(documents[chosen] - np.uint32(start), starts[chosen], ends[chosen])
-        return Edits(kept, cuts if len(cuts.documents) else None, self.marked)
+        # With bounds of another type, NumPy would convert all documents first.
+        bounds = np.array([start, stop], documents.dtype)
+        low, high = np.searchsorted(documents, bounds).tolist()
+        if low == high:
+            return Edits(kept, None, self.marked)
+        cuts = Cuts(documents[low:high] - np.uint32(start), starts[low:high], ends[low:high])
+        return Edits(kept, cuts, self.marked)
 
 
 class Edited(Protocol):
-    """A collection that was decided about: its documents, and what is cut from them."""
+    """A collection that was decided about: its documents, and the edits of them."""
 
     @property
     def corpus(self) -> Corpus:
@@ -77,8 +80,27 @@ class Edited(Protocol):
         """The edits of all documents."""
 
 
-MARKS = "\u27e6", "\u27e7"
-"""Before and behind a passage that is marked: white square brackets."""
+MARKS = ("\u27e6", "\u27e7")
+"""White square brackets, before and after a passage that is marked."""
+
+
+class _Texts(NamedTuple):
+    """The texts that have cuts, one after the other.
+
+    data : uint8, the bytes of all. offsets : int64 (num_texts + 1,). text : int64 by cut, its text.
+    first : int64 by text, its first cut. bounds : int64 (num_cuts, 2), each cut in `data`.
+    """
+
+    data: Bytes
+    offsets: Ints
+    text: Ints
+    first: Ints
+    bounds: Ints
+
+    def resized(self, data: Bytes, change: Ints) -> pa.LargeStringArray:
+        """Return the texts with other bytes; change : by cut, the bytes that it adds."""
+        sizes = np.diff(self.offsets) + np.add.reduceat(change, self.first)
+        return arrow_of_bytes(data, offsets_from_lengths(sizes)).view(pa.large_string())
 
 
 def cut_texts(
@@ -97,54 +119,66 @@ def cut_texts(
     data, offsets = flatten_strings(texts.take(arrow_of(rows)))
     text = np.searchsorted(rows, cuts.documents)
     bounds = np.stack([cuts.starts, cuts.ends], axis=1) + offsets[text][:, None]
-    _check(bounds, data, offsets, text, cuts)
-    if marked:
-        marks = np.frombuffer("".join(MARKS).encode(), np.uint8)
-        whole = np.insert(
-            data, np.repeat(bounds.ravel(), len(marks) // 2), np.tile(marks, len(bounds))
-        )
-        sizes = np.diff(offsets) + np.add.reduceat(np.full(len(text), len(marks)), first)
-        return rows, arrow_of_bytes(whole, offsets_from_lengths(sizes)).view(pa.large_string())
-    edges = np.concatenate([[0], bounds.ravel(), [len(data)]])
-    is_left = np.tile([True, False], len(edges) // 2)[: len(edges) - 1]
-    left = data[np.repeat(is_left, np.diff(edges))]
-    sizes = np.diff(offsets) - np.add.reduceat(cuts.ends - cuts.starts, first)
-    return rows, arrow_of_bytes(left, offsets_from_lengths(sizes)).view(pa.large_string())
+    found = _Texts(data=data, offsets=offsets, text=text, first=first, bounds=bounds)
+    _check(found, cuts)
+    return rows, _mark(found) if marked else _cut(found)
 
 
-def _check(bounds: Ints, data: Bytes, offsets: Ints, text: Ints, cuts: Cuts) -> None:
-    """Refuse a cut that is no range of characters. bounds : (num_cuts, 2), in `data`; text : of
-    each cut.
-    """
-    starts, ends = bounds.T
-    previous = np.maximum(
-        offsets[text], np.append(0, np.where(text[1:] == text[:-1], ends[:-1], 0))
+def _mark(texts: _Texts) -> pa.LargeStringArray:
+    marks = np.frombuffer("".join(MARKS).encode(), np.uint8)  # both of one size
+    num_bounds = texts.bounds.size
+    positions = np.repeat(texts.bounds.ravel(), len(marks) // 2)
+    data = np.insert(texts.data, positions, np.tile(marks, num_bounds // 2))
+    return texts.resized(data, np.full(len(texts.text), len(marks)))
+
+
+def _cut(texts: _Texts) -> pa.LargeStringArray:
+    # From edge to edge, bytes stay and are cut by turns.
+    edges = np.concatenate([[0], texts.bounds.ravel(), [len(texts.data)]])
+    stays = np.arange(len(edges) - 1) % 2 == 0
+    data = texts.data[np.repeat(stays, np.diff(edges))]
+    return texts.resized(data, -np.diff(texts.bounds, axis=1)[:, 0])
+
+
+def _check(texts: _Texts, cuts: Cuts) -> None:
+    """Raise ValueError if a cut is no range of whole characters."""
+    starts, ends = texts.bounds.T
+    is_next = texts.text[1:] == texts.text[:-1]  # a further cut of the same text
+    end_before = np.append(0, np.where(is_next, ends[:-1], 0))
+    is_wrong = starts < np.maximum(texts.offsets[texts.text], end_before)
+    is_wrong |= starts >= ends
+    is_wrong |= ends > texts.offsets[texts.text + 1]
+    is_wrong |= _divides_character(texts).any(axis=1)
+    if not is_wrong.any():
+        return
+    number = int(np.argmax(is_wrong))
+    document, start, end = (int(column[number]) for column in cuts)
+    size = int(np.diff(texts.offsets)[texts.text[number]])
+    raise ValueError(
+        f"Bytes {start} to {end} cannot be cut from document {document}, a text of {size} "
+        "bytes: cuts must be ranges of whole characters that rise and do not overlap."
     )
-    wrong = (starts < previous) | (starts >= ends) | (ends > offsets[text + 1])
-    inside = (
-        np.append(data, np.uint8(0))[np.minimum(bounds, len(data))] & 0xC0 == 0x80
-    )  # continues a character
-    wrong |= inside.any(axis=1)
-    if wrong.any():
-        number = int(np.argmax(wrong))
-        document, start, end = (int(column[number]) for column in cuts)
-        size = int(np.diff(offsets)[text[number]])
-        raise ValueError(
-            f"Bytes {start} to {end} cannot be cut from document {document}, a text of {size} "
-            "bytes: cuts must be "
-            "ranges of whole characters that rise and do not overlap."
-        )
 
 
-_STRETCH = 65_536
-SHORT = 32  # features under which a text is short: SimHash is then unreliable, see docs/accuracy.md
+def _divides_character(texts: _Texts) -> Mask:
+    """Return for each bound whether the byte there continues a character."""
+    padded = np.append(texts.data, np.uint8(0))
+    at_bounds = padded[np.minimum(texts.bounds, len(texts.data))]
+    continues: Mask = at_bounds & 0xC0 == 0x80
+    return continues
+
+
+SHORT = 32
+"""The number of features below which a text is short: SimHash is then unreliable, see
+docs/accuracy.md.
+"""
 
 
 class Removals(NamedTuple):
-    """Removed documents in input order, each with the kept document that removed it. documents,
-    kept : uint32.
+    """Removed documents in input order.
 
-    first : uint32, the first document of the cluster of each; None if it is the kept one.
+    documents : uint32. kept : uint32, the kept document that removed each. measured : the measures
+    of the two. first : uint32, the first document of the cluster; None if it is the kept one.
     """
 
     documents: Positions
@@ -154,7 +188,7 @@ class Removals(NamedTuple):
 
     @property
     def clusters(self) -> Positions:
-        """The number of the cluster of each, that of its first document."""
+        """The cluster of each, by its first document."""
         return self.kept if self.first is None else self.first
 
     def take(self, rows: Rows) -> Removals:
@@ -164,8 +198,9 @@ class Removals(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Pairs of documents at or above the threshold, each once. left, right : uint32, either may be
-    the earlier.
+    """Pairs of documents at or above the threshold, each once.
+
+    left, right : uint32, documents in either order.
     """
 
     left: Positions
@@ -177,12 +212,14 @@ class Pairs(NamedTuple):
 class Counts:
     """The decisions of a run, or of a part of it, as numbers, however many documents it had.
 
-    removed, removed_exact : documents; those that are copies of a kept one. pairs, pairs_exact :
-    the same of pairs measured at or above the threshold. near, repeats : the measures of the
-    removed documents that are no exact copies, and int64, the number of documents with the measures
-    of each row. cluster_sizes : pairs of a size, which includes the kept document, and the number
-    of clusters of that size, rising. by_inputs : int64 (num_cells, 4), by the first two columns:
-    the input of removed documents, that of the kept documents, how many, the bytes of their texts.
+    removed, removed_exact : removed documents, and the copies of a kept document among them. pairs,
+    pairs_exact : the pairs measured at or above the threshold, and the copies among them. near :
+    the measures of removed documents that are no copies. repeats : int64, the number of documents
+    with the measures of each row. cluster_sizes : pairs of a size, which includes the kept
+    document, and the number of clusters of this size, rising. by_inputs : int64 (num_cells, 4),
+    sorted by the first two columns:
+
+        input of the removed | input of the kept | removed documents | bytes of their texts
     """
 
     removed: int
@@ -198,35 +235,34 @@ class Counts:
         """Return the counts of two parts of a run. Requires: no document, pair or cluster is in
         both.
         """
-        columns = {
-            name: np.append(column, other.near[name]) for name, column in self.near.columns.items()
-        }
-        repeats = np.append(self.repeats, other.repeats)
-        near, repeats = _add_up(np.stack(list(columns.values()), axis=1), repeats[:, None])
-        measured = {
-            name: near[:, at].astype(column.dtype)
-            for at, (name, column) in enumerate(columns.items())
-        }
-        sizes, num_clusters = _add_up(
-            *np.hsplit(_rows([*self.cluster_sizes, *other.cluster_sizes], 2), 2)
-        )
-        inputs, documents = _add_up(
-            *np.hsplit(np.concatenate([self.by_inputs, other.by_inputs]), 2)
-        )
+        near, repeats = self._add_near(other)
+        by_inputs = np.concatenate([self.by_inputs, other.by_inputs])
+        inputs, numbers = _add_up(by_inputs[:, :2], by_inputs[:, 2:])
+        num_clusters: Counter[int] = Counter()
+        for size, number in self.cluster_sizes + other.cluster_sizes:
+            num_clusters[size] += number
         return Counts(
             removed=self.removed + other.removed,
             removed_exact=self.removed_exact + other.removed_exact,
             pairs=self.pairs + other.pairs,
             pairs_exact=self.pairs_exact + other.pairs_exact,
-            near=Measured(measured),
-            repeats=repeats[:, 0],
-            cluster_sizes=np.append(sizes, num_clusters, axis=1).tolist(),
-            by_inputs=np.append(inputs, documents, axis=1),
+            near=near,
+            repeats=repeats,
+            cluster_sizes=[[size, num_clusters[size]] for size in sorted(num_clusters)],
+            by_inputs=np.append(inputs, numbers, axis=1),
         )
 
-
-def _rows(rows: list[list[int]], width: int) -> Ints:
-    return np.array(rows, np.int64).reshape(-1, width)
+    def _add_near(self, other: Counts) -> tuple[Measured, Ints]:
+        """Return `near` and `repeats` of two parts of a run, with each row of measures once."""
+        names = list(self.near.columns)
+        measures = [np.append(self.near[name], other.near[name]) for name in names]
+        repeats = np.append(self.repeats, other.repeats)
+        rows, sums = _add_up(np.stack(measures, axis=1), repeats[:, None])
+        columns = {
+            name: column.astype(self.near[name].dtype)
+            for name, column in zip(names, rows.T, strict=True)
+        }
+        return Measured(columns), sums[:, 0]
 
 
 def _add_up(keys: Array, numbers: Ints) -> tuple[Array, Ints]:
@@ -247,13 +283,15 @@ def count_decisions(
     """Count decisions that are in memory.
 
     bytes_of : returns the bytes of the texts of removed documents, int64. cluster_sizes : the
-    documents in each cluster. Default: those that were removed for each kept document, and itself.
+    number of documents of each cluster. Default: a cluster is a kept document and the documents
+    that were removed for it.
     """
     exact = removals.measured.exact
     near = removals.measured.take(~exact)
     if cluster_sizes is None:
-        cluster_sizes = np.unique(removals.kept, return_counts=True)[1] + 1
-    sizes, repeats = np.unique(cluster_sizes, return_counts=True)
+        _, num_removed = np.unique(removals.kept, return_counts=True)
+        cluster_sizes = 1 + num_removed
+    sizes, num_clusters = np.unique(cluster_sizes, return_counts=True)
     return Counts(
         removed=len(exact),
         removed_exact=int(np.count_nonzero(exact)),
@@ -261,7 +299,7 @@ def count_decisions(
         pairs_exact=int(np.count_nonzero(pairs.measured.exact)),
         near=near,
         repeats=np.broadcast_to(np.int64(1), len(near.exact)),
-        cluster_sizes=np.stack([sizes, repeats], axis=1).tolist(),
+        cluster_sizes=np.column_stack([sizes, num_clusters]).tolist(),
         by_inputs=_count_by_inputs(removals, corpus.part_ends, bytes_of),
     )
 
@@ -269,25 +307,35 @@ def count_decisions(
 def _count_by_inputs(
     removals: Removals, part_ends: Ints, bytes_of: Callable[[Positions], Ints]
 ) -> Ints:
-    """Return `Counts.by_inputs`, counted in stretches: the memory does not grow with the
-    documents.
-    """
-    counts: Counter[int] = Counter()
+    """Return `Counts.by_inputs`, counted in stretches: memory does not grow with documents."""
+    num_parts = len(part_ends)
+    num_documents: Counter[int] = Counter()  # by cell: the two inputs as one number
     num_bytes: Counter[int] = Counter()
-    for start in range(0, len(removals.documents), _STRETCH):
-        stretch = slice(start, start + _STRETCH)
-        sides = (side[stretch] for side in (removals.documents, removals.kept))
-        removed, kept = (np.searchsorted(part_ends, side, "right") for side in sides)
-        both = removed * len(part_ends) + kept
-        cells, of_document, documents = np.unique(both, return_inverse=True, return_counts=True)
-        sums = np.bincount(of_document, bytes_of(removals.documents[stretch])).astype(np.int64)
-        counts.update(dict(zip(cells.tolist(), documents.tolist(), strict=True)))
-        num_bytes.update(dict(zip(cells.tolist(), sums.tolist(), strict=True)))
+    for start in range(0, len(removals.documents), _DOCUMENTS_AT_ONCE):
+        stretch = removals.take(slice(start, start + _DOCUMENTS_AT_ONCE))
+        sizes = bytes_of(stretch.documents)
+        for cell, count, size in _count_cells(stretch, part_ends, sizes).tolist():
+            num_documents[cell] += count
+            num_bytes[cell] += size
     rows = [
-        (*divmod(cell, len(part_ends)), documents, num_bytes[cell])
-        for cell, documents in sorted(counts.items())
+        (*divmod(cell, num_parts), num_documents[cell], num_bytes[cell])
+        for cell in sorted(num_documents)
     ]
     return np.array(rows, np.int64).reshape(-1, 4)
+
+
+def _count_cells(removals: Removals, part_ends: Ints, sizes: Ints) -> Ints:
+    """Return the cells of some removals, the removed documents and their bytes: (num_cells, 3).
+
+    sizes : int64, the bytes of each removed text.
+    """
+    removed_from = np.searchsorted(part_ends, removals.documents, "right")
+    kept_in = np.searchsorted(part_ends, removals.kept, "right")
+    cells, cell_of, counts = np.unique(
+        removed_from * len(part_ends) + kept_in, return_inverse=True, return_counts=True
+    )
+    num_bytes = np.bincount(cell_of, sizes).astype(np.int64)
+    return np.column_stack([cells, counts, num_bytes])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,7 +369,7 @@ class Outcome(Totals):
     """The decisions and measurements of a run whose rows the driver has.
 
     removals : the removed documents. pairs : all pairs measured at or above the threshold. passages
-    : what is cut from the kept documents; None if nothing was looked for.
+    : the edits of the kept documents; None if no passages were looked for.
     """
 
     removals: Removals
@@ -330,12 +378,10 @@ class Outcome(Totals):
 
     @cached_property
     def edits(self) -> Edits:
-        """The edits of all documents: those that are removed lose all of their text."""
+        """The edits of all documents; a removed document loses all of its text."""
         kept = np.ones(self.corpus.num_documents, np.bool_)
         kept[self.removals.documents] = False
         kept[self.others] = False
-        return (
-            Edits(kept)
-            if self.passages is None
-            else self.passages._replace(kept=kept & self.passages.kept)
-        )
+        if self.passages is None:
+            return Edits(kept)
+        return self.passages._replace(kept=kept & self.passages.kept)

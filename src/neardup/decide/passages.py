@@ -1,16 +1,17 @@
 """Decide which passages are cut.
 
-The rule: documents are walked in their order, and each from left to right. Where the next
-`min_length` characters occur in kept text that ends here or before, the text is cut for as long as
-it agrees with the earliest such place, and that place is kept and ends before the cut; then the
-walk goes on behind the cut. All else is kept. Kept text is that of one stretch of a document
-without a cut, and no decision is taken back. So each cut names text that is kept, and no two
-stretches of `min_length` characters of kept text are equal unless they overlap.
+The rule: documents are walked in their order, and each from left to right. If the next `min_length`
+characters occur in kept text that ends here or before, the text is cut for as long as it equals the
+earliest such occurrence, which must be kept and end before the cut; the walk continues after the
+cut. All other text is kept. Kept text is a stretch of one document without a cut, and no decision
+is changed later. So each cut names text that is kept, and no two stretches of `min_length`
+characters of kept text are equal unless they overlap.
 
 The other rule keeps no copy: every stretch of `min_length` characters that enough documents of a
 site have is cut from all of them.
 
-The ends of a cut move inwards to whole words, sentences or lines, and what they leave out is kept.
+The ends of a cut move inwards to whole words, sentences or lines; the text that they leave out is
+kept.
 """
 
 from __future__ import annotations
@@ -23,32 +24,55 @@ import numpy as np
 from neardup import kernels
 from neardup.arrays import Ints, Mask, Positions, Words, begins_run, offsets_from_lengths
 from neardup.candidates.passages import Groups, Hashes, equal_anchors
+from neardup.decide.groups import num_needed
 from neardup.decide.outcome import Cuts, Edits
 from neardup.features.boundaries import boundary_classes
 from neardup.settings.passages import CutAt, PassageSettings
 
 if TYPE_CHECKING:
-    from neardup.kernels.passages import Pieces, Rule
+    from neardup.kernels.passages import Anchors, Pieces, Rule
 
-_ENDS: tuple[CutAt, ...] = (
-    "character",
-    "word",
-    "sentence",
-    "line",
-)  # numbered as in kernels/passages.py
-_ANCHORS = 1 << 18  # decided about at a time
+_ENDS: tuple[CutAt, ...] = ("character", "word", "sentence", "line")
+"""The ends of cuts, numbered as in kernels/passages.py."""
+_ANCHORS_AT_ONCE = 1 << 18
+
+# A cut as the kernels write it, eight numbers. Positions are bytes in the text of `Pieces`:
+#
+#     kept text:    ... source |=========== window |====== source_stop | ...
+#     this piece:   ...          start |----- cut ------| stop
+#
+# The text from `start` on is kept from `kept` on, which lies between `source` and `source_stop`.
+# `window` is the end of the first `min_length` characters of the kept text. A cut of the other rule
+# has the number of documents that have it as `source`; a number that a kind does not have is -1.
+_CUT_FIELDS = ("kind", "piece", "start", "stop", "kept", "source", "window", "source_stop")
+_CUT = np.dtype([(name, np.int64) for name in _CUT_FIELDS])
+_NUM_FRAGMENTS, _NUM_CUTS, _NUM_ANCHORS = range(3)  # of the state of kernels.passages.resolve
+
+
+class InPieces(NamedTuple):
+    """The bytes of passages in the text of `Pieces`, int64 (num_passages,).
+
+    pieces, starts, stops : the piece of the passage, and its bytes. kept_pieces, kept_starts : the
+    piece that keeps a copy, and the first byte of the copy; the passage itself without a copy.
+    """
+
+    pieces: Ints
+    starts: Ints
+    stops: Ints
+    kept_pieces: Ints
+    kept_starts: Ints
 
 
 class Passages(NamedTuple):
     """The passages that are cut, in the order of the documents and within each from left to right.
 
     documents : uint32. starts, ends : int64, in bytes of the document. first, last : the same in
-    characters. is_bridge : bool, of a gap between two passages. is_kept : bool, whether a copy
-    stays. kept : uint32, the document that keeps it; kept_starts, kept_first : int64, where, in
-    bytes and in characters; else itself. occurrences : int64, how often it was found, the kept one
-    included; or how many documents of the site have it. dropped : uint32, documents that lost too
-    much. places : int64 (num_passages, 5): the piece, where the passage starts and ends in the text
-    of `Pieces`; the piece that keeps it, and where there.
+    characters. is_bridge : bool, whether it is the gap between two passages. is_kept : bool,
+    whether a copy stays. kept : uint32, the document that keeps it; itself if no copy stays.
+    kept_starts, kept_first : int64, the position of the copy there, in bytes and in characters.
+    occurrences : int64, the number of copies, the kept one included; or the number of documents of
+    the site that have the passage. in_pieces : the same passages in the text of `Pieces`. dropped :
+    uint32, the documents that lost too much.
     """
 
     documents: Positions
@@ -62,11 +86,11 @@ class Passages(NamedTuple):
     kept_starts: Ints
     kept_first: Ints
     occurrences: Ints
+    in_pieces: InPieces
     dropped: Positions
-    places: Ints
 
     def edits(self, num_documents: int, *, marked: bool) -> Edits:
-        """Return the edits of all documents; marked : nothing is cut or dropped, but marked."""
+        """Return the edits of all documents; marked : mark passages instead of cutting them."""
         kept = np.ones(num_documents, np.bool_)
         kept[self.dropped] = marked
         chosen = kept[self.documents]
@@ -79,38 +103,59 @@ def decide_passages(
     places: Ints,
     groups: Groups,
     settings: PassageSettings,
+    *,
     gram_size: int,
     num_against: int,
 ) -> Iterator[tuple[int, Passages | None]]:
-    """Decide about the documents of pieces; yield how many are done, and in the end what is cut.
+    """Decide about the documents of pieces; yield the number that are done, and at the end the
+    passages.
 
     Parameters
     ----------
-    places : int64, of the anchors. groups : of the anchors. gram_size : bytes that
-    are hashed. num_against : documents that are kept whole.
+    places : int64, the last byte of each anchor in the text.
+    groups : the groups of the anchors.
+    gram_size : the number of bytes that are hashed.
+    num_against : the number of documents, from the first, that are kept whole.
     """
-    named = kernels.passages
-    starts = offsets_from_lengths(groups.sizes)
-    listed, beside = np.empty(int(starts[-1]), np.int32), np.empty((int(starts[-1]), 2), np.uint64)
-    fragment_of = np.full(len(places), -2, np.int32)
-    counts = np.zeros(len(groups.sizes), np.int32)
-    anchors = named.Anchors(
-        places, groups.numbers, groups.contexts, fragment_of, listed, beside, starts[:-1], counts
-    )
-    rule = _rule(settings)
-    state, found, first = np.zeros(3, np.int64), [np.empty((0, 8), np.int64)], 0
+    anchors = _anchors_of(places, groups)
     # Kept fragments have as many bytes as a passage has characters, or more.
     fragments = np.empty((len(pieces.text) // settings.min_length + 1, 2), np.int64)
-    for stop in _stretches(pieces):
-        num_anchors = int(pieces.anchors[stop - 1]) - int(state[2])
-        rows, state[1] = np.empty((num_anchors + 2, 8), np.int64), 0
-        rows = named.resolve(
-            pieces, anchors, fragments, rule, gram_size, (first, stop, num_against), rows, state
+    rule = _rule(settings)
+    state = np.zeros(3, np.int64)
+    found = [_no_rows(0)]
+    first = 0
+    for stop in _ends_of_stretches(pieces):
+        num_anchors = int(pieces.anchors[stop - 1]) - int(state[_NUM_ANCHORS])
+        state[_NUM_CUTS] = 0
+        span = (first, stop, num_against)
+        rows = kernels.passages.resolve(
+            pieces, anchors, fragments, rule, gram_size, span, _no_rows(num_anchors + 2), state
         )
-        found.append(rows[: state[1]].copy())
+        found.append(rows[: state[_NUM_CUTS]].copy())
         first = stop
         yield int(pieces.documents[stop - 1]) + 1, None
     yield len(pieces.characters), _passages(pieces, np.concatenate(found))
+
+
+def _anchors_of(places: Ints, groups: Groups) -> Anchors:
+    """Return the anchors for the kernel, with room for the fragments that it lists."""
+    starts = offsets_from_lengths(groups.sizes)
+    num_listed = int(starts[-1])
+    return kernels.passages.Anchors(
+        positions=places,
+        groups=groups.numbers,
+        contexts=groups.contexts,
+        fragments=np.full(len(places), -2, np.int32),
+        listed=np.empty(num_listed, np.int32),
+        listed_contexts=np.empty((num_listed, 2), np.uint64),
+        group_starts=starts[:-1],
+        group_sizes=np.zeros(len(groups.sizes), np.int32),
+    )
+
+
+def _no_rows(size: int) -> Ints:
+    """Return room for cuts: int64 (size, 8), as kernels write them; see _CUT."""
+    return np.empty((size, len(_CUT_FIELDS)), np.int64)
 
 
 def decide_common(
@@ -119,75 +164,85 @@ def decide_common(
     hashes: Hashes,
     sites: Words,
     settings: PassageSettings,
+    *,
     gram_size: int,
 ) -> Passages:
     """Decide by the rule that keeps no copy.
 
     Parameters
     ----------
-    places, hashes : of the anchors. sites : by document, equal for those of one site. gram_size :
-        as above.
+    places, hashes : the last byte of each anchor in the text, and its hashes.
+    sites : uint64 by document, equal for the documents of one site.
+    gram_size : the number of bytes that are hashed.
     """
     members, offsets = equal_anchors(hashes)
     piece = np.searchsorted(pieces.starts, places[members], "right") - 1
     bounds = np.stack([pieces.starts[piece], pieces.starts[piece + 1]], axis=1)
     owners = pieces.documents[piece]
     site, needed = _needed(sites, owners, settings)
-    ranges = np.zeros((len(members), 3), np.int64)
+    ranges = np.zeros((len(members), 3), np.int64)  # start, stop, number of documents
     anchors = kernels.passage_groups.Common(bounds, places[members], owners, site, needed)
     kernels.passage_groups.mark_common(
         pieces.text, offsets, anchors, settings.min_length, gram_size, ranges
     )
     found = np.column_stack([piece, ranges])[ranges[:, 2] > 0]
-    return _cut_ranges(pieces, found[np.lexsort((found[:, 1], found[:, 0]))], settings)
+    by_start = np.lexsort((found[:, 1], found[:, 0]))
+    return _cut_ranges(pieces, found[by_start], settings)
 
 
 def decide_units(
     pieces: Pieces, first: Ints, sites: Words, settings: PassageSettings, num_against: int
 ) -> Passages:
-    """Decide about units: those whose text was kept before are cut, or those that enough documents
-    of a site have.
+    """Cut the units whose text was kept before, or the units that enough documents of a site have.
 
     Parameters
     ----------
-    pieces : each a unit. first : the first unit with the text of each. sites, num_against : as
-        above.
+    pieces : each a unit.
+    first : int64 by unit, the first unit of the same text.
+    sites, num_against : as above.
     """
     if settings.keep == "first":
-        rows = np.empty((2 * len(first), 8), np.int64)
+        rows = _no_rows(2 * len(first))
         count = kernels.passage_units.cut_units(pieces, first, num_against, settings.max_loss, rows)
         return _passages(pieces, rows[:count])
     site, needed = _needed(sites, pieces.documents, settings)
-    order = np.lexsort((pieces.documents, site, first))
-    begins = begins_run(first[order], site[order])
-    new = begins | begins_run(pieces.documents[order])
-    documents = np.empty(len(order), np.int64)
-    documents[order] = np.add.reduceat(new, np.flatnonzero(begins), dtype=np.int64)[
-        np.cumsum(begins) - 1
-    ]
+    documents = _count_documents(first, site, pieces.documents)
     found = np.column_stack(
         [np.arange(len(first)), pieces.starts[:-1], pieces.starts[1:], documents]
     )
     return _cut_ranges(pieces, found[documents >= needed], settings)
 
 
+def _count_documents(first: Ints, site: Ints, documents: Ints) -> Ints:
+    """Return by unit the number of documents of its site that have its text."""
+    order = np.lexsort((documents, site, first))
+    begins = begins_run(first[order], site[order])
+    is_new = begins | begins_run(documents[order])
+    starts = np.flatnonzero(begins)
+    counts = np.add.reduceat(is_new, starts, dtype=np.int64)
+    of_unit = np.empty(len(order), np.int64)
+    of_unit[order] = counts[np.cumsum(begins) - 1]
+    return of_unit
+
+
 def _needed(sites: Words, owners: Ints, settings: PassageSettings) -> tuple[Ints, Ints]:
-    """Return the site of each document among `owners`, and how many documents of it must have a
-    passage.
+    """Return the site of each owner, and the number of its documents that must have a passage.
+
+    owners : int64, documents.
     """
-    _, site, documents = np.unique(sites, return_inverse=True, return_counts=True)
-    # Rounded, so that 0.1 of 30 documents are 3.
-    needed = np.maximum(2, np.ceil(np.round(settings.min_share * documents, 9))).astype(np.int64)
+    _, site, num_documents = np.unique(sites, return_inverse=True, return_counts=True)
+    needed = num_needed(settings.min_share, num_documents, at_least=2)
     site = site[owners].astype(np.int64)
     return site, needed[site]
 
 
 def _cut_ranges(pieces: Pieces, found: Ints, settings: PassageSettings) -> Passages:
-    rows = np.empty((2 * len(found) + len(pieces.documents), 8), np.int64)
-    found = np.ascontiguousarray(found)
-    return _passages(
-        pieces, rows[: kernels.passages.cut_ranges(pieces, found, _rule(settings), rows)]
-    )
+    """Cut ranges of pieces. found : int64 (num_ranges, 4), by piece and start: the piece, its start
+    and stop, and the number of documents that have it.
+    """
+    rows = _no_rows(2 * len(found) + len(pieces.documents))
+    count = kernels.passages.cut_ranges(pieces, np.ascontiguousarray(found), _rule(settings), rows)
+    return _passages(pieces, rows[:count])
 
 
 def _rule(settings: PassageSettings) -> Rule:
@@ -197,59 +252,101 @@ def _rule(settings: PassageSettings) -> Rule:
     )
 
 
-def _stretches(pieces: Pieces) -> Iterator[int]:
-    """Yield where stretches of whole documents end, in pieces."""
-    first, count = 0, len(pieces.documents)
-    while first < count:
+def _ends_of_stretches(pieces: Pieces) -> Iterator[int]:
+    """Yield the ends, in pieces, of stretches of whole documents with about _ANCHORS_AT_ONCE."""
+    num_pieces = len(pieces.documents)
+    first = 0
+    while first < num_pieces:
         before = int(pieces.anchors[first - 1]) if first else 0
-        stop = min(count - 1, int(np.searchsorted(pieces.anchors, before + _ANCHORS)))
-        first = int(np.searchsorted(pieces.documents, pieces.documents[stop], "right"))
+        last = int(np.searchsorted(pieces.anchors, before + _ANCHORS_AT_ONCE))
+        document = pieces.documents[min(num_pieces - 1, last)]
+        first = int(np.searchsorted(pieces.documents, document, "right"))
         yield first
 
 
 def _passages(pieces: Pieces, rows: Ints) -> Passages:
-    """Return the cuts that a kernel wrote as rows."""
+    """Return the cuts that a kernel wrote as rows; see _CUT."""
     named = kernels.passages
-    dropped = pieces.documents[rows[rows[:, 0] == named.DROPPED, 1]]
-    rows = rows[rows[:, 0] != named.DROPPED]
-    kinds, owners, starts, stops, kept, sources, windows, source_stops = rows.T
-    is_kept = kinds == named.REPEATED
-    kept = np.where(is_kept, kept, starts)
-    order = np.argsort(kept, kind="stable")
-    kept_owners, kept_first, ends = (
-        np.empty_like(kept),
-        np.empty_like(kept),
-        np.empty(2 * len(rows), np.int64),
-    )
-    owners_in_order, counts = (
-        np.searchsorted(pieces.starts, kept[order], "right") - 1,
-        np.empty_like(kept),
-    )
-    named.count_up_to(pieces, owners_in_order, kept[order], counts)
-    kept_owners[order], kept_first[order] = owners_in_order, counts
-    named.count_up_to(pieces, np.repeat(owners, 2), rows[:, 2:4].ravel(), ends)
-    first, last = ends.reshape(-1, 2).T
-    of_bytes = pieces.offsets - pieces.starts[:-1]
-    documents = pieces.documents[owners].astype(np.uint32)
-    lost = np.bincount(documents, last - first, len(pieces.characters)).astype(np.int64)
-    emptied = np.flatnonzero((lost == pieces.characters) & (lost > 0))
-    occurrences = np.where(kinds == named.COMMON, sources, 1)
-    order = np.flatnonzero(is_kept)
-    order = order[np.argsort(sources[order], kind="stable")]
-    occurrences[order] += np.searchsorted(sources[order], sources[order], "right")
-    occurrences[order] -= np.searchsorted(np.sort(source_stops[order]), windows[order])
+    cuts, dropped_pieces = _split(rows)
+    places = _in_pieces(pieces, cuts)
+    documents = pieces.documents[places.pieces].astype(np.uint32)
+    first, last = _characters(pieces, places)
+    emptied = _emptied(documents, last - first, pieces)
+    shift = pieces.offsets - pieces.starts[:-1]  # from the text of pieces to their documents
     return Passages(
-        documents,
-        starts + of_bytes[owners],
-        stops + of_bytes[owners],
-        first,
-        last,
-        kinds == named.BRIDGE,
-        is_kept,
-        pieces.documents[kept_owners].astype(np.uint32),
-        kept + of_bytes[kept_owners],
-        kept_first,
-        occurrences,
-        np.union1d(dropped, emptied).astype(np.uint32),
-        np.stack([owners, starts, stops, kept_owners, kept], axis=1),
+        documents=documents,
+        starts=places.starts + shift[places.pieces],
+        ends=places.stops + shift[places.pieces],
+        first=first,
+        last=last,
+        is_bridge=cuts["kind"] == named.BRIDGE,
+        is_kept=cuts["kind"] == named.REPEATED,
+        kept=pieces.documents[places.kept_pieces].astype(np.uint32),
+        kept_starts=places.kept_starts + shift[places.kept_pieces],
+        kept_first=_characters_before(pieces, places.kept_pieces, places.kept_starts),
+        occurrences=_occurrences(cuts),
+        in_pieces=places,
+        dropped=np.union1d(pieces.documents[dropped_pieces], emptied).astype(np.uint32),
     )
+
+
+def _split(rows: Ints) -> tuple[np.ndarray, Ints]:
+    """Return the cuts among rows of _CUT, and the pieces whose documents are dropped."""
+    cuts = np.ascontiguousarray(rows).view(_CUT)[:, 0]
+    is_dropped = cuts["kind"] == kernels.passages.DROPPED
+    return cuts[~is_dropped], cuts["piece"][is_dropped]
+
+
+def _in_pieces(pieces: Pieces, cuts: np.ndarray) -> InPieces:
+    is_kept = cuts["kind"] == kernels.passages.REPEATED
+    kept_starts = np.where(is_kept, cuts["kept"], cuts["start"])
+    return InPieces(
+        pieces=cuts["piece"].copy(),
+        starts=cuts["start"].copy(),
+        stops=cuts["stop"].copy(),
+        kept_pieces=np.searchsorted(pieces.starts, kept_starts, "right") - 1,
+        kept_starts=kept_starts,
+    )
+
+
+def _emptied(documents: Positions, lost: Ints, pieces: Pieces) -> Ints:
+    """Return the documents that lose all of their characters; lost : by passage."""
+    of_document = np.bincount(documents, lost, len(pieces.characters)).astype(np.int64)
+    return np.flatnonzero((of_document == pieces.characters) & (of_document > 0))
+
+
+def _characters(pieces: Pieces, places: InPieces) -> tuple[Ints, Ints]:
+    """Return the characters of documents before the starts and before the stops of passages."""
+    bounds = np.column_stack([places.starts, places.stops])
+    owners = np.repeat(places.pieces, 2)
+    counts = _count_up_to(pieces, owners, bounds.ravel()).reshape(-1, 2)
+    return counts[:, 0], counts[:, 1]
+
+
+def _characters_before(pieces: Pieces, owners: Ints, positions: Ints) -> Ints:
+    """Return the characters of documents before positions in any order; owners : their pieces."""
+    order = np.argsort(positions, kind="stable")
+    counts = np.empty(len(positions), np.int64)
+    counts[order] = _count_up_to(pieces, owners[order], positions[order])
+    return counts
+
+
+def _count_up_to(pieces: Pieces, owners: Ints, positions: Ints) -> Ints:
+    """Return the characters of documents before positions, which rise within a piece."""
+    counts = np.empty(len(positions), np.int64)
+    kernels.passages.count_up_to(pieces, owners, positions, counts)
+    return counts
+
+
+def _occurrences(cuts: np.ndarray) -> Ints:
+    """Return how often the text of each cut was found; see `Passages`."""
+    named = kernels.passages
+    occurrences: Ints = np.where(cuts["kind"] == named.COMMON, cuts["source"], 1)
+    is_repeated = cuts["kind"] == named.REPEATED
+    repeated = cuts[is_repeated]
+    # The cuts whose kept text begins at or before this one, less the cuts whose kept text ends
+    # before the window of this one: the rest contain the window.
+    begun = np.searchsorted(np.sort(repeated["source"]), repeated["source"], "right")
+    ended = np.searchsorted(np.sort(repeated["source_stop"]), repeated["window"])
+    occurrences[is_repeated] += begun - ended
+    return occurrences

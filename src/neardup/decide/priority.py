@@ -8,61 +8,55 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.arrays import Array, Floats, Ints, Positions
+from neardup.documents.batch import Corpus
 from neardup.settings.run import split_copies
 
 
-def priority_order(
-    keep: str,
-    num_documents: int,
-    num_against: int,
-    lengths: Ints,
-    ranks: Sequence[Floats],
-    part_ends: Ints,
-) -> Positions:
+def priority_order(keep: str, corpus: Corpus, lengths: Ints, ranks: Sequence[Floats]) -> Positions:
     """Return the documents in the order in which they pass the sieve.
+
+    Equal documents keep the order in which they were read.
 
     Parameters
     ----------
     keep : first, last, longest, shortest, source, max:COLUMN or min:COLUMN; or several with commas,
-        each for documents that are equal by those before. How many documents stay does not matter.
-    num_documents, num_against : all documents; those of the earlier corpus, which always come
-        first.
+        each for documents that are equal by the keys before it. The number of documents that stay
+        does not matter.
+    corpus : the documents; the earlier collection always comes first.
     lengths : int64 array of shape (num_documents,), bytes of UTF-8, used by longest and shortest.
     ranks : float64 arrays of shape (num_documents, 2), the columns of max and min, each once; nan
         comes last.
-    part_ends : int64 (num_parts,), the number of documents up to the end of each input, used by
-        source.
 
     Returns
     -------
-    uint32 array of shape (num_documents,). Equal documents keep the order in which they were read.
+    uint32 array of shape (num_documents,).
     """
-    documents = np.arange(num_documents, dtype=np.uint32)
+    num_against = corpus.num_against
+    documents = np.arange(corpus.num_documents, dtype=np.uint32)
     new = documents[num_against:]
-    if split_copies(keep)[0] == "last":
+    if split_copies(keep)[0] == "last":  # needs no sort
         documents[num_against:] = new[::-1].copy()
         return documents
-    keys: list[Array] = []
+    columns: list[Array] = []
     for key in sort_keys(keep):
-        values: Array = lengths[num_against:]
         if key.of == "position":
-            values = new.astype(np.int64)
+            values: Array = new.astype(np.int64)
         elif key.of == "source":
-            values = np.searchsorted(part_ends, new, side="right")
+            values = np.searchsorted(corpus.part_ends, new, side="right")
         elif key.of == "column":
-            # The nearest double decides, then the rest.
-            values = ranks[key.column][num_against:]
-        columns = np.atleast_2d(values.T)
-        keys += [-column if key.descending else column for column in columns]
-    if keys:
-        new = new[np.lexsort(keys[::-1])]
-    documents[num_against:] = new.copy()
+            values = ranks[key.column][num_against:].T  # the nearest double decides, then the rest
+        else:
+            values = lengths[num_against:]
+        signed = -values if key.descending else values
+        columns.extend(np.atleast_2d(signed))
+    if columns:
+        documents[num_against:] = new[np.lexsort(columns[::-1])]
     return documents
 
 
 class SortKey(NamedTuple):
-    """A key of `keep`. of : position, length, source or column; the number of the column among
-    `rank_columns`.
+    """A key of `keep`. of : position, length, source or column. column : the number of the column
+    among `rank_columns`.
     """
 
     of: str
@@ -77,16 +71,14 @@ def sort_keys(keep: str) -> list[SortKey]:
     """Return the keys by which `keep` orders documents, before their position; nan comes last in
     both directions.
     """
-    keys, columns = [], rank_columns(keep)
+    keys = []
+    columns = rank_columns(keep)
     for word in split_copies(keep)[0].split(","):
         name, _, column = word.partition(":")
         if name != "first":
             descending = name in ("last", "longest", "max")
-            keys.append(
-                SortKey(
-                    _KEYS.get(word, "column"), descending, columns.index(column) if column else 0
-                )
-            )
+            number = columns.index(column) if column else 0
+            keys.append(SortKey(_KEYS.get(word, "column"), descending, number))
         if name in ("first", "last"):  # no two documents are equal by their position
             break
     return keys

@@ -1,4 +1,4 @@
-"""A rule decides which documents are removed: what it is given, and what it returns.
+"""The base of rules, which decide which documents are removed; their input and their result.
 
 An engine finds the documents in their order of priority and the confirmed pairs of them; a rule
 knows no engine, no file and no report. The rules are in the modules beside this one;
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import Floats, Ints, Mask, Positions, Words
+from neardup.arrays import Array, Floats, Ints, Mask, Positions, Words
 from neardup.decide.outcome import Removals
 from neardup.errors import SettingError
 from neardup.files import JsonObject
@@ -31,7 +31,7 @@ measures. distinct : of all documents with different contents. all : of all docu
 
 
 class Measuring(Protocol):
-    """What a rule asks of a method; see methods.base.Method."""
+    """The part of a method that a rule uses; see methods.base.Method."""
 
     directed: ClassVar[bool]
 
@@ -61,20 +61,29 @@ class Queue(NamedTuple):
 
     @property
     def is_first(self) -> Mask:
-        """Whether each position is the first with its content."""
+        """Return whether each position is the first with its content."""
         first: Mask = self.representative == np.arange(len(self.representative))
         return first
+
+    def by_document(self, positions: Array) -> Ints:
+        """Return the order of positions by their documents: tables list them in input order."""
+        return np.argsort(self.order[positions], kind="stable")
+
+    def removals(self, removed: Array, keepers: Array, measured: Measured) -> Removals:
+        """Return the removals of positions, by document; keepers, measured : of each."""
+        return Removals(self.order[removed], self.order[keepers], measured)
 
 
 class Confirmed(NamedTuple):
     """The confirmed pairs of a search, in the order of `right`.
 
-    kept : bool by position, what the sieve kept; all, unless the search decided while it measured.
-    left, right : uint32 (num_pairs,), positions. measured : of the pairs. best : bool, whether the
-    pair removed its right document. left_out : bool by position, whether a kept document has an
-    earlier one in a bucket that does not list it. compared : the number of measured pairs.
-    collisions : pairs of fingerprints within the distance whose features are not similar. Both are
-    None if the engine does not count them.
+    kept : bool by position, the documents that the sieve kept; all of them, unless the search
+    decided while it measured.
+    left, right : uint32 (num_pairs,), positions. measured : the measures of the pairs. best : bool,
+    whether the pair removed its right document. left_out : bool by position, whether a kept
+    document has an earlier one in a bucket that does not list it. compared : the number of measured
+    pairs. collisions : pairs of fingerprints within the distance whose features are not similar.
+    Both are None if the engine does not count them.
     """
 
     kept: Mask
@@ -89,7 +98,7 @@ class Confirmed(NamedTuple):
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found.
+    """The result of a search, over which a rule decides.
 
     confirmed : the pairs that the rule needs. lengths : int64 by document, the bytes of its text.
     values : uint64 by document, the hash of its value in the column of groups or of counts; empty
@@ -113,15 +122,15 @@ class Found:
         return self._of_pairs(is_first[self.confirmed.left] & is_first[self.confirmed.right])
 
     def at(self, method: Measuring) -> Found:
-        """Return the pairs that are duplicates by another method, whose limit is as strict."""
+        """Return the pairs that are duplicates by a method whose limit is at least as strict."""
         return replace(self._of_pairs(method.is_duplicate(self.confirmed.measured)), method=method)
 
     def in_memory(self) -> Found:
-        """Return the same without scratch files."""
+        """Return a copy that needs no scratch files, for a rule that may decide again."""
         return replace(self.distinct(), lengths=self.lengths.copy(), values=self.values.copy())
 
     def decided(self) -> Found:
-        """Return the same without the search, which a rule has asked all that it needs."""
+        """Return a copy without the search, once the rule has decided."""
         return replace(self, unlisted=_no_unlisted, measure=refuse_to_measure)
 
     def _of_pairs(self, chosen: Mask) -> Found:
@@ -147,8 +156,8 @@ def refuse_to_measure(kept: Positions, documents: Positions) -> Measured:
 
 
 class Names(NamedTuple):
-    """What a table of a rule may name. ids : of documents. values : of the column of groups, by
-    their hashes.
+    """The names for a table of a rule. ids : returns the ids of documents. values : returns values
+    of the column of groups by their hashes.
     """
 
     ids: Callable[[Positions], pa.Array]
@@ -165,14 +174,15 @@ class RuleTable(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What a rule decided.
+    """The decision of a rule.
 
     removals : the removed documents that have a keeper, in input order. left, right : uint32
     (num_pairs,), positions of the pairs that are listed; `left` may be the later one in a search
-    for all pairs. measured : of these pairs. num_hidden : kept documents with an earlier one in a
-    bucket that does not list it. cluster_sizes : int64, the documents of each cluster; None if a
-    cluster is a kept document with those removed for it. others : uint32, documents that are
-    removed without a keeper. facts : about the decision, by the name of their part of the report.
+    for all pairs. measured : the measures of these pairs. num_hidden : the number of kept documents
+    with an earlier one in a bucket that does not list it. cluster_sizes : int64, the number of
+    documents of each cluster; None if a cluster is a kept document and the documents removed for
+    it. others : uint32, documents that are removed without a keeper. facts : facts about the
+    decision, by the name of their part of the report.
     """
 
     removals: Removals
@@ -214,13 +224,13 @@ class Rule(ABC):
     def order(self, order: Positions, num_against: int, values: Words) -> Positions:
         """Return the documents in the order in which the rule decides about them.
 
-        order : uint32, by priority, the earlier collection first. values : as in `Found`.
+        order : uint32, documents by priority, the earlier collection first. values : as in `Found`.
         """
         return order
 
     @property
     def reorders(self) -> bool:
-        """Whether `order` changes the order."""
+        """Return whether `order` changes the order."""
         return type(self).order is not Rule.order
 
     @property

@@ -7,11 +7,10 @@ from neardup.decide.copies import Copies
 from neardup.decide.groups import ByGroup
 from neardup.decide.rule import Decision, Found, Rule
 from neardup.decide.sieve import Sieve, decision_of_sieve
-from neardup.errors import SettingError
 from neardup.settings.run import LINKAGES, GroupSettings, SelectionSettings
 
 RULES: dict[str, type[Rule]] = {"sieve": Sieve, "connected": Chains}
-"""The rules that decide what a cluster is, by the value of `linkage`."""
+"""The rules that decide which documents are a cluster, by the value of `linkage`."""
 
 
 class Every(Rule):
@@ -40,27 +39,11 @@ def table_names() -> list[str]:
 def rule_of(
     selection: SelectionSettings, groups: GroupSettings | None = None, *, keeps_pairs: bool = False
 ) -> Rule:
-    """Return the rule that settings name: first what a cluster is, then the copies that stay, or
-    whole groups.
+    """Return the rule that settings name: of clusters, then of the copies that stay; or of groups.
 
-    keeps_pairs : whether the pairs of removed documents are measured, too, to decide again at
-    stricter limits.
+    keeps_pairs : also measure the pairs of removed documents, to decide again at stricter limits.
     """
     if groups is not None and groups.group_by is not None:
         return ByGroup(groups.group_by, groups.group_share)
     rule = Sieve(keeps_pairs=True) if keeps_pairs else RULES[selection.linkage]()
     return rule if selection.copies == 1 else Copies(rule, selection.copies)
-
-
-def refuse_rethreshold(
-    selection: SelectionSettings, groups: GroupSettings, passages: int | None
-) -> None:
-    """Raise SettingError if the pairs of a run do not answer at other limits."""
-    if selection.linkage != "sieve" or passages is not None or groups.group_by is not None:
-        raise SettingError(
-            "rethreshold=True keeps pairs, which do not decide about chains, passages or "
-            "groups: got "
-            f"keep={selection.keep!r}, linkage={selection.linkage!r}, passages={passages!r}, "
-            f"group_by={groups.group_by!r}. Leave rethreshold out, and run dedup again for "
-            "each limit."
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from neardup.files import JsonObject
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
-from neardup.output.kept import try_sinks
+from neardup.output.job import Job
+from neardup.output.kept import refuse_unwritable
 from neardup.output.tables import row_masks
 from neardup.progress import Stages
 from neardup.report.contents import Findings, removed_by_value
@@ -243,6 +244,8 @@ class Engine(ABC):
     """An engine, which decides about the documents of one run."""
 
     run: Run
+    has_workers: ClassVar[bool] = False
+    """Whether workers of a cluster can write the kept documents."""
 
     def paths(self) -> list[str]:
         """Return the paths that the run reads."""
@@ -256,10 +259,13 @@ class Engine(ABC):
         found = run.find()
         method = found.method.resolve()
         run.rule.refuse(method)
-        if run.copies:
-            try_sinks(found.tasks)
+        refuse_unwritable(found.tasks, run.inputs)
         selection = method.in_all_pairs(run.selection) if run.rule.pairs == "all" else run.selection
         return Inputs(found.tasks, method, selection, found.warnings)
+
+    def decide(self, job: Job) -> Decided:
+        """Find the pairs that the rule of the run needs, and decide by it."""
+        return decide(self.run, self.find(job.folder, job.scratch, job.stages))
 
     @abstractmethod
     def find(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Searched:

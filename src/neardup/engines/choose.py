@@ -18,14 +18,13 @@ from neardup.settings.run import EngineSettings
 
 
 @contextmanager
-def open_engine(engine: str, master: str | None, command: str, run: Run) -> Iterator[Engine]:
+def open_engine(engine: str, master: str | None, run: Run) -> Iterator[Engine]:
     """Open an engine for a run.
 
     Parameters
     ----------
     engine : local or spark.
     master : the address of the cluster; None on this machine.
-    command : the function that runs; see capabilities.COMMANDS.
 
     Raises
     ------
@@ -35,7 +34,7 @@ def open_engine(engine: str, master: str | None, command: str, run: Run) -> Iter
         If PySpark is not installed.
     """
     uses_spark = is_spark(engine, master)
-    (SPARK if uses_spark else LOCAL).refuse(command, run.options)
+    (SPARK if uses_spark else LOCAL).refuse(run.command, run.options)
     if not method_of(run.method).keeps_groups_apart:
         refuse_together("fingerprints", within=run.selection.within)
     if uses_spark:
@@ -44,7 +43,7 @@ def open_engine(engine: str, master: str | None, command: str, run: Run) -> Iter
         with closing(SparkEngine(run, master)) as spark:
             yield spark
         return
-    cache = BatchCache(run.settings.cache_bytes, with_payload=run.copies)
+    cache = BatchCache(run.settings.cache_bytes, with_payload=run.inputs.copies)
     try:
         yield LocalEngine(run, cache)
     finally:

@@ -1,6 +1,4 @@
-"""Write all documents with columns added: the kept document of each, the similarity, the cluster,
-the duplicates.
-"""
+"""Write all documents with columns added: the kept document, similarity, cluster, duplicates."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import arrow_of, arrow_of_bytes
+from neardup.arrays import Ints, arrow_of, arrow_of_bytes, find_in
 from neardup.decide.outcome import Removals
 from neardup.documents.batch import DocumentBatch, RawLines
 from neardup.documents.sinks import Sink
@@ -33,37 +31,42 @@ class Annotations:
     def __init__(
         self, removals: Removals, locations: DocumentLocations, measures: Measures
     ) -> None:
-        self.removals, self.locations = removals, locations
+        self.removals = removals
+        self.locations = locations
         self.measures = [measure for measure in measures if measure is not EXACT]
-        self._removers = np.sort(removals.kept)
+        self._keepers = np.sort(removals.kept)
         self.schema = annotation_schema(self.measures)
 
     def between(self, start: int, stop: int) -> pa.RecordBatch:
         """Return the columns of the documents in [start, stop)."""
         low, high = np.searchsorted(self.removals.documents, [start, stop])
         part = self.removals.take(slice(low, high))
-        place = np.full(stop - start, -1, np.int64)
-        place[part.documents.astype(np.int64) - start] = np.arange(high - low)
-        of_removed = pc.if_else(arrow_of(place >= 0), arrow_of(place), pa.scalar(None, pa.int64()))
-        cluster = np.arange(start, stop)
-        cluster[place >= 0] = part.clusters
-        columns = [self.locations.ids(part.kept).take(of_removed)]
-        columns += [column.take(of_removed) for column in part.measured.arrow(self.measures)]
-        first, last = (
-            np.searchsorted(self._removers, np.arange(start, stop), side)
-            for side in ("left", "right")
-        )
-        duplicates = pa.array(last - first, mask=place >= 0)
-        return pa.RecordBatch.from_arrays(
-            [*columns, arrow_of(cluster), duplicates], schema=self.schema
-        )
+        documents = np.arange(start, stop)
+        row, is_removed = find_in(part.documents, documents)
+        # Taking a null row gives null: a kept document has no keeper and no measures.
+        rows = pa.array(row, mask=~is_removed)
+        cluster = documents.copy()
+        cluster[is_removed] = part.clusters
+        columns = [
+            self.locations.ids(part.kept).take(rows),
+            *(column.take(rows) for column in part.measured.arrow(self.measures)),
+            arrow_of(cluster),
+            pa.array(self._num_duplicates(documents), mask=is_removed),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _num_duplicates(self, documents: Ints) -> Ints:
+        """Return the number of documents that each document removed."""
+        first = np.searchsorted(self._keepers, documents, "left")
+        last = np.searchsorted(self._keepers, documents, "right")
+        return last - first
 
 
 def write_annotated(
     tasks: list[Task], annotations: Annotations, first: int, directory: Path, progress: Progress
 ) -> None:
-    """Write the documents of the inputs with the columns; JSON lines stay JSON lines, all else
-    becomes Parquet.
+    """Write the documents of the inputs with the columns; JSON lines stay JSON lines, other formats
+    become Parquet.
 
     Parameters
     ----------
@@ -122,22 +125,25 @@ def _with_keys(lines: RawLines, added: pa.RecordBatch) -> RawLines:
     """
     text = arrow_of_bytes(lines.data, lines.offsets).view(pa.large_string())
     text = pc.ascii_rtrim(text, characters=" \t\r\n").view(pa.large_binary())
-    nothing = pa.scalar("", pa.large_string())
-    pieces = [pc.binary_slice(text, 0, -1)]
-    for name, column in zip(added.schema.names, added.columns, strict=True):
-        values = (
-            _quoted(column) if pa.types.is_string(column.type) else column.cast(pa.large_string())
-        )
-        prefix = pa.scalar(f', "{name}": ', pa.large_string())
-        pieces.append(
-            pc.binary_join_element_wise(prefix, values.fill_null("null"), nothing).view(
-                pa.large_binary()
-            )
-        )
+    without_brace = pc.binary_slice(text, 0, -1)
+    keys = [
+        _key(name, column) for name, column in zip(added.schema.names, added.columns, strict=True)
+    ]
     ending = pa.scalar(b"}\n", pa.large_binary())
-    joined = pc.binary_join_element_wise(*pieces, ending, pa.scalar(b"", pa.large_binary()))
+    nothing = pa.scalar(b"", pa.large_binary())
+    joined = pc.binary_join_element_wise(without_brace, *keys, ending, nothing)
     _, offsets, data = joined.buffers()
     return RawLines(data, np.frombuffer(offsets, np.int64)[: len(joined) + 1])
+
+
+def _key(name: str, column: pa.Array) -> pa.LargeBinaryArray:
+    """Return a column as the text of a key of JSON, after a comma."""
+    is_text = pa.types.is_string(column.type)
+    values = _quoted(column) if is_text else column.cast(pa.large_string())
+    prefix = pa.scalar(f', "{name}": ', pa.large_string())
+    nothing = pa.scalar("", pa.large_string())
+    texts = pc.binary_join_element_wise(prefix, values.fill_null("null"), nothing)
+    return texts.view(pa.large_binary())
 
 
 def _quoted(texts: pa.Array) -> pa.Array:

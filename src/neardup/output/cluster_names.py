@@ -1,4 +1,4 @@
-"""Name clusters of documents by what their members share."""
+"""Name clusters of documents by the common parts of their members."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ from neardup.verify.alignment import mark_passages
 # clusters; a name takes some milliseconds, because its members are read and compared again
 MAX_NAMED = 1000
 _OTHERS = 2  # members whose common part with the first is the name
-_MAX_CHARACTERS, _MAX_LINES, _MAX_ELEMENTS = 500, 300, 5000  # of a document
-_MAX_NAME, _MAX_ID = 80, 40
-_LEAST_RARITY = 0.05  # of a label that all clusters share, used if there is no rarer one
+_MAX_CHARACTERS = 500  # of a text
+_MAX_LINES = 300  # of an outline
+_MAX_ELEMENTS = 5000  # of a page
+_MAX_NAME = 80  # characters
+_MAX_ID = 40  # characters
+_MIN_RARITY = 0.05  # of a label that all clusters share, used if there is no rarer one
 
 ReadTexts = Callable[[Positions], Iterable[tuple[int, str]]]
 
@@ -43,27 +46,32 @@ def name_clusters(clusters: Clusters, shingling: Shingling, read_texts: ReadText
     start of the longest passage that the beginnings of some of them share, or of the first text if
     they share none.
     """
-    num_named = min(clusters.num_clusters, MAX_NAMED)
-    others, offsets = pick_others(clusters, 0, num_named, _OTHERS)
-    firsts = clusters.members[clusters.offsets[:num_named]]
-    wanted = np.union1d(firsts, others).astype(np.uint32)
-    members = [
-        [first, *others[start:stop].tolist()]
-        for first, start, stop in zip(firsts.tolist(), offsets[:-1], offsets[1:], strict=True)
-    ]
+    members = _shown_members(clusters)
+    documents = np.unique(np.concatenate([np.empty(0, np.int64), *members])).astype(np.uint32)
     if shingling.tokens in PAGE_TOKENS:
         outlines = {
             document: outline(text, max_lines=_MAX_LINES, max_elements=_MAX_ELEMENTS).lines
-            for document, text in read_texts(wanted)
+            for document, text in read_texts(documents)
         }
         names = outline_names([[outlines[document] for document in cluster] for cluster in members])
     else:
-        texts = {document: _opening(text, shingling) for document, text in read_texts(wanted)}
+        texts = {document: _opening(text, shingling) for document, text in read_texts(documents)}
         names = [
             passage_name([texts[document] for document in cluster], shingling)
             for cluster in members
         ]
     return [" ".join(visible(" ".join(name.split())).split()) for name in names]
+
+
+def _shown_members(clusters: Clusters) -> list[list[int]]:
+    """Return the members that name each cluster: its first document, and some of the others."""
+    num_named = min(clusters.num_clusters, MAX_NAMED)
+    firsts = clusters.members[clusters.offsets[:num_named]].tolist()
+    others, offsets = pick_others(clusters, 0, num_named, _OTHERS)
+    return [
+        [first, *others[start:stop].tolist()]
+        for first, start, stop in zip(firsts, offsets[:-1], offsets[1:], strict=True)
+    ]
 
 
 def distinct_names(names: Sequence[str], first_ids: Sequence[str]) -> list[str]:
@@ -93,7 +101,7 @@ def outline_names(clusters: Sequence[Sequence[Sequence[Line]]]) -> list[str]:
     )
 
     def rarity(label: str) -> float:
-        return _LEAST_RARITY + math.log(len(clusters) / max(num_clusters[label], 1))
+        return _MIN_RARITY + math.log(len(clusters) / max(num_clusters[label], 1))
 
     names = []
     for (first, *_), positions in zip(clusters, shared, strict=True):
@@ -105,8 +113,8 @@ def outline_names(clusters: Sequence[Sequence[Sequence[Line]]]) -> list[str]:
 
 
 def passage_name(texts: Sequence[str], method: Shingling) -> str:
-    """Return the first words of the longest passage of the first text that all others share, else
-    its first words.
+    """Return the first words of the longest passage of the first text that all others share, or
+    the first words of the text.
     """
     first, *others = texts
     spans = token_spans(first, method)

@@ -1,4 +1,4 @@
-"""The tables of a search for items, and the copies without what was found."""
+"""The tables of a search for items, and the copies without the items found."""
 
 from __future__ import annotations
 
@@ -31,23 +31,28 @@ from neardup.formats.reading import Task
 from neardup.output import write as writing
 from neardup.output.kept import KeptWriter
 from neardup.progress import Progress
-from neardup.report.items import Example, Marker
+from neardup.report.items import Example, Marker, Place
 from neardup.runs.items import Items
 from neardup.runs.locations import DocumentLocations
 from neardup.schemas import boilerplate_schema, found_items_schema, items_schema
 
-STATUSES = CONTAMINATED, BOILERPLATE, SHORT, CLEAN = "contaminated", "boilerplate", "short", "clean"
-_MOST_WORDS, _AT_ONCE = 30, 1 << 14
+CONTAMINATED = "contaminated"
+BOILERPLATE = "boilerplate"
+SHORT = "short"
+CLEAN = "clean"
+STATUSES = (CONTAMINATED, BOILERPLATE, SHORT, CLEAN)
+_MAX_WORDS = 30  # of an item, that are missing in a document
+_HITS_AT_ONCE = 1 << 14
 
 
 class Found(NamedTuple):
     """Items in a corpus.
 
-    hits : all of them. further : (num_further, 2), further documents, and the item that each has
-    whole. enough : int64 by item, the documents that have enough of it, boilerplate included.
-    num_documents : int64 by place, the documents that have the words around it. is_rare : bool by
-    place, whether these are few. excerpts : the text around an item in a document, by document and
-    item.
+    hits : all hits. further : (num_further, 2), further documents, and the item that each has
+    whole. enough : int64 by item, the number of documents that have enough of it, boilerplate
+    included. num_documents : int64 by place, the number of documents that have the words around it.
+    is_rare : bool by place, whether these are few. excerpts : the text around an item in a
+    document, by document and item.
     """
 
     tasks: list[Task]
@@ -65,195 +70,271 @@ class Found(NamedTuple):
         return np.searchsorted(self.corpus.part_ends, documents, "right")
 
 
-class ItemTables:
-    """The tables of a search, and what is counted from them.
+class _Words(NamedTuple):
+    """The words of the fields that tables show.
 
-    tables : hits, items and boilerplate, by name. between : whether the corpus is the items, and an
-    item is not looked for in its own input.
+    text : all of these fields. ranges : int64 (num_words, 2), the characters of each word. first :
+    int64 by field, its first row in `ranges`.
+    """
+
+    text: str
+    ranges: Rows
+    first: Rows
+
+    def between(self, first_word: int, last_word: int) -> str:
+        """Return the text from a word to another one."""
+        return self.text[self.ranges[first_word, 0] : self.ranges[last_word, 1]]
+
+
+def _words_of(table: ItemTable, found: Found) -> _Words:
+    """Return the words of the fields of hits, and of fields with boilerplate."""
+    fields = np.unique(
+        np.concatenate(
+            [
+                table.shared[:, 0],
+                table.fields[~found.is_rare],
+                np.flatnonzero(np.isin(table.field_items, found.hits.items)),
+            ]
+        )
+    )
+    first = np.zeros(len(table.field_items), np.int64)
+    first[fields] = offsets_from_lengths(table.num_tokens[fields])[:-1]
+    text = "\n".join(table.texts.take(arrow_of(fields)).to_pylist())
+    return _Words(text=text, ranges=word_ranges(text, table.shingling), first=first)
+
+
+class ItemTables:
+    """The tables of a search, and the counts made from them.
+
+    tables : hits, items and boilerplate, by name. between : whether the corpus is the items; an
+    item is then not searched for in its own input.
     """
 
     def __init__(self, items: Items, table: ItemTable, found: Found, *, between: bool) -> None:
-        self.items, self.found, self._table = items, found, table
-        hits = found.hits
-        further = found.further[
-            np.isin(found.further[:, 1], hits.items)
-        ]  # else it is boilerplate in all of them
+        self.items = items
+        self._table = table
+        # Further documents of an item without a hit have it as boilerplate only.
+        further = found.further[np.isin(found.further[:, 1], found.hits.items)]
         if between:
-            parts = np.array(items.parts)
-            hits = hits.take(np.flatnonzero(found.parts(hits.documents) != parts[hits.items]))
-            further = further[found.parts(further[:, 0]) != parts[further[:, 1]]]
-            found = found._replace(enough=found.enough - 1)
-        self._hits, self._further = hits, further
-        self._all = np.unique(
-            np.vstack([np.stack([hits.documents, hits.items], axis=1), further]), axis=0
-        )
-        self._listed = hits.take(
-            np.flatnonzero(rank_in_run(hits.items) < table.settings.max_documents)
-        )
-        self._num_documents = np.zeros(len(self._listed.items), np.int64)
-        for first in range(0, len(self._num_documents), _AT_ONCE):
-            part = np.arange(first, min(first + _AT_ONCE, len(self._num_documents)))
-            self._num_documents[part] = _documents_with_words(
-                self._listed.take(part), found.num_documents
-            )
-        shown = (
-            table.shared[:, 0],
-            table.fields[~found.is_rare],
-            np.flatnonzero(np.isin(table.field_items, hits.items)),
-        )
-        fields, self._first = (
-            np.unique(np.concatenate(shown)),
-            np.zeros(len(table.field_items), np.int64),
-        )
-        self._first[fields] = offsets_from_lengths(table.num_tokens[fields])[:-1]
-        self._text = "\n".join(table.texts.take(arrow_of(fields)).to_pylist())
-        self._ranges = word_ranges(
-            self._text, table.shingling
-        )  # of the words of fields to be shown, from `_first` on
-        self._names = pa.array(items.ids, pa.string()), pa.array(items.benchmarks, pa.string())
-        self._status, items_table = self._items_table(found.enough)
+            found, further = self._without_own_input(found, further)
+        self.found = found
+        self._further_items = further[:, 1]
+        # Each document that contains an item, and the item.
+        self._found_in, self._found_items = _pairs_of(found.hits, further)
+        self._listed = self._first_of_each()
+        self._num_documents = self._count_documents()
+        self._words = _words_of(table, found)
+        self._names = [pa.array(items.ids, pa.string()), pa.array(items.benchmarks, pa.string())]
+        documents = np.bincount(self._found_items, minlength=table.num_items)
+        self._status = self._statuses(documents)
         self.tables = {
             "hits": self._hits_table(),
-            "items": items_table,
+            "items": self._items_table(documents),
             "boilerplate": self._boilerplate_table(),
         }
+
+    def _without_own_input(self, found: Found, further: Rows) -> tuple[Found, Rows]:
+        """Return hits, and further documents, in other inputs than the input of the item."""
+        parts = np.array(self.items.parts)
+        hits = found.hits
+        hits = hits.take(np.flatnonzero(found.parts(hits.documents) != parts[hits.items]))
+        further = further[found.parts(further[:, 0]) != parts[further[:, 1]]]
+        # A document of an item has enough of the item itself.
+        return found._replace(hits=hits, enough=found.enough - 1), further
+
+    def _first_of_each(self) -> Hits:
+        """Return the hits to list: of each item the first ones, which are the best."""
+        hits = self.found.hits
+        is_listed = rank_in_run(hits.items) < self._table.settings.max_documents
+        return hits.take(np.flatnonzero(is_listed))
+
+    def _count_documents(self) -> Rows:
+        """Return by listed hit the number of documents with its words."""
+        counts = [
+            _documents_with_words(part, self.found.num_documents)
+            for part in self._parts_of_listed()
+        ]
+        return np.concatenate([np.empty(0, np.int64), *counts])
+
+    def _parts_of_listed(self) -> Iterator[Hits]:
+        rows = np.arange(len(self._listed.items))
+        for first in range(0, len(rows), _HITS_AT_ONCE):
+            yield self._listed.take(rows[first : first + _HITS_AT_ONCE])
 
     def _hits_table(self) -> pa.Table:
         """Return the hits; see schemas.found_items_schema."""
         hits = self._listed
-        rows = np.arange(len(hits.items))
-        parts = (
-            hits.take(rows[first : first + _AT_ONCE]) for first in range(0, len(rows), _AT_ONCE)
-        )
+        missing = chain.from_iterable(map(self._missing, self._parts_of_listed()))
         columns = [
             *(column.take(arrow_of(hits.items)) for column in self._names),
             *self.found.locations.columns(hits.documents),
-            *map(arrow_of, (hits.starts, hits.ends, hits.containment)),
+            arrow_of(hits.starts),
+            arrow_of(hits.ends),
+            arrow_of(hits.containment),
             pa.array(RULES).take(arrow_of(hits.rules)),
             arrow_of(self._num_documents),
-            pa.array(chain.from_iterable(map(self._missing, parts)), pa.string()),
+            pa.array(missing, pa.string()),
         ]
         return pa.Table.from_arrays(columns, schema=found_items_schema())
 
-    def _items_table(self, enough: Rows) -> tuple[list[str], pa.Table]:
-        """Return the state of each item, and the items; see schemas.items_schema."""
-        items, table, best = self.items, self._table, np.zeros(self._table.num_items)
-        np.maximum.at(best, self._hits.items, self._hits.containment)
-        np.maximum.at(best, self._further[:, 1], WHOLE)  # at least
-        documents = np.bincount(self._all[:, 1], minlength=table.num_items)
-        shared = np.bincount(table.field_items[table.shared[:, 0]], minlength=table.num_items)
-        common = np.bincount(table.items[~self.found.is_rare], minlength=table.num_items) + shared
-        conditions = [documents > 0, table.num_own < table.settings.min_rare, enough > 0]
-        status = np.select(conditions, [CONTAMINATED, SHORT, BOILERPLATE], CLEAN).tolist()
-        parts = pa.array([task.part.name for task in items.tasks]).take(pa.array(items.parts))
-        columns = [*self._names, parts, pa.array(items.rows, pa.int64()), pa.array(status)]
-        columns += map(arrow_of, (best, documents, table.num_own + shared, common))
-        return status, pa.Table.from_arrays(columns, schema=items_schema())
+    def _items_table(self, num_documents: Rows) -> pa.Table:
+        """Return the items; see schemas.items_schema. num_documents : as of `_statuses`."""
+        items = self.items
+        table = self._table
+        best = np.zeros(table.num_items)
+        np.maximum.at(best, self.found.hits.items, self.found.hits.containment)
+        np.maximum.at(best, self._further_items, WHOLE)  # at least
+        shared_items = table.field_items[table.shared[:, 0]]
+        shared = np.bincount(shared_items, minlength=table.num_items)
+        common = np.bincount(table.items[~self.found.is_rare], minlength=table.num_items)
+        parts = pa.array([task.part.name for task in items.tasks])
+        columns = [
+            *self._names,
+            parts.take(pa.array(items.parts)),
+            pa.array(items.rows, pa.int64()),
+            pa.array(self._status),
+            arrow_of(best),
+            arrow_of(num_documents),
+            arrow_of(table.num_own + shared),
+            arrow_of(common + shared),
+        ]
+        return pa.Table.from_arrays(columns, schema=items_schema())
+
+    def _statuses(self, num_documents: Rows) -> list[str]:
+        """Return the status of each item; num_documents : int64 by item, documents with a hit."""
+        table = self._table
+        conditions = [
+            num_documents > 0,
+            table.num_own < table.settings.min_rare,
+            self.found.enough > 0,
+        ]
+        status: list[str] = np.select(
+            conditions, [CONTAMINATED, SHORT, BOILERPLATE], CLEAN
+        ).tolist()
+        return status
 
     def _boilerplate_table(self) -> pa.Table:
         """Return the words that did not count; see schemas.boilerplate_schema."""
-        table, tables = self._table, []
+        table = self._table
         common = np.flatnonzero(~self.found.is_rare)
-        places = table.fields[common], table.positions[common], self.found.num_documents[common]
-        for step, (fields, positions, counts) in ((1, places), (-1, table.shared.T)):
-            begins = self._first[fields] + positions
-            ends = begins + table.ngrams[fields]
-            first = np.flatnonzero(
-                begins_run(fields) | (begins > np.append(0, ends[:-1]))
-            )  # of those that overlap
-            last = np.append(first[1:], len(fields))[: len(first)] - 1
-            limits = zip(
-                self._ranges[begins[first], 0].tolist(),
-                self._ranges[ends[last] - 1, 1].tolist(),
-                strict=True,
-            )
-            least = np.minimum.reduceat(counts, first) if len(first) else first
-            columns = [
-                column.take(arrow_of(table.field_items[fields[first]])) for column in self._names
-            ]
-            columns.append(pa.array([self._text[start:end] for start, end in limits], pa.string()))
-            columns += [arrow_of(least), pa.nulls(len(least), pa.int64())][::step]
-            tables.append(pa.Table.from_arrays(columns, schema=boilerplate_schema()))
-        return pa.concat_tables(tables)
+        *in_documents, num_documents = self._boilerplate(
+            table.fields[common], table.positions[common], self.found.num_documents[common]
+        )
+        *in_items, num_items = self._boilerplate(*table.shared.T)
+        schema = boilerplate_schema()
+        tables = [
+            [*in_documents, num_documents, pa.nulls(len(num_documents), pa.int64())],
+            [*in_items, pa.nulls(len(num_items), pa.int64()), num_items],
+        ]
+        return pa.concat_tables([pa.Table.from_arrays(each, schema=schema) for each in tables])
+
+    def _boilerplate(self, fields: Array, positions: Array, counts: Rows) -> list[pa.Array]:
+        """Return the stretches of overlapping shingles as columns: the names of the item, the
+        words, and the least count of a shingle.
+
+        fields, positions, counts : by shingle, in the order of the fields.
+        """
+        table = self._table
+        words = self._words
+        begins = words.first[fields] + positions
+        ends = begins + table.ngrams[fields]
+        is_apart = begins > np.append(0, ends[:-1])
+        first = np.flatnonzero(begins_run(fields) | is_apart)
+        last = np.append(first[1:], len(fields))[: len(first)] - 1
+        texts = map(words.between, begins[first].tolist(), (ends[last] - 1).tolist())
+        items = arrow_of(table.field_items[fields[first]])
+        least = np.minimum.reduceat(counts, first) if len(first) else first
+        names = [column.take(items) for column in self._names]
+        return [*names, pa.array(texts, pa.string()), arrow_of(least)]
 
     def _missing(self, hits: Hits) -> Iterator[str]:
-        """Yield the words of each item in no shingle that was found; of fields without a shingle
+        """Yield the words of each item that are in no shingle found; of fields without a shingle,
         none.
         """
-        table, (first, end) = (
-            self._table,
-            np.searchsorted(self._table.field_items, [hits.items, hits.items + 1]),
-        )
-        begins, places, of_hit = (
-            table.words.offsets[first],
-            np.concatenate(hits.found),
-            list(map(len, hits.found)),
-        )
-        sizes, fields = table.words.offsets[end] - begins, ranges(first, end - first)
-        offsets = offsets_from_lengths(sizes)
-        is_left = np.repeat((table.num_tokens >= table.ngrams)[fields], table.num_tokens[fields])
-        starts = (table.words.offsets[table.fields] + table.positions)[places]
-        starts -= np.repeat(begins - offsets[:-1], of_hit)
-        is_left[ranges(starts, table.ngrams[table.fields[places]])] = False
-        left = self._ranges[ranges(self._first[first], sizes)[is_left]].tolist()
-        for start, stop in pairwise(offsets_from_lengths(is_left)[offsets].tolist()):
-            shown = " ".join(
-                self._text[low:high] for low, high in left[start : min(stop, start + _MOST_WORDS)]
-            )
-            yield shown + (" …" if stop - start > _MOST_WORDS else "")
+        table = self._table
+        first_field = np.searchsorted(table.field_items, hits.items)
+        num_fields = np.searchsorted(table.field_items, hits.items + 1) - first_field
+        first_word = table.words.offsets[first_field]
+        num_words = table.words.offsets[first_field + num_fields] - first_word
+        offsets = offsets_from_lengths(
+            num_words
+        )  # of the words of a hit among the words of all hits
+
+        fields = ranges(first_field, num_fields)
+        is_missing = self._is_missing(fields, hits, first_word - offsets[:-1])
+        rows = ranges(self._words.first[first_field], num_words)[is_missing]
+        spans = self._words.ranges[rows].tolist()
+        limits = offsets_from_lengths(is_missing)[offsets].tolist()
+        for start, stop in pairwise(limits):
+            yield _joined(self._words.text, spans[start:stop])
+
+    def _is_missing(self, fields: Rows, hits: Hits, shifts: Rows) -> Mask:
+        """Return whether each word of some fields is in no shingle found, if there are shingles.
+
+        fields : the fields of the items of hits, hit by hit. shifts : by hit, from words of the
+        table to words of these fields.
+        """
+        table = self._table
+        has_shingles = table.num_tokens >= table.ngrams
+        is_missing: Mask = np.repeat(has_shingles[fields], table.num_tokens[fields])
+        places = np.concatenate(hits.found)
+        words = (table.words.offsets[table.fields] + table.positions)[places]
+        words -= np.repeat(shifts, [len(found) for found in hits.found])
+        is_missing[ranges(words, table.ngrams[table.fields[places]])] = False
+        return is_missing
 
     def counts(self) -> dict[str, int]:
-        """Return the numbers of items by status, of hits, of documents that have some, and of
-        rows.
-        """
-        status, tally = Counter(self._status), self.found.corpus.tally
-        counts = {"items": len(self._status), **{name: status[name] for name in STATUSES}}
-        counts |= {
-            "hits": len(self._hits.items),
-            "documents_with_items": len(np.unique(self._all[:, 0])),
-        }
-        rejected = Losses.of(self.items.rejected).rejected
-        counts |= {
+        """Return the numbers of items by status, of hits, of documents with items, and of rows."""
+        status = Counter(self._status)
+        tally = self.found.corpus.tally
+        return {
+            "items": len(self._status),
+            **{name: status[name] for name in STATUSES},
+            "hits": len(self.found.hits.items),
+            "documents_with_items": len(np.unique(self._found_in)),
             "read": tally.documents,
             "rejected": tally.losses.rejected,
-            "items_rejected": rejected,
+            "items_rejected": Losses.of(self.items.rejected).rejected,
+            "without_text": tally.without_features,
+            "items_without_text": len(self.items.ids) - len(set(self.items.owners)),
         }
-        counts |= {"without_text": tally.without_features}
-        counts |= {"items_without_text": len(self.items.ids) - len(set(self.items.owners))}
-        return counts
 
     def benchmarks(self) -> list[JsonObject]:
         """Return the numbers of items by benchmark, the most contaminated first."""
         counts = Counter(zip(self.items.benchmarks, self._status, strict=True))
         rows: list[JsonObject] = [
-            {"benchmark": name, "items": total}
-            | {status: counts[name, status] for status in STATUSES}
-            | {"rate": counts[name, CONTAMINATED] / total}
+            {
+                "benchmark": name,
+                "items": total,
+                **{status: counts[name, status] for status in STATUSES},
+                "rate": counts[name, CONTAMINATED] / total,
+            }
             for name, total in Counter(self.items.benchmarks).items()
         ]
         return sorted(rows, key=lambda row: -row["rate"])
 
     def between(self) -> list[JsonObject]:
         """Return how many items of each input are in each input of the corpus."""
-        tasks = self.found.tasks
-        found = set(
-            zip(self._all[:, 1].tolist(), self.found.parts(self._all[:, 0]).tolist(), strict=True)
+        pairs = set(
+            zip(self._found_items.tolist(), self.found.parts(self._found_in).tolist(), strict=True)
         )
-        counted = Counter((self.items.parts[item], part) for item, part in sorted(found))
+        counted = Counter((self.items.parts[item], part) for item, part in sorted(pairs))
         return [
             {
-                "items_of": self.items.tasks[of].part.name,
-                "found_in": tasks[part].part.name,
+                "items_of": self.items.tasks[items_part].part.name,
+                "found_in": self.found.tasks[part].part.name,
                 "items": count,
             }
-            for (of, part), count in counted.most_common()
+            for (items_part, part), count in counted.most_common()
         ]
 
     def write_copies(
         self, folder: Path, progress: Progress, threads: int, *, of_items: bool
     ) -> None:
-        """Write copies of the items, or of the corpus, without what was found, in their formats."""
-        left_out = np.unique(self._all[:, 1 if of_items else 0])
+        """Write copies in their formats: of the items without the ones found, or of the corpus
+        without the documents that contain items.
+        """
+        left_out = np.unique(self._found_items if of_items else self._found_in)
         first = 0
         for task in self.items.tasks if of_items else self.found.tasks:
             task.refuse_changed()
@@ -266,60 +347,81 @@ class ItemTables:
                     first += len(numbers)
 
     def examples(self) -> list[Example]:
-        """Return the hits to show: the best of each item of which the text is at hand, from the
-        best to the weakest.
-        """
-        items, table, hits, texts, best = (
-            self.items,
-            self._table,
-            self._listed,
-            dict[int, str](),
-            dict[int, int](),
-        )
-        for row, key in enumerate(zip(hits.documents.tolist(), hits.items.tolist(), strict=True)):
-            if key in self.found.excerpts and key[1] not in best:
-                best[key[1]], texts[2 * row] = row, self.found.excerpts[key]
-        rows = np.array(sorted(best.values(), key=lambda row: -hits.containment[row]), np.int64)
-        rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), writing.MAX_EXAMPLES)).astype(int)]
-        for row in rows.tolist():
-            limits = np.searchsorted(table.field_items, [hits.items[row], hits.items[row] + 1])
-            texts[2 * row + 1] = "\n".join(table.texts[slice(*limits.tolist())].to_pylist())
-        marker, result = Marker(texts, replace(table.shingling, html=None)), []
-        for row, place in zip(
-            rows.tolist(), self.found.locations.places(hits.documents[rows]), strict=True
-        ):
-            item, pair = (
-                int(hits.items[row]),
+        """Return the hits to show, from the best to the weakest."""
+        hits = self._listed
+        rows = self._shown()
+        texts = {}
+        for row in rows:
+            item = int(hits.items[row])
+            texts[2 * row] = self.found.excerpts[int(hits.documents[row]), item]
+            texts[2 * row + 1] = self._text_of(item)
+        marker = Marker(texts, replace(self._table.shingling, html=None))
+        places = self.found.locations.places(hits.documents[np.array(rows, np.int64)])
+        return [
+            Example(
+                self._place_of(int(hits.items[row])),
+                place,
                 marker.mark(2 * row + 1, 2 * row)._replace(truncated=True),
+                float(hits.containment[row]),
+                exact=False,
+                family=int(self._num_documents[row]),
             )
-            shown = items.ids[item], items.tasks[items.parts[item]].part.name, items.rows[item]
-            documents = int(self._num_documents[row])
-            result.append(
-                Example(
-                    shown, place, pair, float(hits.containment[row]), exact=False, family=documents
-                )
-            )
-        return result
+            for row, place in zip(rows, places, strict=True)
+        ]
+
+    def _shown(self) -> list[int]:
+        """Return the listed hits to show: the best of each item whose text is at hand."""
+        best: dict[int, int] = {}
+        keys = zip(self._listed.documents.tolist(), self._listed.items.tolist(), strict=True)
+        for row, (document, item) in enumerate(keys):
+            if (document, item) in self.found.excerpts:
+                best.setdefault(item, row)
+        rows = sorted(best.values(), key=lambda row: -self._listed.containment[row])
+        count = min(len(rows), writing.MAX_EXAMPLES)
+        return [rows[number] for number in np.linspace(0, len(rows) - 1, count).astype(int)]
+
+    def _text_of(self, item: int) -> str:
+        """Return the text of all fields of an item, a line each."""
+        first, stop = np.searchsorted(self._table.field_items, [item, item + 1]).tolist()
+        return "\n".join(self._table.texts[first:stop].to_pylist())
+
+    def _place_of(self, item: int) -> Place:
+        """Return the id, the file and the row of an item."""
+        items = self.items
+        return items.ids[item], items.tasks[items.parts[item]].part.name, items.rows[item]
+
+
+def _pairs_of(hits: Hits, further: Rows) -> tuple[Rows, Rows]:
+    """Return the documents and the items of hits and of further documents, each pair once."""
+    pairs = np.column_stack([hits.documents, hits.items])
+    documents, items = np.unique(np.vstack([pairs, further]), axis=0).T
+    return documents, items
+
+
+def _joined(text: str, spans: list[list[int]]) -> str:
+    """Return words of a text, up to _MAX_WORDS."""
+    words = " ".join(text[low:high] for low, high in spans[:_MAX_WORDS])
+    return words + " …" if len(spans) > _MAX_WORDS else words
 
 
 def _documents_with_words(hits: Hits, num_documents: Rows) -> Rows:
-    """Return by hit how many documents have its words: the lower median over the distinct shingles
-    found.
+    """Return by hit the number of documents with its words: the lower median over the distinct
+    shingles found, at least 1.
 
-    The least count may be that of a word that one document happens to have beside a proverb of
-    many, and the greatest that of a common phrase in an item of one document. No document may have
-    a sequence around a shingle if words are changed, so 1 is the least.
+    The least count may be the count of a word that one document happens to have beside a proverb of
+    many, and the greatest the count of a common phrase in an item of one document. No document may
+    have a sequence around a shingle if words are changed, so 1 is the minimum.
 
     num_documents : by place, as in `Found`.
     """
     numbers = np.repeat(np.arange(len(hits.items)), [len(places) for places in hits.found])
-    # Pairs of a hit and a place, and of a hit and a count, are one integer each: these are sorted
-    # faster.
-    pairs = np.sort(numbers * len(num_documents) + np.concatenate(hits.found))
+    # A hit and a place, or a hit and a count, are packed into one integer, which sorts faster.
+    num_places = len(num_documents)
+    pairs = np.sort(numbers * num_places + np.concatenate(hits.found))
     pairs = pairs[begins_run(pairs)]
-    of_hit, places = np.divmod(pairs, len(num_documents))
-    most = int(num_documents.max()) + 1
-    counts = np.sort(of_hit * most + num_documents[places]) % most
+    of_hit, places = np.divmod(pairs, num_places)
+    num_counts = int(num_documents.max()) + 1
+    counts = np.sort(of_hit * num_counts + num_documents[places]) % num_counts
     sizes = np.bincount(of_hit)
     middles = offsets_from_lengths(sizes)[:-1] + (sizes - 1) // 2
     medians: Rows = counts[middles]

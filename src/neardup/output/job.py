@@ -1,6 +1,4 @@
-"""A job closes a run: the one place that knows in which order an output is written, published and
-cleared.
-"""
+"""The job of a run, which knows in which order an output is written, published and cleared."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ class Table(NamedTuple):
 
 
 class Product(ABC, Generic[Result]):
-    """What a command delivers: tables, documents, a report and its page, and the result for the
+    """The output of a command: tables, documents, a report and its pages, and the result for the
     caller.
 
     A job calls the methods in this order. Without an output folder, it calls `report` and `result`
@@ -66,7 +64,7 @@ class Product(ABC, Generic[Result]):
 
     @abstractmethod
     def report(self) -> Report:
-        """Return the report, when all else is written."""
+        """Return the report, once tables and documents are written."""
 
     @abstractmethod
     def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
@@ -80,11 +78,12 @@ class Product(ABC, Generic[Result]):
 
 
 class Committing(Protocol):
-    """What a job asks of an engine."""
+    """The part of an engine that a job uses."""
 
     def commit(self, report: JsonObject, folder: OutputDirectory | None) -> None:
-        """Change what the run is to change besides its output, which is complete; report : of the
-        output after that.
+        """Apply side effects, such as documents added to an index, once the output is complete.
+
+        report : the report of the output after the side effects.
         """
 
 
@@ -106,7 +105,7 @@ class Job:
     def finish(self, product: Product[Result], engine: Committing | None = None) -> Result:
         """Write a product, publish it, and clear the scratch files; return its result.
 
-        engine : commits what the run changes besides the output.
+        engine : commits the side effects of the run.
         """
         folder = self.folder
         if folder is not None:
@@ -161,8 +160,8 @@ def open_job(
 
     Parameters
     ----------
-    output : the folder to write, or its address; None to write nothing. inputs : what the run
-        reads, as it was named.
+    output : the folder to write, or its address; None to write nothing.
+    inputs : the names of the inputs.
     overwrite, scratch : as in `dedup`.
 
     Raises

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
@@ -21,7 +21,7 @@ from neardup.errors import OutputError
 from neardup.executor import Encoders, InOrder
 from neardup.files import AnyPath, AtomicFile, reason_of
 from neardup.formats.reading import Part, Task
-from neardup.runs.run import has_pages
+from neardup.runs.run import Inputs, has_pages
 
 _DAMAGE = (pa.ArrowException, OSError)
 _SHARE = 1 / 32  # of the memory of a writer, for documents that are selected ahead
@@ -47,10 +47,20 @@ def refuse_cuts(task: Task) -> None:
         )
 
 
-_TRIED = (
-    "parquet",
-    "table",
-)  # written as Parquet, which lacks some types and codecs; other formats have no limits
+_TRIED = ("parquet", "table")
+"""The formats that are written as Parquet, which lacks some types and codecs."""
+
+
+def refuse_unwritable(tasks: Sequence[Task], inputs: Inputs) -> None:
+    """Raise OutputError if the inputs cannot be written as a run will write them, before it reads
+    them.
+    """
+    if inputs.cuts:
+        for task in tasks:
+            if not task.against:
+                refuse_cuts(task)
+    if inputs.copies:
+        try_sinks(tasks)
 
 
 def try_sinks(tasks: Iterable[Task]) -> None:
@@ -73,13 +83,12 @@ def try_sinks(tasks: Iterable[Task]) -> None:
 
 
 def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[DocumentBatch, Mask]:
-    """Return a batch without what is cut from its texts and its payload, and which of its documents
-    stay.
+    """Return a batch whose texts and payload are cut, and the mask of its documents that stay.
 
     Parameters
     ----------
-    batch : of the task, with its payload. edits : of its documents; one that loses all of its text
-        does not stay.
+    batch : a batch of the task, with its payload.
+    edits : the edits of its documents; one that loses all of its text does not stay.
 
     Raises
     ------
@@ -93,8 +102,9 @@ def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[Documen
         return batch, edits.kept
     refuse_cuts(task)
     rows, texts = cut_texts(batch.text, edits.cuts, marked=edits.marked)
-    is_cut, kept = np.zeros(len(batch.rows), np.bool_), edits.kept.copy()
+    is_cut = np.zeros(len(batch.rows), np.bool_)
     is_cut[rows] = True
+    kept = edits.kept.copy()
     kept[rows] &= pc.binary_length(texts).to_numpy() > 0
     text = pc.replace_with_mask(batch.text, arrow_of(is_cut), texts)
     payload = task.part.replace_texts(batch, task.columns.text, rows, text)

@@ -35,13 +35,12 @@ def json_line(row: JsonObject) -> str:
 
 
 def _json_value(value: Any) -> str:
-    return (
-        value.hex()
-        if isinstance(value, bytes)
-        else value.isoformat()
-        if hasattr(value, "isoformat")
-        else str(value)
-    )
+    if isinstance(value, bytes):
+        return value.hex()
+    if hasattr(value, "isoformat"):
+        text: str = value.isoformat()
+        return text
+    return str(value)
 
 
 class _JsonLines(AbstractContextManager["_JsonLines"]):
@@ -157,7 +156,7 @@ class TableFile:
 
     @property
     def is_text(self) -> bool:
-        """Whether the format has text and no bytes."""
+        """Return whether the format is text, which has no bytes."""
         return self.path.suffix.lower() != ".parquet"
 
     def write(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
@@ -171,7 +170,8 @@ class TableFile:
                 self.num_rows += batch.num_rows
 
 
-_ROWS, _MASK_ROWS = 65_536, 1 << 20
+_ROWS = 65_536
+_MASK_ROWS = 1 << 20
 
 
 def as_rows(batch: DocumentBatch, task: Task) -> pa.RecordBatch:
@@ -211,7 +211,8 @@ def pair_batches(
     """Yield the table of duplicate pairs, left before right, by left and then by right; see
     schemas.pairs_schema.
     """
-    first, second = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
+    first = np.minimum(pairs.left, pairs.right)
+    second = np.maximum(pairs.left, pairs.right)
     order = np.lexsort((second, first))
     for start in range(0, len(order), _ROWS):
         part = order[start : start + _ROWS]
@@ -225,7 +226,8 @@ def row_masks(
     """Yield for each input its name, and for each of its rows whether it is kept; a rejected row is
     not.
     """
-    corpus, kept = outcome.corpus, outcome.edits.kept
+    corpus = outcome.corpus
+    kept = outcome.edits.kept
     start = 0
     for task, end, rejected in zip(
         tasks, corpus.part_ends.tolist(), corpus.part_rejected.tolist(), strict=True
@@ -256,8 +258,8 @@ def mask_batches(
 
 def id_batches(outcome: Outcome, locations: DocumentLocations) -> Iterator[pa.RecordBatch]:
     """Yield the table of kept documents; see schemas.ids_schema."""
-    first, kept = outcome.corpus.num_against, outcome.edits.kept
-    for start in range(first, len(kept), _ROWS):
+    kept = outcome.edits.kept
+    for start in range(outcome.corpus.num_against, len(kept), _ROWS):
         documents = (start + np.flatnonzero(kept[start : start + _ROWS])).astype(np.uint32)
         yield pa.RecordBatch.from_arrays(locations.columns(documents), schema=ids_schema())
         locations.release()

@@ -35,14 +35,17 @@ from neardup.schemas import DISTANCE, SIMILARITY
 
 MAX_EXAMPLES = 100
 REPORT = "report.json"
-_MAX_FILES, _FEW, _LARGE = 16, 16, 4 << 20
+_MAX_FILES = 16  # written at once
+_FEW = 16  # files of a group whose time is not spent in Python
+_LARGE = 4 << 20  # bytes of a file that is a group of its own
 
 
 class Shown(NamedTuple):
     """The removals that the report shows, in input order.
 
-    families, near_families : int64 by removal, the documents that the same kept document removed,
-    and those of them that are no copies.
+    documents : uint32, the documents of these removals, rising. texts : their texts by document, as
+    they are read. families, near_families : int64 by removal, the number of documents that the same
+    kept document removed, and the number without copies.
     """
 
     removals: Removals
@@ -55,8 +58,8 @@ class Shown(NamedTuple):
 def pick_examples(removals: Removals, nearness: Floats, limit: int = MAX_EXAMPLES) -> Shown:
     """Pick the removals to show: all of them, or `limit`.
 
-    Of more, a third are those nearest to the threshold, where errors are likeliest. One each is of
-    the kept documents that removed most documents and most near-duplicates. The others are evenly
+    Of more, a third are the nearest to the threshold, where errors are likeliest. Two are of the
+    kept documents that removed most documents and most near-duplicates. The others are evenly
     spaced by similarity.
 
     Parameters
@@ -64,73 +67,99 @@ def pick_examples(removals: Removals, nearness: Floats, limit: int = MAX_EXAMPLE
     nearness : float64, increasing with the similarity of each removed document to its kept
         document.
     """
-    picked = np.lexsort((removals.documents, nearness))
     _, family, sizes = np.unique(removals.kept, return_inverse=True, return_counts=True)
     near_sizes = np.bincount(family[~removals.measured.exact], minlength=len(sizes))
-    if len(picked) > limit:
+    rows = np.arange(len(nearness))
+    if len(rows) > limit:
         largest = [
-            int(np.argmax(family == np.argmax(counts)))
-            for counts in (sizes, near_sizes)
-            if counts.any()
+            _first_of_largest(family, counts) for counts in (sizes, near_sizes) if counts.any()
         ]
-        near, spaced = (
-            picked[: limit // 3],
-            np.linspace(limit // 3, len(picked) - 1, limit - limit // 3 - len(largest)),
-        )
-        picked = np.union1d(np.concatenate([near, picked[spaced.astype(np.int64)]]), largest)
-    rows = np.sort(picked)
+        by_nearness = np.lexsort((removals.documents, nearness))
+        spaced = _spaced(limit // 3, len(rows) - 1, limit - limit // 3 - len(largest))
+        rows = np.union1d(by_nearness[: limit // 3], by_nearness[spaced])
+        rows = np.union1d(rows, largest)
     chosen = removals.take(rows)
-    documents = np.union1d(chosen.documents, chosen.kept).astype(np.uint32)
-    return Shown(chosen, documents, {}, sizes[family[rows]], near_sizes[family[rows]])
+    return Shown(
+        removals=chosen,
+        documents=np.union1d(chosen.documents, chosen.kept).astype(np.uint32),
+        texts={},
+        families=sizes[family[rows]],
+        near_families=near_sizes[family[rows]],
+    )
+
+
+def _first_of_largest(family: Ints, sizes: Ints) -> int:
+    """Return the first removal of the largest family."""
+    return int(np.argmax(family == np.argmax(sizes)))
+
+
+def _spaced(first: int, last: int, count: int) -> Ints:
+    return np.linspace(first, last, count).astype(np.int64)
 
 
 def write_kept(
     tasks: list[Task],
     outcome: Edited,
     directory: Path,
+    *,
     shown: Shown | None,
     progress: Progress,
     threads: int,
 ) -> None:
-    """Read the new documents again and write the kept ones; collect the texts of the examples,
-    unless they are there.
+    """Read the new documents again and write the kept ones, in the format of their inputs.
 
     Several files are written at once; the first error in their order ends all.
+
+    Parameters
+    ----------
+    shown : the examples of the report. Their texts are collected on the way, unless they are there.
 
     Raises
     ------
     InputError
         If an input has changed since the first pass.
     """
-    num_against, ends = sum(task.against for task in tasks), outcome.corpus.part_ends
+    ends = outcome.corpus.part_ends
     if shown is not None and shown.texts:
         shown = None
     if shown is not None:
-        shown.texts.update(
-            read_texts(tasks[:num_against], ends[:num_against], shown.documents, threads)
-        )
-    parts = [_Part(task, first) for task, first in zip(tasks, [0, *ends.tolist()], strict=False)][
-        num_against:
+        _read_against(tasks, ends, shown, threads)
+    firsts = [0, *ends.tolist()]
+    parts = [
+        _Part(task, first) for task, first in zip(tasks, firsts, strict=False) if not task.against
     ]
     groups = list(group_small(parts, _Part.num_bytes, _LARGE))
     # Many small files, such as pages, take time in Python, which more threads would only share.
-    files = max(1, min(threads, _MAX_FILES, sum(len(group) <= _FEW for group in groups)))
-    with open_encoders(threads, files) as encoders:
+    num_large = sum(len(group) <= _FEW for group in groups)
+    num_files = max(1, min(threads, _MAX_FILES, num_large))
+    with open_encoders(threads, num_files) as encoders:
 
         def write(group: list[_Part]) -> Iterator[tuple[int, int]]:
             with encoders or nullcontext():
                 yield from _write_parts(
-                    group, outcome, directory, shown, encoders, threads // files
+                    group,
+                    outcome,
+                    directory,
+                    shown=shown,
+                    encoders=encoders,
+                    threads=threads // num_files,
                 )
 
         streams = [partial(write, group) for group in groups]
-        with closing(chain_ahead(streams, files, bytes_of=lambda _: 0)) as written:
+        with closing(chain_ahead(streams, num_files, bytes_of=lambda _: 0)) as written:
             for num_documents, num_bytes in written:
                 progress.advance(num_documents, num_bytes)
 
 
+def _read_against(tasks: list[Task], ends: Ints, shown: Shown, threads: int) -> None:
+    """Collect the texts of examples of the earlier collection, which is not written."""
+    against = [task for task in tasks if task.against]
+    texts = read_texts(against, ends[: len(against)], shown.documents, threads)
+    shown.texts.update(texts)
+
+
 class _Part(NamedTuple):
-    """An input to write, of which the first document has the number `first`."""
+    """An input to write. first : the number of its first document."""
 
     task: Task
     first: int
@@ -143,12 +172,13 @@ def _write_parts(
     parts: list[_Part],
     outcome: Edited,
     directory: Path,
+    *,
     shown: Shown | None,
     encoders: Encoders | None,
     threads: int,
 ) -> Iterator[tuple[int, int]]:
-    """Write the kept documents of inputs; yield how many documents and bytes of text each batch
-    has.
+    """Write the kept documents of inputs; yield the numbers of kept documents and of bytes of text
+    of each batch.
     """
     for part in parts:
         part.task.refuse_changed()
@@ -175,7 +205,7 @@ def read_texts(
 ) -> Iterator[tuple[int, str]]:
     """Read some documents again; yield each number with its text. Requires: `documents` sorted.
 
-    threads : stretches of a large file that are read at once.
+    threads : the number of stretches of a large file that are read at once.
 
     Raises
     ------
@@ -212,28 +242,32 @@ def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list
     """Return the removed documents to show, each with its kept document and their shared
     passages.
     """
-    removals, measured = shown.removals, shown.removals.measured
-    places, kept_places = locations.places(removals.documents), locations.places(removals.kept)
-    is_text = method.settings.vector_length is None
-    texts = {
-        document: text if is_text else shortened(text) for document, text in shown.texts.items()
-    }
+    removals = shown.removals
+    texts = shown.texts
+    if method.settings.vector_length is not None:
+        texts = {document: shortened(text) for document, text in texts.items()}
     marker = Marker(texts, method.settings.shingling)
-    result = []
-    has_similarity = SIMILARITY in method.measures
-    for i, (place, kept_place) in enumerate(zip(places, kept_places, strict=True)):
-        pair = marker.mark(int(removals.documents[i]), int(removals.kept[i]))
-        similarity = (
-            float(measured[SIMILARITY.name][i]) if SIMILARITY.name in measured.columns else 0.0
+    columns = removals.measured.columns
+    similarities = columns.get(SIMILARITY.name, np.zeros(len(removals.documents)))
+    distances: list[int | None] = [None] * len(removals.documents)
+    if SIMILARITY not in method.measures:
+        distances = columns[DISTANCE.name].tolist()
+    places = list(locations.places(removals.documents))
+    kept_places = list(locations.places(removals.kept))
+    pairs = zip(removals.documents.tolist(), removals.kept.tolist(), strict=True)
+    return [
+        Example(
+            removed=places[row],
+            kept=kept_places[row],
+            pair=marker.mark(removed, kept),
+            similarity=float(similarities[row]),
+            exact=bool(removals.measured.exact[row]),
+            distance=distances[row],
+            family=int(shown.families[row]),
+            family_near=int(shown.near_families[row]),
         )
-        distance = None if has_similarity else int(measured[DISTANCE.name][i])
-        families = int(shown.families[i]), int(shown.near_families[i])
-        result.append(
-            Example(
-                place, kept_place, pair, similarity, bool(measured.exact[i]), distance, *families
-            )
-        )
-    return result
+        for row, (removed, kept) in enumerate(pairs)
+    ]
 
 
 def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> None:
@@ -270,11 +304,11 @@ def kept_table(tasks: list[Task], edits: Edits) -> pa.Table:
     for task in tasks:
         task.refuse_changed()
         for batch in task.read(with_payload=True):
-            start, first = first, first + len(batch.rows)
-            edited, kept = apply_edits(task, batch, edits.between(start, first))
-            tables.append(
-                pa.Table.from_batches([filter_rows(as_rows(edited, task), arrow_of(kept))])
-            )
+            stop = first + len(batch.rows)
+            edited, kept = apply_edits(task, batch, edits.between(first, stop))
+            rows = filter_rows(as_rows(edited, task), arrow_of(kept))
+            tables.append(pa.Table.from_batches([rows]))
+            first = stop
     if not tables:
         types = [task.part.column_types() or {task.columns.text: pa.string()} for task in tasks]
         tables = [pa.schema(list(names.items())).empty_table() for names in types]

@@ -14,6 +14,12 @@ from neardup.runs.locations import DocumentLocations
 from neardup.runs.run import Run
 
 _MAX_COMPARED = 1000  # pairs of equal hashes whose ids are compared
+_LOCATED_IN = {
+    "dedup": "removed.parquet",
+    "cluster": "clusters.parquet",
+    "remove_passages": "passages.parquet",
+}
+"""The file of the output that has the file and the row of each document, by command."""
 _FIRST_CHECK = 1000  # ids before the first comparison of FirstIds
 _MAX_ID_BYTES = 64 << 20  # ids and rows that FirstIds remembers
 
@@ -28,7 +34,7 @@ def check_ids(run: Run, hashes: Words, corpus: Corpus, locations: DocumentLocati
         return []
     if run.inputs.id_column is not None:
         raise _ids_repeat(repeated, run.inputs.id_column)
-    return [f"{repeated} {run.table} distinguishes them by source_file and row."]
+    return [f"{repeated} {_LOCATED_IN[run.command]} distinguishes them by source_file and row."]
 
 
 def _ids_repeat(repeated: str, id_column: object) -> InputError:

@@ -41,6 +41,16 @@ _REFUSALS = (
         "write='kept' (--write kept) or 'removed', or leave passages (--passages) out.",
     ),
     _Refusal(
+        "dedup",
+        lambda given: (
+            given["rethreshold"]
+            and (given["linkage"], given["passages"], given["group_by"]) != ("sieve", None, None)
+        ),
+        "rethreshold=True keeps pairs, which do not decide about chains, passages or groups: got "
+        "keep={keep!r}, linkage={linkage!r}, passages={passages!r}, group_by={group_by!r}. Leave "
+        "rethreshold out, and run dedup again for each limit.",
+    ),
+    _Refusal(
         "remove_passages",
         lambda given: given["output"] is None and given["write"] != "kept",
         _WITHOUT_FOLDER,

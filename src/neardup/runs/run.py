@@ -67,7 +67,8 @@ class Inputs(NamedTuple):
 
     vector_length : see `Columns`; if it is 0, all vectors have the length of the first. reserved :
     names of columns that the source must not have. count_by : the column by whose values removals
-    are counted.
+    are counted. copies : whether rows are written in the format of their input. cuts : whether
+    passages are cut from the texts.
     """
 
     source: Source
@@ -80,6 +81,8 @@ class Inputs(NamedTuple):
     reserved: tuple[str, ...] = ()
     count_by: str | None = None
     vector_length: int | None = None
+    copies: bool = False
+    cuts: bool = False
 
 
 def tasks_of(
@@ -470,13 +473,11 @@ class Found(NamedTuple):
 class Run:
     """The inputs, method and settings of a run.
 
-    rule : decides which documents are removed. resume : whether to continue an interrupted run of
-    the same output. update : whether to add the documents to an index. copies : whether to write
-    the kept documents. passages : the minimum length, in characters, of a repeated passage that is
-    cut from kept documents, if any. table : the file of the output that has the file and the row of
-    each document. outputs : local files and folders that the run replaces; no input may be one of
-    them or in one of them; None is an output that is not written. progress : as in `dedup`. given :
-    the options of the call, as the report has them.
+    command : the name of the function, as in engines.capabilities.COMMANDS. rule : decides which
+    documents are removed. resume : whether to continue an interrupted run of the same output.
+    outputs : local files and folders that the run replaces; no input may be one of them or in one
+    of them; None is an output that is not written. progress : as in `dedup`. given : the options of
+    the call, as the report has them.
     """
 
     inputs: Inputs
@@ -484,11 +485,8 @@ class Run:
     selection: SelectionSettings = field(default_factory=SelectionSettings)
     settings: RunSettings = field(default_factory=RunSettings)
     rule: Rule = field(default_factory=Sieve)
+    command: str = ""
     resume: bool = False
-    update: bool = False
-    copies: bool = False
-    passages: int | None = None
-    table: str = "removed.parquet"
     outputs: tuple[Output | None, ...] = ()
     progress: bool | Progress = False
     given: Options = field(default_factory=dict)
@@ -510,16 +508,16 @@ class Run:
 
     @property
     def options(self) -> dict[str, object]:
-        """The options that an engine may refuse, by name."""
-        against = None if self.inputs.against is None else "a collection"
-        others = {
+        """The options that an engine may refuse, by name: those of the call and their defaults."""
+        return {
+            **self.given,
+            **asdict(self.selection),
+            **asdict(self.settings),
             "count_by": self.inputs.count_by,
             "resume": self.resume,
-            "update": self.update,
-            "against": against,
-            "passages": self.passages,
+            "against": None if self.inputs.against is None else "a collection",
+            **self.rule.options,
         }
-        return asdict(self.selection) | asdict(self.settings) | others | self.rule.options
 
     @property
     def counted(self) -> str | None:
@@ -550,18 +548,15 @@ class Run:
         return rejecter(self.settings.on_error, use, before)
 
 
-def run_of(
-    source: Source, options: TextOptions, *, against: Source | None = None, **others: Any
-) -> Run:
-    """Return a run over a source.
+def run_of(command: str, source: Source, options: TextOptions, **others: Any) -> Run:
+    """Return a run of a command over a source.
 
-    options : the options of the call that read the source. others : fields of the run.
+    options : how the source is read. others : fields of the run and of its inputs.
     """
-    values: dict[str, Any] = {**options}
-    of_run = {name: values.pop(name) for name in ("progress", "given") if name in values}
-    settings = {
-        field.name: values.pop(field.name) for field in fields(RunSettings) if field.name in values
-    }
+    values: dict[str, Any] = {**options, **others}
+    names = [field.name for field in fields(RunSettings)]
+    settings = {name: values.pop(name) for name in names if name in values}
+    inputs = {name: values.pop(name) for name in Inputs._fields if name in values}
     return Run(
-        Inputs(source, against, **values), settings=RunSettings(**settings), **of_run, **others
+        Inputs(source, **inputs), settings=RunSettings(**settings), command=command, **values
     )

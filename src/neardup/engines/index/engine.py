@@ -30,7 +30,7 @@ from neardup.index.incoming import Incoming, decompress, new_prefix, store_setti
 from neardup.index.open_index import Batch, OpenIndex, now
 from neardup.index.overlay import Overlay
 from neardup.output import write as writing
-from neardup.output.kept import try_sinks
+from neardup.output.kept import refuse_unwritable
 from neardup.progress import Progress, Stages
 from neardup.report.contents import refuse_incomplete
 from neardup.report.record import EngineFacts
@@ -136,8 +136,7 @@ class IndexEngine(Engine):
             If the index is to be updated, and inputs could not be read completely.
         """
         inputs = find(self.run)
-        if self.run.copies:
-            try_sinks(inputs.tasks)
+        refuse_unwritable(inputs.tasks, self.run.inputs)
         tasks = [task.identified() for task in inputs.tasks]
         warnings = inputs.warnings + self._begin(tasks, scratch, folder)
         self._reading = Reading(

@@ -52,7 +52,8 @@ T = TypeVar("T")
 def find_passages(job: Job, inputs: Found, settings: PassageSettings, *, marked: bool) -> Cleaned:
     """Read the documents, find their repeated passages, and decide which to cut or mark."""
     run = job.run
-    tasks = identified(inputs.tasks, BatchCache(run.settings.cache_bytes, with_payload=run.copies))
+    cache = BatchCache(run.settings.cache_bytes, with_payload=run.inputs.cuts)
+    tasks = identified(inputs.tasks, cache)
     prepare(job.scratch, tasks, asdict(settings), run.resume, job.folder)
     anchoring = (
         Units(settings) if settings.unit else Anchoring(settings.min_length, settings.bridge)
@@ -187,7 +188,7 @@ def _decide(
             scratch.column(schemas.PIECE_HASHES),
             _sites(pieces, scratch),
             settings,
-            anchoring.size,
+            gram_size=anchoring.size,
         )
     return _decide_in_order(documents, pieces, settings, anchoring, progress)
 
@@ -215,7 +216,7 @@ def _decide_in_order(
     lengths = scratch.column(schemas.LENGTHS)
     num_done = 0
     for count, passages in decide_passages(
-        pieces, ends, groups, settings, anchoring.size, num_against
+        pieces, ends, groups, settings, gram_size=anchoring.size, num_against=num_against
     ):
         progress.advance(count - num_done, int(lengths[num_done:count].sum()))
         num_done = count

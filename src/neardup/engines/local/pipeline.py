@@ -31,7 +31,6 @@ from neardup.executor import count_threads
 from neardup.features.described import Features, Keys
 from neardup.formats.reading import Task, identified, known_total
 from neardup.methods.base import Method
-from neardup.output.kept import refuse_cuts
 from neardup.progress import Progress, Stages, trim_heap
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.ids import FirstIds, check_ids
@@ -58,10 +57,6 @@ class LocalEngine(Engine):
         """Read the inputs, and find the pairs that the rule of the run needs."""
         run = self.run
         inputs = self.inputs()
-        if run.passages is not None and (run.copies or folder is None):
-            for task in inputs.tasks:
-                if not task.against:
-                    refuse_cuts(task)
         tasks = identified(inputs.tasks, self.cache)
         settings = inputs.method.all_settings(inputs.selection)
         prepare(scratch, tasks, settings, run.resume, folder)
@@ -299,9 +294,7 @@ def _queue(scratch: Scratch, corpus: Corpus, selection: SelectionSettings, rule:
     lengths = scratch.column(schemas.LENGTHS)
     num_ranks = len(rank_columns(selection.keep))
     ranks = [scratch.column(schemas.RANKS.at(number)) for number in range(num_ranks)]
-    order = priority_order(
-        selection.keep, corpus.num_documents, corpus.num_against, lengths, ranks, corpus.part_ends
-    )
+    order = priority_order(selection.keep, corpus, lengths, ranks)
     order = rule.order(order, corpus.num_against, scratch.column(schemas.VALUES))
     featured = _sizes(scratch, corpus) > 0
     representative = find_copies(scratch.column(schemas.CONTENT), order, featured)

@@ -513,7 +513,7 @@ class ComposedSearch(LocalSearch):
         """Return the decisions about confirmed pairs."""
         queue = self.queue
         if not self.scope.keeps_all:
-            return sift(self.method, left, right, measured, queue.representative, queue.num_against)
+            return sift(self.method, left, right, measured, queue)
         by_right = np.lexsort((left, right))
         return Sifted(
             kept=np.ones(len(queue.order), np.bool_),

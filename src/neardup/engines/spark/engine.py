@@ -54,6 +54,8 @@ class SparkEngine(Engine):
     run whose documents workers write, it collects counts only.
     """
 
+    has_workers = True
+
     def __init__(self, run: Run, master: str | None) -> None:
         super().__init__(run)
         self.master = master

@@ -90,8 +90,7 @@ def list_documents(listed: DataFrame, rule: Rule, tasks: list[Task], keep: str) 
     values = hash_values(counted) if is_counted else np.empty(0, np.uint64)
     corpus = replace(corpus, names=_names(counted, values, num_against))
     ranks = _ranks(rows["ranks"].combine_chunks(), len(rank_columns(keep)))
-    lengths = rows["bytes"].to_numpy()
-    order = priority_order(keep, len(rows), num_against, lengths, ranks, corpus.part_ends)
+    order = priority_order(keep, corpus, rows["bytes"].to_numpy(), ranks)
     return Listed(rows, corpus, lines, values, rule.order(order, num_against, values))
 
 
