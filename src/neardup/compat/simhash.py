@@ -44,7 +44,7 @@ class Simhash:
         and a weight, or a dict of weights; a fingerprint: an integer or another Simhash.
     f : the number of bits of the fingerprint, a multiple of 8.
     reg : the regular expression, as a string or compiled, of the letters of a text.
-    hashfunc : a function from UTF-8 bytes to an integer or to bytes, of which the last f // 8 are
+    hashfunc : a function from UTF-8 bytes to an integer or to bytes, whose last f // 8 are
         used; MD5 by default.
     log : a logger; the logger "simhash" when None.
 

@@ -151,7 +151,7 @@ class _Arrivals(NamedTuple):
 
     @property
     def is_replacing(self) -> Mask:
-        """Whether the row of each id has other content, so that the document replaces it."""
+        """The documents that replace the row of their id, which has other content: bool."""
         return (self.existing >= 0) & ~self.is_repeated
 
     def repeated_rows(self) -> Rows:
@@ -260,6 +260,7 @@ def _first_conflict(
         found_documents, found_rows = _compared(rules, snapshot, incoming, len(replacing))
         documents.append(found_documents)
         rows.append(found_rows)
+    # For each compared row that a document replaces: is the comparison before the replacement?
     document = np.concatenate(documents)
     replacing = replacing[np.argsort(arriving.existing[replacing])]
     index, is_replaced = find_in(arriving.existing[replacing], np.concatenate(rows))

@@ -1,6 +1,6 @@
 """The sieve of an index: decide about a batch of documents, given the stored documents.
 
-The decisions are those of `dedup` on the same documents in the same order, whatever the batches.
+The decisions are equal to `dedup` of the same documents in the same order, whatever the batches.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _Copies(NamedTuple):
 
     @property
     def is_stored(self) -> Mask:
-        """Whether the index has the content of each document."""
+        """The documents whose content the index has: bool (num_documents,)."""
         return self.stored_row >= 0
 
 
@@ -127,6 +127,9 @@ def _sieve(
     rules: Rules, snapshot: Snapshot, incoming: Incoming, copies: _Copies, candidates: _Candidates
 ) -> BatchDecisions:
     """Decide about documents with copies or candidates."""
+    # Positions, in the order of priority:
+    #     0 .. len(stored_rows) - 1      the stored rows in question, all kept
+    #     len(stored_rows) ..            the documents of the batch, in their order
     kept_copies = copies.stored_row[copies.is_kept]
     stored_rows = np.unique(np.concatenate([candidates.stored.row, kept_copies]))
     duplicates = _confirm(rules, snapshot, incoming, candidates, stored_rows)
@@ -260,6 +263,7 @@ def _find_inner(rules: Rules, incoming: Incoming, members: Mask, probes: Entries
     entries = take_entries(rules.lookup.entries(incoming.described.keys), members)
     rows = entries.document.astype(np.uint32)
     tables.append(KeyEntries(entries.table, entries.key, rows), num_documents)
+    # No row of the batch is forgotten, and none is known to be kept.
     none = np.zeros(num_documents // 64 + 1, np.uint64)
     states = kernels.key_tables.States(none, none)
     found = tables.view().find(probes.table, probes.key, rules.limit + 1, states)
@@ -335,7 +339,7 @@ def list_after(
 
     Parameters
     ----------
-    stored, later : results of the same lookups; all rows of `later` come after those of `stored`.
+    stored, later : results of the same lookups; all rows of `later` come after all of `stored`.
     limit : the greatest number of rows that a bucket lists.
     sketches : returns the sketches of the rows of `stored` and of `later`, large_binary. Rows of
         one lookup are in one bucket if keys must be equal; otherwise if their sketches are equal.
@@ -367,6 +371,7 @@ def _buckets(stored: Found, later: Found, layout: Layout, sketches: Sketches) ->
     buckets = np.concatenate([stored.entry, later.entry])
     if not layout.max_distance:
         return buckets
+    # A table lists keys within a distance: the bucket of a row is its lookup with its sketch.
     codes = pc.dictionary_encode(pa.concat_arrays(list(sketches()))).indices.to_numpy()
     return np.asarray(buckets * (len(codes) + 1) + codes, np.int64)
 

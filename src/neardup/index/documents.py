@@ -1,4 +1,4 @@
-"""Read what a user passes to an index: one text, or documents with ids and payloads."""
+"""Read the input of an index: one text, or documents with ids and payloads."""
 
 from __future__ import annotations
 
@@ -167,6 +167,7 @@ def read_batches(
     InputError
         If an id is null.
     """
+    # Before the first document: a missing column is reported before anything is stored.
     names = [_payload_names(task, payload_column) for task in tasks]
     for number, entry in read_tasks(tasks, threads, with_payload=with_payload or any(names)):
         if isinstance(entry, Rejected):

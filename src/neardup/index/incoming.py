@@ -29,7 +29,8 @@ SETS = ("features", "tags")
 DETAILS: dict[str, tuple[str, ...]] = {FINGERPRINTS: (), FEATURES: SETS, TEXT: ("text",)}
 """The columns that comparisons read besides `Sketched`, for each choice of storage."""
 _CODEC = "zstd"
-_LENGTH_BYTES = 4  # the length of a text, before its compressed bytes
+# A stored text: its length in bytes, little-endian, then its compressed bytes.
+_LENGTH_BYTES = 4
 _HASH_BYTES = 8
 
 
@@ -59,7 +60,7 @@ class Incoming:
 
     @property
     def featured(self) -> Mask:
-        """Whether each document has features."""
+        """The documents with features: bool (num_documents,)."""
         return self.described.keys.featured
 
     def numbered(self, prefix: str, first: int) -> Incoming:

@@ -36,7 +36,7 @@ def fixed(method: Method, settings: IndexSettings) -> Method:
     Raises
     ------
     SettingError
-        If an index cannot store what the method needs.
+        If an index cannot store the features that the method needs.
     """
     if settings.storage == FINGERPRINTS and method.confirms_sets:
         raise SettingError(

@@ -22,8 +22,8 @@ from neardup.stores.state import StateWriter
 class Overlay(Snapshot):
     """A snapshot with documents on top.
 
-    Its documents have the rows after those of the snapshot: a bucket lists rows of the snapshot
-    first.
+    Its documents have the rows after the last one of the snapshot, so that a bucket lists rows of
+    the snapshot first.
 
     Parameters
     ----------
@@ -38,6 +38,7 @@ class Overlay(Snapshot):
         self._first_row = base.num_rows  # of the documents on top
         top = top or StateWriter(MemoryStore("memory:", store_settings({}, rules.method)))
         self._top: Snapshot = top
+        # An id on top replaces the row of the same id in the snapshot.
         ids = (array_of(table["id"]) for table in top.scan(["id"]))
         self._replaced = [rows[rows >= 0] for rows in map(base.rows_of_ids, ids)]
         replaced = self.replaced
@@ -54,6 +55,7 @@ class Overlay(Snapshot):
 
     def find(self, lookups: Entries, limit: int) -> Found:
         stored = self._base.find(lookups, limit)
+        # One row more than the limit shows that a bucket overflows.
         added = self._top.find(lookups, limit + 1)
         added = added._replace(truncated=stored.truncated)
 
@@ -97,6 +99,7 @@ class Overlay(Snapshot):
         stored = self._base.take(rows[~is_on_top], columns)
         added = self._top.take(rows[is_on_top] - self._first_row, columns)
         both = pa.concat_tables([stored, added.cast(stored.schema)])
+        # `both` has the rows in the order of `order`; its inverse restores the order asked for.
         order = np.argsort(is_on_top, kind="stable")
         return both.take(pa.array(np.argsort(order)))
 

@@ -69,6 +69,7 @@ def find_in_blocks(
 
 def _collect(num_queries: int, first: int, search: SearchBlock) -> list[Matches]:
     """Return the results of a block of queries, in buffers that grow as needed."""
+    # A search stops before the first query whose rows do not fit, and continues with it.
     parts = []
     begin = 0
     size = 64 + 2 * num_queries

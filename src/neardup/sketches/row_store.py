@@ -169,6 +169,7 @@ class IdTable:
 
     def _rebuild(self, num_expected: int) -> None:
         """Enter all rows that were not removed in a new table, at most half full."""
+        # A power of two, as the kernels take a slot by the lower bits of a hash.
         num_slots = _MIN_SLOTS
         while num_slots < 2 * num_expected:
             num_slots *= 2
@@ -350,7 +351,7 @@ class RowStore(ABC):
 
     @property
     def is_sparse(self) -> bool:
-        """Whether more than half of the rows were removed, and `compact` is worth its time."""
+        """True if more than half of the rows were removed, and `compact` is worth its time."""
         return self.num_rows > max(_MIN_ROWS_TO_COMPACT, 2 * len(self))
 
     def compact(self) -> None:
