@@ -105,7 +105,7 @@ def _fold_ascii_words(data, case_bit, stream):
         stream[i] = U8(byte | case_bit) if letter else (byte if other else U8(0))
 
 
-@kernel(inline="always")
+@kernel
 def _append_entry(entry, expansions, mode, stream, length):
     """Append the code points of a table entry to the stream; return the new length."""
     if entry & _EXPAND:
@@ -117,7 +117,7 @@ def _append_entry(entry, expansions, mode, stream, length):
     return length
 
 
-@kernel(inline="always")
+@kernel
 def _fold_ascii(data, table, mode, stream):
     """Write a run of ASCII text to the stream."""
     if mode == WORDS and len(data) > 1:

@@ -1,4 +1,5 @@
-"""Sign weighted sets of features: consistent weighted sampling by a Poisson process.
+"""Sign weighted sets of features: consistent weighted sampling by a Poisson process, whose points
+are the darts of DartMinHash (Christiani 2020).
 
 Each feature has a fixed Poisson process over (weight, rank), the same in every set that has the
 feature: its points are spread evenly. A set owns the points whose weight is below its own. Each
