@@ -31,6 +31,9 @@ test: $(VENV)/test.stamp  ## run the quick tests: about three minutes
 test-all: $(VENV)/test.stamp $(VENV)/pipelines.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## run all tests: also the slow ones, with more examples of each property and larger data
 	$(BIN)/python -m pytest --thorough --numprocesses 3 --dist loadfile
 
+test-nightly: $(VENV)/test.stamp  ## run every property on examples that are drawn anew: half an hour
+	$(BIN)/python -m pytest --nightly -m "hypothesis and not timing"
+
 test-times: $(VENV)/test.stamp  ## run the tests that compare times: on a machine that does nothing else
 	$(BIN)/python -m pytest -m timing
 

@@ -27,10 +27,12 @@ from reference.service import METHOD, RunningService
 from servers import postgres_server, redis_server, server  # noqa: F401 - fixtures of all tests
 from spark_session import spark  # noqa: F401
 
-for profile, max_examples in (("quick", 10), ("thorough", 30)):
+for profile, max_examples in (("quick", 25), ("thorough", 30), ("nightly", 100)):
     settings.register_profile(
         profile,
-        derandomize=True,
+        # Each night draws new examples; a failing one is printed with the line that repeats it.
+        derandomize=profile != "nightly",
+        print_blob=True,
         deadline=None,
         max_examples=max_examples,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
@@ -45,6 +47,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             "the slow tests too, more examples of each property, and the larger data of ../shared "
             "where it is"
         ),
+    )
+    parser.addoption(
+        "--nightly", action="store_true", help="new random examples of each property, 100 of each"
     )
     parser.addoption(
         "--passed",
@@ -64,7 +69,8 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(
         20_000, 10, 10
     )  # of the time of compiling, a tenth goes to collections that find nothing
-    settings.load_profile("thorough" if config.getoption("--thorough") else "quick")
+    thorough = "thorough" if config.getoption("--thorough") else "quick"
+    settings.load_profile("nightly" if config.getoption("--nightly") else thorough)
     if config.getoption("--examples"):
         settings.register_profile("chosen", settings(), max_examples=config.getoption("--examples"))
         settings.load_profile("chosen")
