@@ -9,7 +9,9 @@ from pathlib import Path
 
 from corpus import Corpus
 
-BANDS, ROWS, THREADS = 12, 5, 2
+BANDS = 12
+ROWS = 5
+THREADS = 2
 _ADAPTERS = Path(__file__).resolve().parent / "peers"
 
 # Package -> (adapter, how the peer works here, its ways to confirm a candidate, the default first).
@@ -22,8 +24,8 @@ PEERS = {
     "rensa": (
         "rensa_dedup.py",
         (
-            "full-set R-MinHash (every shingle, not the sampling rho path), signed in 2 "
-            "processes; RMinHashLSH"
+            "full-set R-MinHash (every shingle, not the sampling rho path), signed in 2 processes; "
+            "RMinHashLSH"
         ),
         ("estimate", "exact", "bands"),
     ),

@@ -47,10 +47,15 @@ FORMS = (
 )
 KINDS = ("short", "long", "code", "mathematics", "Chinese")
 PER_FORM = 300
-CLEAN_ITEMS, CLEAN_DOCUMENTS = 1500, 2000
-HARD_ITEMS, HARD_DOCUMENTS = 20, 40  # of each family
+CLEAN_ITEMS = 1500
+CLEAN_DOCUMENTS = 2000
+# of each family
+HARD_ITEMS = 20
+HARD_DOCUMENTS = 40
 _SHINGLE, _COMMON = 5, 10  # tokens; documents of a common shingle
-_RELATED, _RELATED_CODE = 0.35, 0.15  # share of the other shingles
+# share of the other shingles
+_RELATED = 0.35
+_RELATED_CODE = 0.15
 _LEAST_HALVED = (
     20  # words of an item of which a half is quoted: fewer than ten words are no quotation
 )
@@ -114,7 +119,8 @@ def exam_items(data: Path) -> list[Item]:
     """Return the test items of MMLU and AGIEval that need no passage."""
     items = []
     for row in read_set("eval_items", data):
-        question, task = row["question"].strip(), row["task"]
+        question = row["question"].strip()
+        task = row["task"]
         if row.get("passage"):
             continue
         words = len(tokens_of(question))
@@ -148,10 +154,8 @@ def code_items(library: Path) -> Iterator[Item]:
                 continue
             lines = source.splitlines()
             end = node.body[0].end_lineno or 0
-            question, body = (
-                "\n".join(lines[node.lineno - 1 : end]),
-                "\n".join(lines[end : node.end_lineno]),
-            )
+            question = "\n".join(lines[node.lineno - 1 : end])
+            body = "\n".join(lines[end : node.end_lineno])
             if body.strip() and node.end_lineno - end < 40:
                 name = f"code-{path.stem}-{node.lineno}"
                 yield Item(name, "code", "python", question, None, body)
@@ -206,7 +210,8 @@ class Haystack:
         self.chinese = [row["text"] for row in read_set("zh_laws", data)[1::2]]
         self.chinese += [row["text"] for row in read_set("zh_ts", data) if row["script"] == "hans"]
         self.english = [text for text in english if len(text) > 2000]
-        self.exams, self.draw = exams, draw
+        self.exams = exams
+        self.draw = draw
 
     def text(self, kind: str, words: int) -> str:
         """Return a text of about so many words, cut from real ones; a page of exam questions now
@@ -217,7 +222,8 @@ class Haystack:
         source = {"code": self.code, "Chinese": self.chinese}.get(kind, self.english)
         parts: list[str] = []
         while words > 0:
-            text, length = self.draw.choice(source), words * (2 if kind == "Chinese" else 7)
+            text = self.draw.choice(source)
+            length = words * (2 if kind == "Chinese" else 7)
             begin = self.draw.randrange(max(1, len(text) - length))
             begin = text.rfind("\n", 0, begin) + 1
             parts.append(text[begin : begin + length])
@@ -225,7 +231,8 @@ class Haystack:
         return "\n".join(parts)
 
     def _exam_page(self, words: int) -> str:
-        parts, number = [], 0
+        parts = []
+        number = 0
         while words > 0:
             number += 1
             one = self.draw.choice(self.exams)
@@ -303,7 +310,8 @@ def place(item: Item, form: str, number: int, haystack: Haystack) -> Document:
     words = 4000 if form == "long document" else draw.randrange(200, 1200)
     text = haystack.text(item.kind, words)
     whole = bool(number % 2) and form not in ("first half", "separated")
-    piece, question = written(item, whole=whole), item.question
+    piece = written(item, whole=whole)
+    question = item.question
     if form == "words changed":
         vocabulary = sorted({one.strip() for one in pieces_of(text) if one.strip().isalnum()}) or [
             "other",
@@ -319,17 +327,21 @@ def place(item: Item, form: str, number: int, haystack: Haystack) -> Document:
     )
     own = form in ("paragraph", "separated") or item.kind == "code"
     cut = text.rfind("\n" if own else " ", 0, middle) + 1
-    before, after = text[:cut].rstrip(), text[cut:].lstrip()
+    before = text[:cut].rstrip()
+    after = text[cut:].lstrip()
     between = "\n\n" if own else "" if item.kind == "Chinese" else " "
     if form == "separated":
         cut = after.find("\n", draw.randrange(600, 2000))
         after = f"{after[:cut]}\n\n{answer_part(item)}\n\n{after[cut:]}"
     if form == "wrapped":
         size = 20 if item.kind == "Chinese" else 8
-        before, after = wrap(before, size), wrap(after, size)
+        before = wrap(before, size)
+        after = wrap(after, size)
         whole_piece = wrap(piece, size)
         end = len(wrap(question, size)) if whole else len(whole_piece)
-        piece, question, between = whole_piece, whole_piece[:end], "\n"
+        piece = whole_piece
+        question = whole_piece[:end]
+        between = "\n"
     head = before + between
     start = len(head)
     row = {
@@ -376,7 +388,8 @@ def hard_items(family: str, own: list[Item]) -> Iterator[Item]:
 
 def ungroup(items: list[Item]) -> list[Item]:
     """Return the items without those that share a third of their shingles with an earlier one."""
-    holders, kept = defaultdict(set), []
+    holders = defaultdict(set)
+    kept = []
     for item in items:
         shingles = shingles_of(item.question)
         shared = Counter(holder for one in shingles for holder in holders[one])
@@ -429,7 +442,8 @@ def choose_planted(pool: list[Item], per_form: int) -> list[tuple[Item, str]]:
     """
     frequency = Counter(one for item in pool for one in shingles_of(item.question))
     by_kind = {kind: [item for item in pool if item.kind == kind] for kind in KINDS}
-    planted, per_kind = [], per_form // len(KINDS)
+    planted = []
+    per_kind = per_form // len(KINDS)
     for form in sorted(FORMS, key="first half".__ne__):  # it asks the most of an item
         for kind in KINDS:
             fits = by_kind[kind]
@@ -459,7 +473,8 @@ def choose_hard(clean: list[Item], size: int) -> list[Item]:
     """Return the items of all families; their own text is that of clean items, which are taken
     out.
     """
-    pools, hard = defaultdict(list), []
+    pools = defaultdict(list)
+    hard = []
     for item in clean:
         pools[side_of(item.kind)].append(item)
     for family, (_, kind) in FAMILIES.items():
@@ -474,17 +489,16 @@ def build(
     data: Path, seed: int, per_form: int = PER_FORM
 ) -> tuple[list[Item], list[Document], list[dict]]:
     """Return the items, the documents and the rows of the truth."""
-    draw, library, scale = (
-        random.Random(seed),
-        Path(sysconfig.get_path("stdlib")),
-        per_form / PER_FORM,
-    )
+    draw = random.Random(seed)
+    library = Path(sysconfig.get_path("stdlib"))
+    scale = per_form / PER_FORM
     pool = exam_items(data) + list(code_items(library)) + list(chinese_items(data))
     draw.shuffle(pool)
     pool = ungroup(pool)
     planted = choose_planted(pool, per_form)
     rest = [item for item in pool if item.role == "clean"]
-    clean, rest = rest[: round(CLEAN_ITEMS * scale)], rest[round(CLEAN_ITEMS * scale) :]
+    clean = rest[: round(CLEAN_ITEMS * scale)]
+    rest = rest[round(CLEAN_ITEMS * scale) :]
     hard = choose_hard(clean, max(3, round(HARD_ITEMS * scale)))
     exams = [item for item in rest if side_of(item.kind) == "English"]
     haystack = Haystack(data, library, exams[100:], draw)
@@ -552,8 +566,8 @@ def main(arguments: list[str]) -> None:
     size = sum(len(one.text.encode()) for one in documents) / 1e6
     related = sum(row["form"] == "related" for row in truth)
     print(
-        f"{dict(roles)} items, {len(documents):,} documents of {size:.1f} MB, {related} "
-        "related pairs"
+        f"{dict(roles)} items, {len(documents):,} documents of {size:.1f} MB, {related} related "
+        "pairs"
     )
 
 

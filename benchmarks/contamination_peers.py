@@ -69,7 +69,8 @@ def gpt3(items: Iterable[Question], documents: Iterable[tuple[str, str]]) -> Ite
         for size in sizes:
             for place, gram in enumerate(ngrams(plain, size)):
                 for item in holders.get(gram, ()):
-                    first, last = words[place][1], words[place + size - 1][2]
+                    first = words[place][1]
+                    last = words[place + size - 1][2]
                     span = found.setdefault(item, [first, last])
                     span[0], span[1] = min(span[0], first), max(span[1], last)
         yield from (Hit(item, name, *span, 1.0) for item, span in found.items())
@@ -83,11 +84,20 @@ def _blank_words(text: str) -> Iterator[tuple[str, int, int]]:
             yield word, match.start(), match.end()
 
 
-_NGRAM, _SAMPLE_EVERY, _MISSES = 5, 10, 11
-_THRESHOLD, _PERFECT_BELOW, _USUAL_FROM = 0.8, 20, 50
-_SHORTEST, _LEAST_UNIQUE = 20, 4
-_SHORT_ANSWER, _SHORT_WINDOW, _LONG_WINDOW, _ANSWER_NGRAM = 3, 50, 100, 3
-_QUESTION_WEIGHT, _SURE_NGRAMS = 0.75, 20
+_NGRAM = 5
+_SAMPLE_EVERY = 10
+_MISSES = 11
+_THRESHOLD = 0.8
+_PERFECT_BELOW = 20
+_USUAL_FROM = 50
+_SHORTEST = 20
+_LEAST_UNIQUE = 4
+_SHORT_ANSWER = 3
+_SHORT_WINDOW = 50
+_LONG_WINDOW = 100
+_ANSWER_NGRAM = 3
+_QUESTION_WEIGHT = 0.75
+_SURE_NGRAMS = 20
 _TOKENS_PER_WORD = 1.3  # of cl100k, which its limits count
 
 
@@ -115,7 +125,8 @@ class Decon:
     def __init__(self, items: Iterable[Question]) -> None:
         kept = []
         for item in items:
-            question, answer = tokens_of(item.question), tokens_of(item.answer)
+            question = tokens_of(item.question)
+            answer = tokens_of(item.answer)
             length = (len(question) + len(answer)) * _TOKENS_PER_WORD
             if length >= _SHORTEST and len(set(question)) >= _LEAST_UNIQUE:
                 kept.append((item.id, ngrams(question, _NGRAM), answer, length))
@@ -154,16 +165,15 @@ class Decon:
             yield from best.values()
 
     def _clusters(self, words: list[str]) -> Iterator[tuple[str, int, int, set[tuple[str, ...]]]]:
-        grams, place = ngrams(words, _NGRAM), 0
+        grams = ngrams(words, _NGRAM)
+        place = 0
         places: dict[str, list[int]] = {}
         while place < len(grams):
             names = self.holders.get(grams[place], ())
             for name in names:
                 if name in self.references and not (name in places and places[name][-1] >= place):
-                    first, last = (
-                        self._grow(name, grams, place, -1),
-                        self._grow(name, grams, place, 1),
-                    )
+                    first = self._grow(name, grams, place, -1)
+                    last = self._grow(name, grams, place, 1)
                     places.setdefault(name, []).append(last)
                     matched = {
                         gram
@@ -174,7 +184,9 @@ class Decon:
             place += 1 if names else _SAMPLE_EVERY
 
     def _grow(self, name: str, grams: list[tuple[str, ...]], place: int, step: int) -> int:
-        misses, end, own = 0, place, self.references[name].grams
+        misses = 0
+        end = place
+        own = self.references[name].grams
         while misses < _MISSES and 0 <= place + step < len(grams):
             place += step
             misses = 0 if grams[place] in own else misses + 1

@@ -97,7 +97,8 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     args = parse_arguments()
     args.work.mkdir(parents=True, exist_ok=True)
-    items, files = args.work / "items.jsonl", [str(path) for path in args.files]
+    items = args.work / "items.jsonl"
+    files = [str(path) for path in args.files]
     make_items(args.data, args.files, items, args.items)
     neardup = [sys.executable, "-m", "neardup"]
     commands = {

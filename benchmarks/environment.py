@@ -36,8 +36,8 @@ def peers_python(folder: Path, base_python: str, requirements: Path = REQUIREMEN
         ]
         if subprocess.run(install).returncode:
             sys.exit(
-                f"The peers did not install. {requirements.name} says which Python they need: "
-                "pass --peers-base."
+                f"The peers did not install. {requirements.name} says which Python they need: pass "
+                "--peers-base."
             )
         installed.write_text(requirements.read_text())
     return str(python)

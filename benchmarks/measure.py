@@ -132,18 +132,21 @@ def _measure(command: list[str], timeout_s: float) -> Measurement:
         if pid == 0:
             if time.perf_counter() > deadline:
                 if wall is None:
-                    code, wall = 124, time.perf_counter() - began
+                    code = 124
+                    wall = time.perf_counter() - began
                 for left in _descendants():
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(left, signal.SIGKILL)
             time.sleep(0.002)
             continue
-        user, system = user + usage.ru_utime, system + usage.ru_stime
+        user = user + usage.ru_utime
+        system = system + usage.ru_stime
         peak_kb = max(peak_kb, usage.ru_maxrss)
         if pid == main.pid:
             main.returncode = os.waitstatus_to_exitcode(status)
             if wall is None:
-                code, wall = main.returncode, time.perf_counter() - began
+                code = main.returncode
+                wall = time.perf_counter() - began
             deadline = time.perf_counter() + _ORPHANS_S
     sampler.ended.set()
     return Measurement(wall or 0.0, user, system, max(peak_kb, sampler.peak_kb) * 1024 / 1e6, code)

@@ -6,7 +6,8 @@ from simhash_cases import Case
 
 HASHES = 128
 NGRAM = 5
-BANDS, ROWS = 16, 8
+BANDS = 16
+ROWS = 8
 
 
 def texts(tokens: str) -> list[Case]:

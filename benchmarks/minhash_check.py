@@ -116,6 +116,8 @@ def judge_index(answers: Answers, planted: Planted) -> Recall:
     wrong += np.count_nonzero(keys[1:] == keys[:-1]) + np.count_nonzero(~np.isin(itself, keys))
     found = np.count_nonzero(np.isin(both[: len(left)], keys))
     chance = 1 - (1 - float(planted.similarity[0]) ** ROWS) ** BANDS
-    middle, slack = len(left) * chance, _DEVIATIONS * math.sqrt(len(left) * chance * (1 - chance))
-    least, most = math.floor(middle - slack), min(math.ceil(middle + slack), len(left))
+    middle = len(left) * chance
+    slack = _DEVIATIONS * math.sqrt(len(left) * chance * (1 - chance))
+    least = math.floor(middle - slack)
+    most = min(math.ceil(middle + slack), len(left))
     return Recall(len(left), int(found), least, most, len(keys), int(wrong))

@@ -31,7 +31,8 @@ def plant(size: int, tokens: int, shared: Sequence[int], num_pairs: int, work: P
     """Return sets of so many tokens, with pairs that share in turn as many of them as `shared`
     says.
     """
-    sets, truth = work / f"sets-{size}-{tokens}.parquet", work / f"sets-{size}-{tokens}.npz"
+    sets = work / f"sets-{size}-{tokens}.parquet"
+    truth = work / f"sets-{size}-{tokens}.npz"
     if not truth.exists():
         random = np.random.default_rng([size, tokens])
         values = random.integers(0, 2**63, (size, tokens))

@@ -45,7 +45,9 @@ _HEADS = {
     ),
 }
 Ratios = tuple[float, float]  # of wall time and of CPU seconds
-_ARROW, _LISTS, _INDEX = "sign, Arrow lists", "sign, Python lists", "LSHIndex: add_many, query_many"
+_ARROW = "sign, Arrow lists"
+_LISTS = "sign, Python lists"
+_INDEX = "LSHIndex: add_many, query_many"
 
 
 def write_markdown(
@@ -77,7 +79,9 @@ def _row(one: Result, results: list[Result]) -> list[str]:
     if not one.usable:
         told = f"{one.state} {one.quality or ''}".strip()
         return [*start, told, *[""] * (len(_HEADS[one.part]) - 4)]
-    quality, wall, cpu = one.quality, f"{one.wall:.3f}", f"{one.cpu:.3f}"
+    quality = one.quality
+    wall = f"{one.wall:.3f}"
+    cpu = f"{one.cpu:.3f}"
     if one.part == "sign_texts":
         checked = f"{quality.same} of {quality.checked}"
         middle = [f"{one.rate:.1f}", f"{one.size / one.cpu:.1f}", wall, cpu, checked]
@@ -127,13 +131,12 @@ def _targets(results: list[Result]) -> Iterator[tuple[str, str, str, str, bool]]
     }
     for tokens, least in (("words", 150), ("chars", 60)):
         if one := texts.get((tokens, 1)):
-            what, used = (
-                f"signatures of texts, {tokens}, one thread",
-                f"{one.size / one.cpu:.0f} MB a CPU second",
-            )
+            what = f"signatures of texts, {tokens}, one thread"
+            used = f"{one.size / one.cpu:.0f} MB a CPU second"
             yield what, f"{least} MB/s", f"{one.rate:.0f} MB/s", used, one.rate >= least
             if two := texts.get((tokens, 2)):
-                ratio, used = one.wall / two.wall, f"{two.cpu / one.cpu:.2f} times the CPU seconds"
+                ratio = one.wall / two.wall
+                used = f"{two.cpu / one.cpu:.2f} times the CPU seconds"
                 yield (
                     f"the same, two threads for one ({tokens})",
                     "2 times",
@@ -199,7 +202,8 @@ def _losses(results: list[Result]) -> Iterator[str]:
             if not ours.case.ours or not same or single:
                 continue
             for what, unit, measure in _MEASURES[one.part]:
-                theirs, mine = measure(one), measure(ours)
+                theirs = measure(one)
+                mine = measure(ours)
                 if theirs < mine:
                     told = f"{one.case.tool} {theirs:.3g} {unit}, neardup {mine:.3g} {unit}"
                     ways = f"{one.case.how}; {ours.case.how}; threads: {one.case.threads}"

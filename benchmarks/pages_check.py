@@ -17,9 +17,11 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 from reference import html as naive  # the plain twins of neardup's kernels
 from reference import simhash
 
-_BASE, _NGRAM = 0xD6E8FEB86659FD93, 3
+_BASE = 0xD6E8FEB86659FD93
+_NGRAM = 3
 _CHECKED = 20
-_IDENTICAL, _UNRELATED = 0.9999, 0.3
+_IDENTICAL = 0.9999
+_UNRELATED = 0.3
 
 
 class Fingerprints(NamedTuple):

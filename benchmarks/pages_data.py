@@ -59,7 +59,8 @@ class Source(NamedTuple):
 
 def build(data: Path, work: Path, num_pages: int = NUM_PAGES) -> Crawl:
     """Return the crawl, made unless it is there."""
-    warc, truth = work / f"crawl-{num_pages}.warc.gz", work / f"crawl-{num_pages}.json"
+    warc = work / f"crawl-{num_pages}.warc.gz"
+    truth = work / f"crawl-{num_pages}.json"
     if not truth.exists():
         with open(warc, "wb") as file:
             told = _write(file, large_pages(data), num_pages)
@@ -89,7 +90,8 @@ def _write(file: IO[bytes], pages: list[Source], num_pages: int) -> dict[str, ob
     num_bytes = 0
     file.write(_member("warcinfo", "", b"software: benchmark\r\n", "application/warc-fields"))
     for number in range(num_pages):
-        source, fetch = number % len(pages), number // len(pages)
+        source = number % len(pages)
+        fetch = number // len(pages)
         page = pages[source]
         words = fetch - (fetch % AGAIN == AGAIN - 1)
         html = (

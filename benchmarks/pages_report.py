@@ -171,7 +171,8 @@ def _targets(results: list[Result]) -> Iterator[tuple[str, str, str, str, bool]]
     ours = next((one for one in sound if one.part == "pairs" and one.case.ours), None)
     for one in sound:
         if ours and one.part == "pairs" and not one.case.ours:
-            ratio, used = one.wall / ours.wall, f"{one.cpu / ours.cpu:.1f} times"
+            ratio = one.wall / ours.wall
+            used = f"{one.cpu / ours.cpu:.1f} times"
             asked = 5 if one.case.how.startswith("similarity") else 1
             what = f"a pair, against {one.case.tool}, {one.case.how}"
             yield what, f"{asked} times", f"{ratio:.1f} times", used, ratio >= asked

@@ -151,8 +151,8 @@ def _table(results: list[Result]) -> list[str]:
         if result.failed:
             code = result.runs[-1].code if result.runs else "-"
             lines.append(
-                f"| {result.case.name} | {result.version} | | failed: exit code {code} | | | "
-                "| | | | | | |"
+                f"| {result.case.name} | {result.version} | | failed: exit code {code} | | | | | | "
+                "| | | |"
             )
             continue
         cells = [
@@ -227,7 +227,8 @@ def _scaling(ours: list[Result]) -> list[str]:
         "| ---: | ---: | ---: | ---: | ---: |",
     ]
     for result in sorted(ours, key=lambda one: one.corpus.mb):
-        wall, peak = result.median("wall_s"), max(run.peak_mb for run in result.runs)
+        wall = result.median("wall_s")
+        peak = max(run.peak_mb for run in result.runs)
         size = result.corpus.megabytes
         lines.append(
             f"| {size:.0f} | {result.corpus.num_rows:,} | {wall:.2f} | {size / wall:.0f} | "
@@ -289,7 +290,8 @@ def _compare(ours: Result, other: Result) -> Iterator[str]:
         ("cpu_s", "CPU time", "s"),
         ("peak_mb", "peak memory", "MB"),
     ):
-        mine, theirs = ours.median(name), other.median(name)
+        mine = ours.median(name)
+        theirs = other.median(name)
         if theirs < mine:
             yield f"{label}: {other.case.name} {theirs:.1f} {unit}, neardup {mine:.1f} {unit}"
     if not (ours.quality and other.quality):
@@ -298,6 +300,7 @@ def _compare(ours: Result, other: Result) -> Iterator[str]:
         ("found_share", "found", 1),
         ("wrong_share", "removed wrongly", -1),
     ):
-        mine, theirs = getattr(ours.quality["all"], name), getattr(other.quality["all"], name)
+        mine = getattr(ours.quality["all"], name)
+        theirs = getattr(other.quality["all"], name)
         if mine is not None and theirs is not None and (theirs - mine) * better > 0:
             yield f"{label}: {other.case.name} {100 * theirs:.2f} %, neardup {100 * mine:.2f} %"

@@ -59,7 +59,8 @@ class Bench:
         self.args = args
         self.work: Path = args.work.resolve() / folder
         self.work.mkdir(parents=True, exist_ok=True)
-        self.pythons, self.versions = pythons, versions
+        self.pythons = pythons
+        self.versions = versions
         self.results: list[Result] = []
 
     def once(

@@ -201,9 +201,8 @@ def run_all(bench: Bench) -> tuple[list[Result], list[Startup], list[str]]:
                 )
             elif expected > args.peer_limit_s:
                 notes.append(
-                    f"{result.case.name} would take about {expected:.0f} s on {args.mb} MB; "
-                    "it ran on "
-                    f"{args.peer_mb} MB only."
+                    f"{result.case.name} would take about {expected:.0f} s on {args.mb} MB; it ran "
+                    f"on {args.peer_mb} MB only."
                 )
             else:
                 fast.append(result.case)

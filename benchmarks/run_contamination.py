@@ -100,7 +100,9 @@ class Score:
 
 def judge(name: str, hits: Iterable[Hit], truth: Truth) -> Score:
     """Return what is right and wrong among hits."""
-    score, by_pair, flagged = Score(name), defaultdict(list), set()
+    score = Score(name)
+    by_pair = defaultdict(list)
+    flagged = set()
     for hit in hits:
         by_pair[hit.item_id, hit.document_id].append(hit)
     for pair, found in by_pair.items():
@@ -231,7 +233,8 @@ def measure_thin(truth: Truth, folder: Path, options: list[str]) -> str:
 
 def search(items: Path, folder: Path, options: list[str]) -> Path:
     """Search the corpus in a folder with neardup; return its hits."""
-    out, log = folder / "out", folder / "run.log"
+    out = folder / "out"
+    log = folder / "run.log"
     command = [
         sys.executable,
         "-m",
@@ -326,13 +329,15 @@ def assay(command: str, truth: Truth, folder: Path, *, min_hits: int, min_covera
         [*scan, "--input", str(folder / "corpus.parquet"), "--out-dir", str(out)],
         log=folder / "scan.log",
     )
-    names, hits = list(truth.items), []
+    names = list(truth.items)
+    hits = []
     for path in sorted((out / "contaminated_docs").glob("*.ndjson")):
         for row in map(json.loads, path.read_text("utf-8").split("\n")[:-1]):
             document = row["doc_id"].rsplit("-part-", 1)[0]
             hits += [Hit(names[one["item_id"]], document, 0, 0, 1.0) for one in row["item_hits"]]
     score = judge(f"corpus-assay, min_hits {min_hits}", hits, truth)
-    score.seconds, score.places = took.cpu_s, False
+    score.seconds = took.cpu_s
+    score.places = False
     return score
 
 
@@ -361,7 +366,9 @@ def main() -> int:
     args = parse_arguments()
     if not (args.work / "truth.parquet").exists():
         corpus.main(["--out", str(args.work), "--data", str(args.data)])
-    truth, scores, hits = Truth(args.work), [], args.hits
+    truth = Truth(args.work)
+    scores = []
+    hits = args.hits
     if hits is None:
         hits = search(args.work / "items.jsonl", args.work, args.options)
     scores = [judge("neardup", read_hits(hits), truth)]

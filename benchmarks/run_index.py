@@ -90,7 +90,8 @@ class Bench:
     """The cases that were run: their part, size, tool and facts."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self.args, self.rows = args, []
+        self.args = args
+        self.rows = []
         self.work = args.work.resolve() / "index"
         self.work.mkdir(parents=True, exist_ok=True)
 
@@ -231,7 +232,8 @@ def measure_peers(bench: Bench) -> dict[str, str]:
 
 def write(bench: Bench, names: dict[str, str], load: str) -> None:
     """Write results/index.md, its plot and a CSV."""
-    facts, folder = machine(), bench.args.results
+    facts = machine()
+    folder = bench.args.results
     date = datetime.date.today().isoformat()
     with open(folder / f"{date}-index-{slug(facts)}.csv", "w", newline="") as stream:
         writer = csv.writer(stream)

@@ -21,8 +21,13 @@ from minhash_report import write_markdown
 from rounds import Bench, parse_arguments
 from simhash_report import Result, write_csv
 
-_NUM_SETS, _NUM_TOKENS, _SHARED = 50_000, 100, (67, 89, 95)  # similarities 0.50, 0.80, 0.90
-_FEW_TOKENS, _FEW_SHARED = 9, (8,)  # similarity 0.8, at which 0.95 of the pairs share a band
+# similarities 0.50, 0.80, 0.90
+_NUM_SETS = 50_000
+_NUM_TOKENS = 100
+_SHARED = (67, 89, 95)
+# similarity 0.8, at which 0.95 of the pairs share a band
+_FEW_TOKENS = 9
+_FEW_SHARED = (8,)
 
 
 def prepare(args: argparse.Namespace) -> Bench:
@@ -58,7 +63,8 @@ def measure_texts(bench: Bench) -> None:
 def measure_sets(bench: Bench) -> None:
     """Measure signatures of sets of tokens."""
     planted = plant(_NUM_SETS, _NUM_TOKENS, _SHARED, 3000, bench.work)
-    on, cases = f"{_NUM_SETS:,} sets of {_NUM_TOKENS} tokens", minhash_cases.sets()
+    on = f"{_NUM_SETS:,} sets of {_NUM_TOKENS} tokens"
+    cases = minhash_cases.sets()
     results = [
         Result("sign_sets", on, _NUM_SETS, case, bench.versions[case.package]) for case in cases
     ]

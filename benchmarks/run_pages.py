@@ -80,10 +80,8 @@ def measure_runs(bench: Bench, crawl: Crawl) -> None:
                 continue
             result.times.append((took.wall_s, took.cpu_s))
             if number == 0:
-                features, content = (
-                    result.case.options["arguments"][2:],
-                    "content" in result.case.options["arguments"],
-                )
+                features = result.case.options["arguments"][2:]
+                content = "content" in result.case.options["arguments"]
                 is_dedup = result.case.options["command"] == "dedup"
                 result.quality = (
                     judge_removed(output, crawl, content=content)

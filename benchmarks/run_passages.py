@@ -59,10 +59,8 @@ def _random_letters(size: int, letters: str) -> str:
 
 def _common_text(size: int) -> list[str]:
     """Return documents of 350 random letters around the same 150."""
-    text, common = (
-        _random_letters(size * 350 // 500, "abcdefghijklmnopqrstuvwxyz "),
-        _random_letters(150, "0123456789"),
-    )
+    text = _random_letters(size * 350 // 500, "abcdefghijklmnopqrstuvwxyz ")
+    common = _random_letters(150, "0123456789")
     return [text[i : i + 175] + common + text[i + 175 : i + 350] for i in range(0, len(text), 350)]
 
 
@@ -85,7 +83,8 @@ class InOrder:
     """
 
     def __init__(self) -> None:
-        self.seconds, self.resolve = 0.0, kernels.passages.resolve
+        self.seconds = 0.0
+        self.resolve = kernels.passages.resolve
 
     def __call__(self, *arguments: Any) -> Any:
         begun = process_time()
@@ -104,7 +103,9 @@ class Clock:
 
     def __init__(self, scratch: Path) -> None:
         self.seconds: dict[str, float] = {}
-        self.scratch, self.scratch_bytes, self.begun = scratch, 0, 0.0
+        self.scratch_bytes = 0
+        self.scratch = scratch
+        self.begun = 0.0
         self.in_order = IN_ORDER.seconds
 
     def begin(self, stage: str, total: int | None) -> None:
@@ -166,7 +167,8 @@ def write_text(name: str, data: Path, size: int, folder: Path) -> Path:
 def measure(path: Path, folder: Path, min_length: int, *, check: bool) -> Score:
     """Cut the passages of a file."""
     out = folder / "out"
-    clock, begun = Clock(folder / "out.partial" / "scratch"), process_time()
+    clock = Clock(folder / "out.partial" / "scratch")
+    begun = process_time()
     options: dict[str, Any] = {
         "output": out,
         "overwrite": True,
@@ -175,7 +177,8 @@ def measure(path: Path, folder: Path, min_length: int, *, check: bool) -> Score:
     }
     result = neardup.remove_passages(path, min_length=min_length, cut_at="character", **options)
     total = process_time() - begun
-    seconds, faults = None, []
+    seconds = None
+    faults = []
     if check:
         column = pq.read_table(path, columns=["text"])["text"].to_pylist()
         texts = [(text or "").encode() for text in column]
@@ -229,7 +232,8 @@ def repeats(texts: list[bytes], cuts: np.ndarray, min_length: int) -> int:
     The suffixes that begin with the same `min_length` characters are neighbours. They overlap if
     all begin within the first of them.
     """
-    parts, first = [], np.searchsorted(cuts[:, 0], np.arange(len(texts) + 1))
+    parts = []
+    first = np.searchsorted(cuts[:, 0], np.arange(len(texts) + 1))
     for row, text in enumerate(texts):
         ends = [0, *cuts[first[row] : first[row + 1], 1:].ravel().tolist(), len(text)]
         parts += [text[start:stop] for start, stop in zip(ends[::2], ends[1::2], strict=True)]
@@ -249,7 +253,8 @@ def repeats(texts: list[bytes], cuts: np.ndarray, min_length: int) -> int:
     ordered = width[suffixes]
     same = np.append(False, (common[:-1] >= ordered[1:]) & (ordered[1:] > 0))
     begins = np.flatnonzero(~same)
-    lowest, highest = np.minimum.reduceat(suffixes, begins), np.maximum.reduceat(suffixes, begins)
+    lowest = np.minimum.reduceat(suffixes, begins)
+    highest = np.maximum.reduceat(suffixes, begins)
     return int(np.count_nonzero(highest >= lowest + np.maximum(width[lowest], 1)))
 
 
@@ -338,7 +343,8 @@ def measure_kernels(path: Path, min_length: int) -> str:
 
 def joined(selected: list[Selected]) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return the pieces of batches as those of one, the places of the anchors, and their hashes."""
-    first, columns = np.zeros(3, np.int64), []
+    first = np.zeros(3, np.int64)
+    columns = []
     for each in selected:
         documents, text_bytes, anchors = first
         columns.append(

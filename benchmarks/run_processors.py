@@ -28,7 +28,8 @@ import time
 from pathlib import Path
 
 _PROCESSORS = (1, 2, 4, 8, 16, 32, 64)
-_EVERY_S, _EVERY_TREE = 0.002, 10
+_EVERY_S = 0.002
+_EVERY_TREE = 10
 _CHILD = """
 import sys
 from neardup.cli.main import prepare

@@ -75,7 +75,8 @@ def _deduplicate(
 def _base_bytes(work: Path, args: argparse.Namespace) -> int:
     """Return the peak memory of a run over a few short documents."""
     layout = layout_of(seed=args.seed, files=1, gigabytes=None, documents=_BASE_DOCUMENTS)
-    corpus, out = work / f"short-{_BASE_DOCUMENTS}", work / "out-base"
+    corpus = work / f"short-{_BASE_DOCUMENTS}"
+    out = work / "out-base"
     make(corpus, args.text, layout, _CORES)
     shutil.rmtree(out, ignore_errors=True)
     _deduplicate(corpus, out, "anew")
@@ -86,14 +87,13 @@ def _base_bytes(work: Path, args: argparse.Namespace) -> int:
 def measure_documents(work: Path, args: argparse.Namespace, layout: Layout) -> scale_report.Case:
     """Run one corpus as a whole, then killed and resumed."""
     corpus = work / f"{'short' if layout.short else 'long'}-{layout.num_documents}"
-    case, began = _load(layout), time.perf_counter()
+    case = _load(layout)
+    began = time.perf_counter()
     facts = make(corpus, args.text, layout, _CORES)
     case.add("made in", time.perf_counter() - began, "s")
-    base, whole, again = (
-        _base_bytes(work, args),
-        work / f"out-{corpus.name}",
-        work / f"out-{corpus.name}-resumed",
-    )
+    base = _base_bytes(work, args)
+    whole = work / f"out-{corpus.name}"
+    again = work / f"out-{corpus.name}-resumed"
     for folder in (whole, again):
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(f"{folder}.partial", ignore_errors=True)
@@ -144,7 +144,8 @@ def measure_alike(work: Path, args: argparse.Namespace) -> None:
     one document.
     """
     for count in args.alike:
-        case, corpus = scale_report.Case(f"{count:,} documents alike"), work / f"alike-{count}"
+        case = scale_report.Case(f"{count:,} documents alike")
+        corpus = work / f"alike-{count}"
         write_templates(corpus, args.text, count)
         out = work / "out-alike"
         shutil.rmtree(out, ignore_errors=True)

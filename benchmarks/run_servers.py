@@ -29,7 +29,8 @@ SERVERS = {
     "postgres": (servers.Postgres, servers.postgres_program),
     "redis": (servers.Redis, servers.redis_program),
 }
-BATCH_ROWS, LIMIT = 10_000, 1_000
+BATCH_ROWS = 10_000
+LIMIT = 1_000
 
 
 def make_keys(
@@ -99,7 +100,8 @@ def query(
     """Look documents up, so many at once; return how many a second, the median in microseconds, and
     how many missed.
     """
-    spent, missed = [], 0
+    spent = []
+    missed = 0
     for _ in range(times):
         rows = rng.integers(0, len(keys), size)
         lookups = make_entries(keys[rows])

@@ -26,7 +26,8 @@ def measure_texts(bench: Bench) -> None:
     """Measure fingerprints of texts: the peers on a sample, with the words that neardup cuts."""
     for megabytes in sorted({SAMPLE_MB, bench.args.mb}):
         corpus = build(megabytes, bench.args.work.resolve(), bench.args.make_bulk)
-        cases, source = simhash_cases.texts(megabytes), corpus.parquet
+        cases = simhash_cases.texts(megabytes)
+        source = corpus.parquet
         if megabytes == SAMPLE_MB:
             source = bench.work / "words.parquet"
             bench.once(cases[0], "words", corpus.parquet, {"output": str(source)})

@@ -37,15 +37,18 @@ def make(rows, dimensions, seed=0):
     """Return vectors of length 1, and the exact cosines of row rows - n + i with row i, n a tenth
     of the rows.
     """
-    random, near = np.random.default_rng(seed), rows // 10
+    random = np.random.default_rng(seed)
+    near = rows // 10
     vectors = random.standard_normal((rows, dimensions), np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     cosines = random.uniform(0.85, 0.99, (near, 1)).astype(np.float32)
-    first, other = vectors[:near], vectors[-near:]
+    first = vectors[:near]
+    other = vectors[-near:]
     other -= (other * first).sum(1, keepdims=True) * first
     other *= np.sqrt(1 - cosines**2) / np.linalg.norm(other, axis=1, keepdims=True)
     other += cosines * first
-    left, right = first.astype(np.float64), other.astype(np.float64)
+    left = first.astype(np.float64)
+    right = other.astype(np.float64)
     lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
     return vectors, (left * right).sum(1) / lengths
 

@@ -60,7 +60,8 @@ def judge(
     rows = random.choice(len(ids), min(sample, len(ids)), replace=False)
     derived, sources = _planted(corpus, random, sample)
     free = ~is_removed[sources]
-    derived, sources = derived[free], sources[free]
+    derived = derived[free]
+    sources = sources[free]
     sets = _shingles_of(
         corpus, layout, np.unique(np.concatenate([ids[rows], kept_ids[rows], derived, sources]))
     )
@@ -72,7 +73,8 @@ def judge(
         | is_removed[kept_ids[rows]]
     )
     similarity = _similarities(sets, derived, sources)
-    near, equal = (similarity >= THRESHOLD) & (similarity < 1.0), similarity == 1.0
+    near = (similarity >= THRESHOLD) & (similarity < 1.0)
+    equal = similarity == 1.0
     num_bands, rows_per_band = bands
     promised = 1 - (1 - similarity[near] ** rows_per_band) ** num_bands
     return Quality(
@@ -91,7 +93,8 @@ def _planted(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return documents that derive from others, and these, from all files alike."""
     files = sorted(corpus.glob("truth-*.parquet"))
-    derived, sources = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    derived = [np.empty(0, np.int64)]
+    sources = [np.empty(0, np.int64)]
     for path in files:
         table = pq.read_table(path)
         rows = np.flatnonzero(np.isin(table["kind"].to_numpy(), _DERIVED))
@@ -105,7 +108,8 @@ def _shingles_of(
     corpus: Path, layout: Layout, ids: npt.NDArray[np.int64]
 ) -> dict[int, frozenset[int]]:
     """Return the hashes of the word 5-grams of documents, whose batches are made again."""
-    pieces, sets = load_pieces(corpus / "pieces.arrow"), {}
+    pieces = load_pieces(corpus / "pieces.arrow")
+    sets = {}
     batches = ids // layout.batch
     for batch in np.unique(batches):
         chosen = ids[batches == batch]
@@ -138,7 +142,8 @@ def _similarities(
 
 def same_removals(one: Path, other: Path) -> bool:
     """Return whether two files of removed documents have the same rows in the same order."""
-    first, second = pq.ParquetFile(one), pq.ParquetFile(other)
+    first = pq.ParquetFile(one)
+    second = pq.ParquetFile(other)
     if first.metadata.num_rows != second.metadata.num_rows:
         return False
     batches = zip(first.iter_batches(1 << 20), second.iter_batches(1 << 20), strict=True)

@@ -43,9 +43,12 @@ KINDS = ("original", "copy", "edit", "excerpt", "template", "boilerplate")
 _SHARES = (0.72, 0.06, 0.12, 0.02, 0.05, 0.03)
 _LEFT = (0.97, 0.93, 0.9, 0.85, 0.75, 0.5)  # shares of an edited document that stay
 _SOURCES = 4  # earlier batches from which those of a batch derive
-_NUM_TEMPLATES, _NUM_BOILERPLATES, _BOILERPLATE = 5000, 1000, 5
+_NUM_TEMPLATES = 5000
+_NUM_BOILERPLATES = 1000
+_BOILERPLATE = 5
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|(?<=[。！？；])|\n+")
-_LONG_BATCH, _SHORT_BATCH = 8192, 1 << 17
+_LONG_BATCH = 8192
+_SHORT_BATCH = 1 << 17
 _RUN_WORDS = 8
 
 Ints = npt.NDArray[np.int64]
@@ -131,8 +134,8 @@ def read_pieces(files: Iterable[Path], *, short: bool) -> Pieces:
                 long_pieces.update(dict.fromkeys(sentences))
     if len(long_pieces) < 100:
         raise SystemExit(
-            f"The texts have {len(long_pieces)} pieces: 100 or more are needed. Pass more "
-            "with --text."
+            f"The texts have {len(long_pieces)} pieces: 100 or more are needed. Pass more with "
+            "--text."
         )
     kept = [
         [f"{piece} " for piece in some if not _has_marks(piece)] for some in (long_pieces, words)
@@ -175,9 +178,11 @@ def make_batch(layout: Layout, pieces: Pieces, number: int) -> Batch:
     """Return the documents of a batch."""
     kind, own = originals(layout, pieces, number)
     random = np.random.default_rng([layout.seed, number, 1])
-    size, source = len(kind), np.full(len(kind), -1)
+    size = len(kind)
+    source = np.full(len(kind), -1)
     lists = [own.pieces]
-    starts, lengths = own.offsets[:-1].copy(), np.diff(own.offsets)
+    starts = own.offsets[:-1].copy()
+    lengths = np.diff(own.offsets)
     derived = np.flatnonzero((kind >= 1) & (kind <= 3))
     earlier = np.unique(random.integers(0, number, _SOURCES)) if number else []
     for which, batch in enumerate(earlier):
@@ -235,7 +240,8 @@ def _edit(
     """Replace consecutive pieces of edited documents, and two of those made from templates, in
     place.
     """
-    lengths, size = np.diff(lists.offsets), len(kind)
+    lengths = np.diff(lists.offsets)
+    size = len(kind)
     low = pieces.num_long if layout.short else 0
     high = len(pieces.texts) if layout.short else pieces.num_long
     left = np.asarray(_LEFT)[random.integers(0, len(_LEFT), size)]
@@ -290,10 +296,13 @@ def to_texts(pieces: Pieces, lists: Lists) -> pa.Array:
 def _write_file(layout: Layout, pieces_file: Path, out: Path, number: int) -> dict[str, Any]:
     """Write one file with its truth; return its counts."""
     pieces = load_pieces(pieces_file)
-    path, truth_path = out / f"part-{number:03d}.parquet", out / f"truth-{number:03d}.parquet"
+    path = out / f"part-{number:03d}.parquet"
+    truth_path = out / f"truth-{number:03d}.parquet"
     schema = pa.schema([("id", pa.int64()), ("text", pa.large_string())])
     truth_schema = pa.schema([("id", pa.int64()), ("kind", pa.int8()), ("source_id", pa.int64())])
-    counts, num_bytes, rows = np.zeros(len(KINDS), np.int64), 0, 0
+    counts = np.zeros(len(KINDS), np.int64)
+    num_bytes = 0
+    rows = 0
     first, stop = (layout.num_batches * edge // layout.num_files for edge in (number, number + 1))
     options = {"compression": "zstd", "compression_level": 1}
     with (
@@ -380,7 +389,8 @@ def write_templates(out: Path, texts: list[Path], num_documents: int, seed: int 
     if path.exists():
         return path
     out.mkdir(parents=True, exist_ok=True)
-    pieces, random = read_pieces(texts, short=False), np.random.default_rng(seed)
+    pieces = read_pieces(texts, short=False)
+    random = np.random.default_rng(seed)
     template = random.integers(0, pieces.num_long, 40)
     drawn = np.tile(template, (num_documents, 1))
     filled = num_documents // 2
@@ -403,7 +413,8 @@ def write_fingerprints(out: Path, count: int, seed: int = 1) -> tuple[Path, Ints
 
     A planted fingerprint is in the batch after that of its neighbour, 1 to 3 bits away.
     """
-    path, batch = out / f"fingerprints-{count}.parquet", 1 << 22
+    path = out / f"fingerprints-{count}.parquet"
+    batch = 1 << 22
     out.mkdir(parents=True, exist_ok=True)
     schema = pa.schema([("id", pa.int64()), ("fingerprint", pa.uint64())])
     planted: list[Ints] = []

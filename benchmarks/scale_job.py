@@ -25,7 +25,8 @@ class Meter:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.stages = folder, []
+        self.folder = folder
+        self.stages = []
         self.restart()
 
     def restart(self) -> None:

@@ -27,7 +27,8 @@ class Case:
 
     def add(self, metric: str, value: float, unit: str) -> None:
         """Add a figure."""
-        self.values[metric], self.units[metric] = value, unit
+        self.values[metric] = value
+        self.units[metric] = unit
 
 
 def add_stages(case: Case, took: dict[str, Any]) -> None:
@@ -48,7 +49,8 @@ def add_run(
     case: Case, facts: dict[str, Any], took: dict[str, Any], base_bytes: int, quality: Quality
 ) -> None:
     """Add the figures of a run over documents."""
-    documents, gigabytes = facts["documents"], facts["bytes"] / 1e9
+    documents = facts["documents"]
+    gigabytes = facts["bytes"] / 1e9
     add_stages(case, took)
     case.add("documents", documents, "")
     case.add("text", facts["bytes"], "B")

@@ -67,7 +67,8 @@ def judge_pairs(answers: Answers, planted: Planted) -> Quality:
     does not hold all pairs, a number beyond what random bits have, by five standard deviations.
     """
     fingerprints = np.load(planted.fingerprints, mmap_mode="r")
-    left, right = answers["left"], answers["right"]
+    left = answers["left"]
+    right = answers["right"]
     keys = np.sort(left << 32 | right)
     wrong = np.count_nonzero(np.bitwise_count(fingerprints[left] ^ fingerprints[right]) > NEAR)
     wrong += np.count_nonzero(left == right) + np.count_nonzero(keys[1:] == keys[:-1])
@@ -84,8 +85,10 @@ def judge_queries(answers: Answers, planted: Planted, num_queries: int) -> Quali
 
     Wrong is a match that is too far or is listed twice.
     """
-    fingerprints, queries = np.load(planted.fingerprints), np.load(planted.queries)[0]
-    query, row = answers["query"], answers["row"]
+    fingerprints = np.load(planted.fingerprints)
+    queries = np.load(planted.queries)[0]
+    query = answers["query"]
+    row = answers["row"]
     keys = np.sort(query << 32 | row)
     wrong = np.count_nonzero(np.bitwise_count(fingerprints[row] ^ queries[query]) > NEAR)
     wrong += np.count_nonzero(keys[1:] == keys[:-1])

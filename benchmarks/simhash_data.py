@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 NEAR = 3
-_BATCHES, _BATCH = 3, 100_000
+_BATCHES = 3
+_BATCH = 100_000
 _BRUTE_FORCE = 100_000  # up to so many, each is compared with each
 _WITHIN = 1 + 64 + 2016 + 41664  # fingerprints of 64 bits within distance 3 of one
 
@@ -71,7 +72,8 @@ def _flip(
     """Return fingerprints with one to three bits changed: each some way after the one before, so
     never the same.
     """
-    changed, numbers = fingerprints.copy(), random.integers(1, NEAR + 1, len(fingerprints))
+    changed = fingerprints.copy()
+    numbers = random.integers(1, NEAR + 1, len(fingerprints))
     bits = random.integers(0, 64, len(changed), dtype=np.uint64)
     for place in range(NEAR):
         changed[numbers > place] ^= np.uint64(1) << bits[numbers > place]

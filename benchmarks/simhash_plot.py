@@ -6,8 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
-_WIDTH, _HEIGHT = 760, 440
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 500, 44, 388
+_WIDTH = 760
+_HEIGHT = 440
+_LEFT = 64
+_RIGHT = 500
+_TOP = 44
+_BOTTOM = 388
 _COLOURS = ("#2a6fb0", "#c4621c", "#3a8a4d", "#8a4da0", "#6f7b88", "#a08a2a")
 
 Points = Sequence[tuple[float, float]]
@@ -20,8 +24,10 @@ def growth(lines: Mapping[str, Points], *, title: str, x_label: str, y_label: st
     lines = {name: sorted(points) for name, points in lines.items() if points}
     across = [x for points in lines.values() for x, _ in points]
     up = [y for points in lines.values() for _, y in points]
-    low_x, high_x = math.floor(math.log10(min(across))), math.ceil(math.log10(max(across)))
-    low_y, high_y = math.floor(math.log10(min(up))), math.ceil(math.log10(max(up)))
+    low_x = math.floor(math.log10(min(across)))
+    high_x = math.ceil(math.log10(max(across)))
+    low_y = math.floor(math.log10(min(up)))
+    high_y = math.ceil(math.log10(max(up)))
 
     def place(x: float, y: float) -> tuple[float, float]:
         right = (math.log10(x) - low_x) / max(high_x - low_x, 1)

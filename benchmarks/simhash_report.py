@@ -207,7 +207,8 @@ def _row(one: Result, group: list[Result]) -> list[str]:
     if not one.usable or one.quality is None:
         return [*start, one.state, *[""] * (len(heads) - len(start) - 1)]
     found = f"{one.quality.found:,} of {one.quality.expected:,}"
-    wall, cpu = f"{one.wall:.3f}", f"{one.cpu:.3f}"
+    wall = f"{one.wall:.3f}"
+    cpu = f"{one.cpu:.3f}"
     if one.part == "texts":
         middle = [f"{one.rate:.1f}", wall, cpu, found, str(one.quality.wrong)]
     elif one.part == "pairs":
@@ -283,10 +284,8 @@ def _targets(results: list[Result]) -> list[str]:
             )
     for one in (one for one in sound if one.case.ours):
         if one.part == "pairs" and one.size == 10**8:
-            what, peak = (
-                f"pairs among 100 million, {one.case.tool}, {one.case.how}",
-                one.peak_mb / 1000,
-            )
+            what = f"pairs among 100 million, {one.case.tool}, {one.case.how}"
+            peak = one.peak_mb / 1000
             rows.append(
                 (what, "60 s (aim: 30)", f"{one.wall:.1f} s", f"{one.cpu:.1f} s", one.wall < 60)
             )
@@ -344,7 +343,8 @@ def _losses(results: list[Result]) -> list[str]:
         ours = _rival(one, group)
         measures = _MEASURES[one.part] if ours else ()
         for what, unit, measure in measures:
-            theirs, mine = measure(one), measure(ours)
+            theirs = measure(one)
+            mine = measure(ours)
             if theirs < mine:
                 told = f"{one.case.tool} {theirs:.3g} {unit}, {ours.case.tool} {mine:.3g} {unit}"
                 lines.append(

@@ -119,7 +119,9 @@ def find_partners(
     index, starts = np.unique(np.sort(flat), return_index=True)
     stops = np.append(starts[1:], len(flat))
 
-    lefts, rights, similarities = [], [], []
+    lefts = []
+    rights = []
+    similarities = []
     for row, text in enumerate(_texts(path)):
         own = shingler.hashes(text)
         places = np.minimum(np.searchsorted(index, own), len(index) - 1)
@@ -139,7 +141,8 @@ def find_partners(
         rights.append(np.full(len(partners), row))
         similarities.append(similarity[partners])
     empty = [np.zeros(0, dtype=np.int64)]
-    left, right = np.concatenate(lefts + empty), np.concatenate(rights + empty)
+    left = np.concatenate(lefts + empty)
+    right = np.concatenate(rights + empty)
     return Truth(chosen, left, right, np.concatenate([*similarities, np.zeros(0)]), num_rows)
 
 
@@ -163,7 +166,8 @@ def measure(truth: Truth, removed_rows: np.ndarray, among: np.ndarray | None = N
     kept[removed_rows] = False
     among = np.ones(truth.num_rows, dtype=bool) if among is None else among
     pairs = among[truth.left]
-    left, right = truth.left[pairs], truth.right[pairs]
+    left = truth.left[pairs]
+    right = truth.right[pairs]
     covered = np.zeros(truth.num_rows, dtype=bool)
     covered[left[kept[right]]] = True
     earlier = np.zeros(truth.num_rows, dtype=bool)

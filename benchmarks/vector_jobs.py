@@ -12,7 +12,8 @@ import sys
 
 import numpy as np
 
-THRESHOLD, _AT_ONCE = 0.9, 4096
+THRESHOLD = 0.9
+_AT_ONCE = 4096
 
 
 def by_neardup(vectors):

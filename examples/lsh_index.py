@@ -20,7 +20,8 @@ def read(name: str) -> dict[str, str]:
     return {record["id"]: record["text"] for record in records}
 
 
-old, new = read("terms-old.jsonl.zst"), read("terms-new.jsonl.zst")
+old = read("terms-old.jsonl.zst")
+new = read("terms-new.jsonl.zst")
 index = neardup.LSHIndex(threshold=0.7)
 index.add_many(list(old), neardup.sign(list(old.values())))
 print(index)

@@ -37,6 +37,6 @@ print(
 )
 audit = report["audit"]
 print(
-    f"Audit: {audit['found']} of {audit['pairs']} pairs of {audit['documents']} sampled "
-    "documents were proposed."
+    f"Audit: {audit['found']} of {audit['pairs']} pairs of {audit['documents']} sampled documents "
+    "were proposed."
 )

@@ -34,6 +34,6 @@ with tempfile.TemporaryDirectory() as folder:
 
         # Forget a failed crawl as a whole.
         print(
-            f"Without Monday: {index.remove_import('monday')} documents forgotten, "
-            f"{len(index)} pages left"
+            f"Without Monday: {index.remove_import('monday')} documents forgotten, {len(index)} "
+            "pages left"
         )

@@ -39,8 +39,8 @@ with tempfile.TemporaryDirectory() as folder:
             if not answer.kept:
                 found.append(answer)
         print(
-            f"{len(found)} texts of today were seen before; the index has {len(index)} "
-            "different ones"
+            f"{len(found)} texts of today were seen before; the index has {len(index)} different "
+            "ones"
         )
         for answer in found[:3]:
             print(

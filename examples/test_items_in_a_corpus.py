@@ -27,8 +27,8 @@ QUESTIONS = [
         "for a computer?"
     ),
     (
-        "What is the name of the longest river that flows only through one country of the "
-        "European Union?"
+        "What is the name of the longest river that flows only through one country of the European "
+        "Union?"
     ),
 ]
 

@@ -9,8 +9,8 @@ CRAWL = Path(__file__).parent / "data" / "crawl.warc.gz"
 # The structure: start tags with their classes, regardless of the text.
 templates = neardup.cluster(CRAWL, method=neardup.method("structure"))
 print(
-    f"{templates.documents.num_rows} pages, {templates.clusters.num_rows} templates with two "
-    "pages or more:"
+    f"{templates.documents.num_rows} pages, {templates.clusters.num_rows} templates with two pages "
+    "or more:"
 )
 for cluster in templates.clusters.to_pylist():
     print(f"  {cluster['size']} like {cluster['first_id']}: {cluster['name']}")

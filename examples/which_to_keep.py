@@ -22,6 +22,6 @@ for keep in ("first", "longest", "max:date"):  # max: and min: take a column of 
     length = pc.mean(pc.utf8_length(kept["text"])).as_py()
     recent = sum(str(date) >= "2025" for date in kept["date"].to_pylist())
     print(
-        f"{keep:8}  {kept.num_rows} kept, {length:,.0f} characters on average, {recent} from "
-        "2025 or later"
+        f"{keep:8}  {kept.num_rows} kept, {length:,.0f} characters on average, {recent} from 2025 "
+        "or later"
     )

@@ -171,7 +171,8 @@ def _texts(name: str, max_bytes: int, large: bool) -> list[str]:
     """Return texts of a set up to about so many bytes, mixed, so that the members of a cluster
     stand apart.
     """
-    texts, size = [], 0
+    texts = []
+    size = 0
     for record in _records(name, large):
         length = len(record["text"].encode())
         if length > max_bytes // 8:

@@ -62,7 +62,8 @@ class Server(ABC):
             **self.identity(),
         )
         self.log.clear()
-        accepts, output = threading.Event(), self.process.stdout
+        accepts = threading.Event()
+        output = self.process.stdout
         assert output is not None
 
         def read() -> None:

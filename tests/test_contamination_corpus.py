@@ -52,7 +52,8 @@ def test_the_span_of_an_item_has_its_words() -> None:
     for row in truth:
         if row["form"] == "related":
             continue
-        text, question = texts[row["document_id"]], words(items[row["item_id"]].question)
+        text = texts[row["document_id"]]
+        question = words(items[row["item_id"]].question)
         found = words(text[row["start"] : row["question_end"]])
         if row["form"] == "first half":
             assert found == question[: len(found)]

@@ -82,7 +82,9 @@ def test_a_caller_that_stops_ends_the_threads(threads):
 @pytest.mark.parametrize("threads", [2, 16])
 def test_no_more_waits_than_the_bytes_ahead(threads, monkeypatch):
     monkeypatch.setattr(executor, "_ITEM_BYTES", 0)
-    made, taken, most = [0], 0, 0
+    made = [0]
+    taken = 0
+    most = 0
     lock = threading.Lock()
 
     def stream() -> Iterator[bytes]:

@@ -643,7 +643,8 @@ def test_an_exact_copy_of_a_kept_document_names_it_also_where_an_earlier_one_con
     """Both are similar to 1; copies collapse first, so the copy is named. Documents held against
     may be so.
     """
-    container, excerpt = "a b c d e f g h i j k l m n", "c d e f g h i j"
+    container = "a b c d e f g h i j k l m n"
+    excerpt = "c d e f g h i j"
     method = neardup.MinHash(similarity="containment", ngram=2, threshold=0.75)
     result = neardup.dedup([excerpt], against=[container, excerpt], method=method)
     assert result.removed.select(["kept_id", "similarity", "exact"]).to_pylist() == [

@@ -428,7 +428,8 @@ def test_naming_the_functions_compiles_nothing():
 
 @pytest.mark.slow
 def test_a_run_over_files_does_not_load_pandas(tmp_path):
-    source, out = tmp_path / "in", tmp_path / "out"
+    source = tmp_path / "in"
+    out = tmp_path / "out"
     source.mkdir()
     texts = [f"cafe\u0301 number {i // 2} of the street" for i in range(20)]
     pq.write_table(

@@ -23,7 +23,8 @@ SENTENCES = " ".join(f"This is the sentence number {i} of a long manual page." f
 def sources(tmp_path: Path) -> list[str]:
     """Return the arguments of two releases of each source."""
     for release in ("1", "2"):
-        man, lib = tmp_path / f"man{release}" / "man1", tmp_path / f"lib{release}"
+        man = tmp_path / f"man{release}" / "man1"
+        lib = tmp_path / f"lib{release}"
         man.mkdir(parents=True)
         lib.mkdir()
         for page in range(30):

@@ -62,8 +62,6 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
     "vague words": {
         "api": 27,
         "cli": 3,
-        "compat": 1,
-        "index": 5,
         "kernels": 1,
         "results": 2,
         "runs": 1,
@@ -71,10 +69,8 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
     },
     "docstrings without a noun": {
         "engines": 1,
-        "index": 3,
         "report": 1,
         "settings": 1,
-        "sketches": 1,
     },
 }
 

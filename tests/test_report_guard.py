@@ -87,8 +87,8 @@ def test_a_report_is_made_once_and_edited_by_nobody(module):
         if (module, edit[1]) not in REPORT_EXCEPTIONS
     ]
     assert not edits, (
-        f"{MODULES[module]}: pass the values to the function in report/ that makes the "
-        f"record: {edits}"
+        f"{MODULES[module]}: pass the values to the function in report/ that makes the record: "
+        f"{edits}"
     )
 
 

@@ -84,7 +84,8 @@ def test_the_fused_kernels_equal_the_composed_stages(
     assert composed.removed.equals(fused.removed)
     assert composed.pairs.equals(fused.pairs)
     assert composed.report["bound"] == fused.report["bound"]
-    recall, expected = composed.report["recall"], fused.report["recall"]
+    recall = composed.report["recall"]
+    expected = fused.report["recall"]
     assert recall == expected or recall == pytest.approx(expected, rel=1e-12)
 
 
@@ -93,13 +94,15 @@ def test_the_fused_kernels_equal_the_composed_stages(
 def test_clusters_of_which_full_buckets_hid_no_document_are_those_of_buckets_without_a_limit(
     name, texts, against, max_bucket_size
 ):
-    source, known = table_of(texts[against:]), table_of(texts[:against])
+    source = table_of(texts[against:])
+    known = table_of(texts[:against])
 
     def clusters(size: int) -> neardup.Clustering:
         options = {"method": METHODS[name], "linkage": "connected", "against": known}
         return neardup.cluster(source, max_bucket_size=size, **options)
 
-    found, every = clusters(max_bucket_size), clusters(100_000)
+    found = clusters(max_bucket_size)
+    every = clusters(100_000)
     if found.report["bound"]["documents"] == 0:
         assert found.documents.equals(every.documents)
 
@@ -245,7 +248,20 @@ NAMING = """
     groupBy isnull join least max min orderBy partitionBy repartition repartitionByRange select selectExpr
     sortWithinPartitions struct subtract sum withColumn withColumnRenamed withColumns xxhash64
 """  # noqa: E501
-SQL = {"as", "cast", "count", "int", "is", "left_anti", "left_semi", "not", "null", "or"}
+SQL = {
+    "as",
+    "cast",
+    "count",
+    "false",
+    "int",
+    "is",
+    "left_anti",
+    "left_semi",
+    "not",
+    "null",
+    "or",
+    "true",
+}
 
 
 def declared_columns() -> set[str]:

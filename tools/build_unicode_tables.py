@@ -28,8 +28,11 @@ import numpy as np
 NUM_CODE_POINTS = 0x110000
 PAGE_SIZE = 128
 LOW_MASK = (1 << 21) - 1
-CLASS_SHIFT, RANK_SHIFT = 21, 26
-EXPAND, WHITESPACE, COMPOSE = 1 << 23, 1 << 24, 1 << 25
+CLASS_SHIFT = 21
+RANK_SHIFT = 26
+EXPAND = 1 << 23
+WHITESPACE = 1 << 24
+COMPOSE = 1 << 25
 SEPARATOR, WORD, SINGLE, TRANSPARENT = range(4)
 MAX_GROWTH = 3
 TARGET = (
@@ -226,8 +229,8 @@ def main() -> None:
         }
         composing = int(np.count_nonzero(entries & COMPOSE))
         print(
-            f"{name}: {len(distinct) // PAGE_SIZE} pages, {len(expansions)} words, "
-            f"{composing} flagged"
+            f"{name}: {len(distinct) // PAGE_SIZE} pages, {len(expansions)} words, {composing} "
+            "flagged"
         )
     np.savez_compressed(options.output, **arrays)
     print(

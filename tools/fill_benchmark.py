@@ -11,7 +11,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 LATEST = REPOSITORY / "benchmarks" / "results" / "latest.md"
-BEGIN, END = "<!-- benchmark -->\n", "<!-- /benchmark -->"
+BEGIN = "<!-- benchmark -->\n"
+END = "<!-- /benchmark -->"
 _LINES_WITHOUT_PEERS = 8  # head, rule, three yardsticks, three runs of neardup
 _LEFT_OUT = ("wc -w", "pyarrow read", "neardup --write removed", "neardup, JSON lines")
 COLUMNS = (

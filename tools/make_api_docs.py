@@ -182,6 +182,6 @@ if __name__ == "__main__":
         PAGE.write_text(page, encoding="utf-8")
     elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page:
         sys.exit(
-            f"{PAGE.name} is not what the code says now. Run make write-docs, and look at "
-            "what changed."
+            f"{PAGE.name} is not what the code says now. Run make write-docs, and look at what "
+            "changed."
         )

@@ -18,7 +18,8 @@ from neardup.settings.service import ServiceSettings
 from neardup.version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE, TEXT = ROOT / "docs" / "http.md", ROOT / "tools" / "http_docs.md"
+PAGE = ROOT / "docs" / "http.md"
+TEXT = ROOT / "tools" / "http_docs.md"
 
 
 def render() -> str:

@@ -53,7 +53,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-SEED, MIN_CHARACTERS = 20261125, 200
+SEED = 20261125
+MIN_CHARACTERS = 200
 LISTS = {
     "users": (
         "To: users@lists.example\n",
@@ -65,10 +66,8 @@ LISTS = {
     ),
     "news": ("Newsgroups: comp.misc\nPath: news.example!not-for-mail\n", ""),
 }
-COLOURS, MAKERS = (
-    ("black", "white", "silver", "red"),
-    ("Arden", "Belmont", "Corvid", "Dunmore", "Elster", "Fjord"),
-)
+COLOURS = ("black", "white", "silver", "red")
+MAKERS = ("Arden", "Belmont", "Corvid", "Dunmore", "Elster", "Fjord")
 TRAITS = (
     *(
         "weight",
@@ -202,7 +201,8 @@ def subtitles(paragraphs: list[str]) -> Iterator[Document]:
     for film in range(300 if len(sentences) >= 60 else 0):
         lines = draw.sample(sentences, 60)
         for version in range(draw.randint(1, 4)):
-            late, shown = draw.randint(1, 90) * bool(version), lines
+            late = draw.randint(1, 90) * bool(version)
+            shown = lines
             if version:
                 joined = [
                     f"{left} {right}" if place % 5 == 0 else left
@@ -225,10 +225,8 @@ def products(paragraphs: list[str]) -> Iterator[Document]:
     draw = random.Random(SEED)
     shops = [(wording, closing) for wording, closings in SHOPS.items() for closing in closings]
     for series in range(80):
-        name, shared = (
-            f"{draw.choice(MAKERS)} {series + 100}",
-            {trait: draw.randint(10, 9999) for trait in TRAITS},
-        )
+        name = f"{draw.choice(MAKERS)} {series + 100}"
+        shared = {trait: draw.randint(10, 9999) for trait in TRAITS}
         about = draw.choice(paragraphs)
         for model in range(draw.randint(2, 5)):
             values = shared | {trait: draw.randint(10, 9999) for trait in draw.sample(TRAITS, 4)}

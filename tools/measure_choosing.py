@@ -27,8 +27,10 @@ import neardup
 from neardup.verify import asking, choosing
 from neardup.verify.scores import SAME, UNKNOWN, Labels
 
-NGRAMS, DEFAULT = (1, 2, 3, 5), neardup.MinHash()
-DRAWS, ASKED = 20, (9, 18, 27, 90)
+NGRAMS = (1, 2, 3, 5)
+DEFAULT = neardup.MinHash()
+DRAWS = 20
+ASKED = (9, 18, 27, 90)
 ENOUGH = 0.9  # of the best F1
 F1 = dict[tuple[int, float], float]
 
@@ -157,7 +159,8 @@ def draw(
     members = [order[band == each][:most] for each in range(len(asking.BANDS) - 1, -1, -1)]
     turns = np.concatenate([np.arange(len(each)) for each in members])
     waiting = np.concatenate(members)[np.argsort(turns, kind="stable")].tolist()
-    drawn, waiting = waiting[: how.count], waiting[how.count :]
+    drawn = waiting[: how.count]
+    waiting = waiting[how.count :]
     while again := asking.bands_to_ask_again(known.similarity[drawn], says_yes[drawn], how.count):
         bands = asking.band_of(known.similarity[waiting]).tolist()
         places = sorted(bands.index(each) for each in again if each in bands)
@@ -170,7 +173,8 @@ def draw(
 
 def measure(folder: Path, name: str) -> Measured:
     """Choose for a set, and score the choices."""
-    started, data = time.process_time(), read(folder, name)
+    started = time.process_time()
+    data = read(folder, name)
     scores = scores_of(data)
     evaluated = time.process_time()
     suggestion = neardup.sweep(pa.table({"text": data.table["text"]})).suggestion
@@ -198,9 +202,8 @@ def print_tables(rows: list[Measured]) -> None:
         mark = "" if row.picked >= ENOUGH * row.best else " (short)"
         cells = [f"{np.mean(f1):.2f}, {min(f1):.2f}" for f1 in row.chosen.values()]
         print(
-            f"| {row.name} | {'yes' if row.speaks else 'no'} | {pick} | "
-            f"{row.picked:.2f}{mark} | {row.best:.2f} | "
-            f"{row.default:.2f} | {' | '.join(cells)} |"
+            f"| {row.name} | {'yes' if row.speaks else 'no'} | {pick} | {row.picked:.2f}{mark} | "
+            f"{row.best:.2f} | {row.default:.2f} | {' | '.join(cells)} |"
         )
     speaking = [row for row in rows if row.speaks]
     good = sum(row.picked >= ENOUGH * row.best for row in speaking)
@@ -220,14 +223,14 @@ def print_tables(rows: list[Measured]) -> None:
         )
         least = min(min(row.chosen[asked]) / row.default for row in rows if row.default)
         print(
-            f"- {asked} answers reach 90 % of the best F1 on {reached:.1f} of {len(rows)} "
-            "sets on average; the "
-            f"least draw has {least:.2f} of the F1 of the default."
+            f"- {asked} answers reach 90 % of the best F1 on {reached:.1f} of {len(rows)} sets on "
+            f"average; the least draw has {least:.2f} of the F1 of the default."
         )
 
 
 if __name__ == "__main__":
-    base, wanted = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data"), sys.argv[2:]
+    base = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data")
+    wanted = sys.argv[2:]
     sets = [
         name
         for name in (*ENGLISH, *CHINESE)

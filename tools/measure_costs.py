@@ -33,7 +33,8 @@ class DiskUse:
     """A progress that measures a folder at the end of each stage."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.most = folder, 0
+        self.folder = folder
+        self.most = 0
 
     def begin(self, stage: str, total_documents: int | None) -> None:
         """Do nothing."""
@@ -83,8 +84,8 @@ def measure(name: str, path: Path) -> None:
     stages = ", ".join(f"{timing['stage']} {timing['seconds']:.2f}" for timing in report["timings"])
     print(
         f"| {name} | {size / 1e6:.1f} MB | {progress.most / size:.2f} | "
-        f"{8 * len(shingles.hashes) / size:.2f} "
-        f"| {decoding:.2f} | {shingling:.2f} | {storing:.2f} | {stages} |",
+        f"{8 * len(shingles.hashes) / size:.2f} | {decoding:.2f} | {shingling:.2f} | {storing:.2f} "
+        f"| {stages} |",
         flush=True,
     )
 
@@ -92,8 +93,8 @@ def measure(name: str, path: Path) -> None:
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data")
     print(
-        "| set | text | scratch / text | hashes / text | decode, s | shingle, s | write + "
-        "read back, s | stages, s |"
+        "| set | text | scratch / text | hashes / text | decode, s | shingle, s | write + read "
+        "back, s | stages, s |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|---|")
     for name, file in SETS.items():

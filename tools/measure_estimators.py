@@ -19,10 +19,9 @@ from neardup import Signatures
 from neardup.fingerprints import minhash
 
 SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
-SEEDS, FEWER_SEEDS = (
-    1_000,
-    100,
-)  # FEWER_SEEDS for weighted sets of the largest size, which take a quarter of a second
+# FEWER_SEEDS for weighted sets of the largest size, which take a quarter of a second
+SEEDS = 1_000
+FEWER_SEEDS = 100
 HASHES = 128
 PARTS = 10
 # Of a union of ten parts: those of the left set, those of the right one.
@@ -96,7 +95,8 @@ def weighted_deviations(size: int) -> Iterator[tuple[str, Floats]]:
         found = np.empty(seeds)
         for seed in range(seeds):
             draw = np.random.default_rng(seed)
-            elements, left = draw.integers(0, 2**64, size, np.uint64), draw.lognormal(size=size)
+            elements = draw.integers(0, 2**64, size, np.uint64)
+            left = draw.lognormal(size=size)
             right = left * draw.uniform(least, 1, size)
             signed = minhash.sign_weighted(
                 np.tile(elements, 2), np.append(left, right), limits, HASHES, seed

@@ -31,7 +31,9 @@ from neardup.features.normalise import normalise
 from neardup.features.shingles import shingle_documents
 from neardup.verify.scores import SAME, UNKNOWN, Judgements, Labels
 
-MOST_BYTES, MOST_TEXTS = 8_000_000, 2_000  # of a set
+# of a set
+MOST_BYTES = 8_000_000
+MOST_TEXTS = 2_000
 Places = npt.NDArray[np.uint32]
 Pairs = tuple[Places, Places]
 Pick = Callable[[Record], bool]
@@ -56,7 +58,8 @@ CHINESE: dict[str, tuple[str, Pick]] = {
     "stsb-zh": ("short_pairs/data.jsonl.gz", bool),
     "pawsx-zh": ("short_pairs/data.jsonl.gz", bool),
 }
-DEFAULT, LOOSER = "**MinHash, 5 words**", (0.7, 0.5)
+DEFAULT = "**MinHash, 5 words**"
+LOOSER = (0.7, 0.5)
 METHODS: dict[str, neardup.MinHash | neardup.SimHash] = {
     DEFAULT: neardup.MinHash(),
     "MinHash, 3 words": neardup.MinHash(ngram=3),

@@ -27,7 +27,8 @@ from measure_choosing import (
 )
 from measure_methods import CHINESE, ENGLISH
 
-COUNT, WRONG = 27, 0.1
+COUNT = 27
+WRONG = 0.1
 WAYS = {
     "right": Answering(COUNT),
     "one in ten wrong": Answering(COUNT, WRONG),
@@ -81,16 +82,15 @@ def print_tables(rows: list[Scored]) -> None:
         worst = min(min(row.chosen[way]) / row.default for row in rows if row.default)
         reached = sum(row.enough_of_best(way) for row in rows)
         print(
-            f"- {way.capitalize()}: mean F1 {mean:.2f}. On the worst set, {least} of {DRAWS} "
-            "draws have at least 90 % "
-            f"of the F1 of the default; the least draw has {worst:.2f} of it. 90 % of the "
-            "best F1 is reached on "
-            f"{reached:.1f} of {len(rows)} sets."
+            f"- {way.capitalize()}: mean F1 {mean:.2f}. On the worst set, {least} of {DRAWS} draws "
+            f"have at least 90 % of the F1 of the default; the least draw has {worst:.2f} of it. "
+            f"90 % of the best F1 is reached on {reached:.1f} of {len(rows)} sets."
         )
 
 
 if __name__ == "__main__":
-    base, wanted = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data"), sys.argv[2:]
+    base = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data")
+    wanted = sys.argv[2:]
     sets = [
         name
         for name in (*ENGLISH, *CHINESE)

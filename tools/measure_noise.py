@@ -34,7 +34,8 @@ from neardup.features.shingles import shingle_documents
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "data"
 SHARES = (0.01, 0.03, 0.05, 0.1, 0.15, 0.2)
-ALL, COPIES = "every text", "the copies"
+ALL = "every text"
+COPIES = "the copies"
 LENGTHS = (150, 250, 350, 500, 1_000)
 LONG = (1_000, 3_000, 10_000, 30_000, 100_000)
 CLEAN_LENGTHS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -198,14 +199,15 @@ def print_accuracy(folder: Path, most: int) -> None:
         texts = unrelated(folder, language, most)
         for which in (ALL, COPIES):
             for share in SHARES:
-                made, method = noisy(texts, share, which), setting(share, which)
-                found, default = run(made, method), run(made, neardup.MinHash())
+                made = noisy(texts, share, which)
+                method = setting(share, which)
+                found = run(made, method)
+                default = run(made, neardup.MinHash())
                 noise = 100 * noise_of(share, which)
                 print(
                     f"| {language.name} | {which} | {100 * share:g} % | {noise:g}% | "
-                    f"{method.threshold:g} | "
-                    f"{100 * found.precision:.1f} / {100 * found.recall:.1f} | "
-                    f"**{found.f1:.3f}** | {default.f1:.3f} |"
+                    f"{method.threshold:g} | {100 * found.precision:.1f} / "
+                    f"{100 * found.recall:.1f} | **{found.f1:.3f}** | {default.f1:.3f} |"
                 )
                 by_length.append(
                     f"| {language.name} | {which} | {100 * share:g} % | "
@@ -247,7 +249,8 @@ def print_settings(folder: Path, most: int) -> None:
         made = noisy(unrelated(folder, language, most), 0.1, ALL)
         for name, values in others.items():
             method = setting(0.1, ALL, **values)
-            found, bands = run(made, method), neardup.plan(documents=1e6, method=method).bands
+            found = run(made, method)
+            bands = neardup.plan(documents=1e6, method=method).bands
             assert bands is not None
             print(
                 f"| {language.name} | {name} | {method.threshold:.3g} | {bands[0]} x {bands[1]} | "

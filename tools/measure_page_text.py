@@ -26,7 +26,8 @@ from resiliparse.parse.html import HTMLTree
 from neardup.documents.page_text import texts_of_pages
 
 SETS = ("recipes", "forms", "zh_news", "docs")
-MIN_LINE, MIN_OWN = 20, 300
+MIN_LINE = 20
+MIN_OWN = 300
 
 
 def by_resiliparse(pages: pa.Array, *, main: bool) -> list[str]:

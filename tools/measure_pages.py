@@ -88,7 +88,8 @@ def by_fingerprints(method: neardup.SimHash) -> Callable[[Pages], Closeness]:
 
     def measure(pages: Pages) -> Closeness:
         signed = neardup.sign(pa.table({"text": pages.column}), method=method)
-        values, empty = signed.values[:, 0], signed.empty
+        values = signed.values[:, 0]
+        empty = signed.empty
         distances = np.bitwise_count(values[:, None] ^ values).astype(np.float32)
         distances[empty[:, None] | empty] = 64
         return Closeness(distances, False)
@@ -163,10 +164,8 @@ def scores_of(
 ) -> list[neardup.lsh.Score]:
     """Return the score of some pages at each limit."""
     left, right = (pages[places] for places in np.triu_indices(len(pages), 1))
-    values, same = (
-        close.values[left, right].astype(np.float64).round(6),
-        codes[left] == codes[right],
-    )
+    values = close.values[left, right].astype(np.float64).round(6)
+    same = codes[left] == codes[right]
     found = count_within(limits, values, at_least=close.alike)
     correct = count_within(limits, values[same], at_least=close.alike)
     counts = zip(limits.tolist(), found.tolist(), correct.tolist(), strict=True)

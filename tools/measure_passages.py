@@ -54,12 +54,11 @@ def measure(
     table = pa.table({"text": texts})
     if duplicates_first:
         result = neardup.dedup(table, passages=200)
-        passages, kept = (
-            result.passages,
-            [text for text, stays in zip(texts, result.mask, strict=True) if stays],
-        )
+        passages = result.passages
+        kept = [text for text, stays in zip(texts, result.mask, strict=True) if stays]
     else:
-        passages, kept = neardup.remove_passages(table).passages, texts
+        passages = neardup.remove_passages(table).passages
+        kept = texts
     characters: dict[bool, int] = defaultdict(int)
     often: Counter[str] = Counter()
     lost: Counter[int] = Counter()
@@ -85,7 +84,8 @@ def measure(
 
 def main() -> None:
     folder, *bulk = (Path(argument) for argument in sys.argv[1:])
-    rows, listed = [], []
+    rows = []
+    listed = []
     for name, (texts, labels) in collections(folder, bulk[0] if bulk else None).items():
         for duplicates_first in (False, True):
             row, often = measure(name, texts, labels, duplicates_first=duplicates_first)

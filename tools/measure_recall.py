@@ -51,7 +51,8 @@ def true_pairs(texts: list[str], ngram: int) -> tuple[Pairs, set[tuple[int, int]
     hashes = np.concatenate(sets)
     owners = np.repeat(np.arange(len(sets), dtype=np.int32), sizes)
     order = np.argsort(hashes, kind="stable")
-    hashes, owners = hashes[order], owners[order]
+    hashes = hashes[order]
+    owners = owners[order]
     _, first = np.unique(hashes, return_index=True)
     group = np.repeat(np.arange(len(first)), np.diff([*first, len(hashes)]))
     numbers = np.empty(len(hashes), np.int64)
@@ -66,7 +67,8 @@ def true_pairs(texts: list[str], ngram: int) -> tuple[Pairs, set[tuple[int, int]
             continue
         partners, shared = np.unique(np.concatenate(postings), return_counts=True)
         later = partners > document
-        partners, shared = partners[later], shared[later]
+        partners = partners[later]
+        shared = shared[later]
         values = shared / (sizes[document] + sizes[partners] - shared)
         for i in np.flatnonzero(values >= LOWEST):
             similarity[document, int(partners[i])] = float(values[i])
@@ -95,11 +97,13 @@ def measure(name: str, texts: list[str], ngram: int) -> None:
             "a similarity is not exact"
         )
         measured = len(wanted & found.keys()) / max(1, len(wanted))
-        estimate, bands = result.report["recall"], result.report["bands"]
+        estimate = result.report["recall"]
+        bands = result.report["bands"]
         run = neardup.dedup(texts, method=method, max_bucket_size=100_000, audit_sample=500)
         kept = np.ones(len(texts), bool)
         kept[run.removed["id"].to_numpy().astype(np.int64)] = False
-        missed, audit = missed_removals(kept, truth, method.threshold), run.report["audit"]
+        missed = missed_removals(kept, truth, method.threshold)
+        audit = run.report["audit"]
         cells = [
             name,
             f"{method.threshold:g}",

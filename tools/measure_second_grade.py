@@ -36,7 +36,8 @@ SHARES = {
     "zh_ts, sentences": 0.4,
     "en_licenses, whole": 0.4,
 }
-DRAWS, ENOUGH = 100, 0.9
+DRAWS = 100
+ENOUGH = 0.9
 SHARE_OF_KIND = 0.4  # of a file
 Ints = npt.NDArray[np.int64]
 
@@ -81,8 +82,11 @@ def draw(graph: Graph, share: float, seed: int) -> Counter[str]:
     % of the best.
     """
     kept = (np.random.default_rng(seed).random(int(graph.groups.max()) + 1) < share)[graph.groups]
-    numbers, near = np.cumsum(kept) - 1, kept[graph.left] & kept[graph.right]
-    left, right, similarity = graph.left[near], graph.right[near], graph.similarity[near]
+    numbers = np.cumsum(kept) - 1
+    near = kept[graph.left] & kept[graph.right]
+    left = graph.left[near]
+    right = graph.right[near]
+    similarity = graph.similarity[near]
     ends = (numbers[side].astype(np.uint32) for side in (left, right))
     levels = choosing.levels_of(*ends, similarity, int(kept.sum()))
     if not levels:
@@ -104,14 +108,16 @@ def draw(graph: Graph, share: float, seed: int) -> Counter[str]:
 
 def main() -> None:
     """Print a row for each set."""
-    folder, files = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data"), sys.argv[2:]
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data")
+    files = sys.argv[2:]
     print(
-        "| drawn | texts in a draw | without the limit: suggestions, short | with it: "
-        "suggestions, short |"
+        "| drawn | texts in a draw | without the limit: suggestions, short | with it: suggestions, "
+        "short |"
     )
     print("|---|---:|---:|---:|")
     for name in (*SHARES, *(str(Path(file).resolve()) for file in files)):
-        graph, share = read(folder, name), SHARES.get(name, SHARE_OF_KIND)
+        graph = read(folder, name)
+        share = SHARES.get(name, SHARE_OF_KIND)
         total: Counter[str] = sum((draw(graph, share, seed) for seed in range(DRAWS)), Counter())
         cells = [f"{total[which]}, {total[f'{which} short']}" for which in ("without", "with")]
         size = round(share * len(graph.groups), -1)

@@ -121,7 +121,8 @@ def measure(name: str, cut: Cut, texts: list[str], expected: list[list[str]]) ->
         for text in texts:
             cut(text)
 
-    one, two = seconds(work), seconds(work, threads=2)
+    one = seconds(work)
+    two = seconds(work, threads=2)
     equal = sum(a == b for a, b in zip(found, expected, strict=True))
     return (
         f"| {name} | {size / one:.1f} MB/s | x {2 * one / two:.2f} | {equal:,} of {len(texts):,} | "
@@ -174,9 +175,8 @@ def measure_folding(folder: Path) -> None:
                     )
                     near = mean(value >= 0.5 for value in folded)
                     print(
-                        f"| {source} | {len(texts)} | {tokens} | {ngram} | {mean(plain):.3f} "
-                        f"| {mean(folded):.3f} | "
-                        f"{100 * near:.0f} % |"
+                        f"| {source} | {len(texts)} | {tokens} | {ngram} | {mean(plain):.3f} | "
+                        f"{mean(folded):.3f} | {100 * near:.0f} % |"
                     )
 
 

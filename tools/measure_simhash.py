@@ -31,7 +31,9 @@ from neardup.verify.measured import hamming_distances, similarity_of_lists
 
 Ints = npt.NDArray[np.int64]
 Pairs = Ints  # (num_pairs, 2), left < right
-NEAR, ALIKE, UNRELATED = 0.8, 0.5, 0.3
+NEAR = 0.8
+ALIKE = 0.5
+UNRELATED = 0.3
 LENGTHS = (1, 8, 16, 32, 64, 128, 256, 1024)
 MOST = 20_000  # texts of one length
 DISTANCES = 17
@@ -78,7 +80,8 @@ def load(folder: Path, name: str) -> Labelled:
     texts = [record["text"] for record in records]
     if name == "en_short_answers":
         return rewritten_answers(records)
-    chinese, fold = name.startswith("zh"), name == "zh_ts"
+    chinese = name.startswith("zh")
+    fold = name == "zh_ts"
     method = neardup.MinHash(ngram=3, threshold=UNRELATED, recall=0.99, fold_chinese=fold)
     found = neardup.find_pairs(texts, method=method, max_bucket_size=100_000).pairs
     alike = to_pairs(found)
@@ -101,7 +104,8 @@ def some_poems(records: list[Record]) -> list[Record]:
 
 def rewritten_answers(records: list[Record]) -> Labelled:
     """Return the answers: those copied or lightly revised belong to their source."""
-    relevant, neutral = [], []
+    relevant = []
+    neutral = []
     for (a, left), (b, right) in combinations(enumerate(records), 2):
         if left["cluster"] != right["cluster"]:
             continue
@@ -120,13 +124,15 @@ def judged_pairs(records: list[Record], which: str) -> Labelled:
     labels.
     """
     texts: list[str] = []
-    relevant, unrelated = [], []
+    relevant = []
+    unrelated = []
     for record in records:
         if f"{record['set']}-{record['lang']}" != which:
             continue
         place = (len(texts), len(texts) + 1)
         texts += [record["text_a"], record["text_b"]]
-        score, label = record.get("score"), record.get("label")
+        score = record.get("score")
+        label = record.get("label")
         if label == 1 or (score is not None and score >= 4.5):
             relevant.append(place)
         elif label == 0 or (score is not None and score <= 2):
@@ -224,10 +230,8 @@ def measure_lengths(folder: Path) -> None:
     english = list(families(folder, "en"))
     chinese = list(families(folder, "zh"))
     cut_words = segmenter_of(neardup.Jieba())
-    single, two = (
-        neardup.SimHash(tokens="whitespace"),
-        neardup.SimHash(tokens="whitespace", ngram=2),
-    )
+    single = neardup.SimHash(tokens="whitespace")
+    two = neardup.SimHash(tokens="whitespace", ngram=2)
     flat = neardup.SimHash(tokens="whitespace", weights="one")
     kinds = (
         ("English, words", english, cut_english, single),
@@ -324,10 +328,8 @@ def measure_length(low: int, tokens: list[list[str]], method: neardup.SimHash) -
         max_bucket_size=100_000,
     ).pairs
     near = near.filter(pa.compute.invert(near["exact"]))
-    similarity, distances = (
-        near["similarity"].to_numpy(),
-        distances_of(fingerprints, to_pairs(near)),
-    )
+    similarity = near["similarity"].to_numpy()
+    distances = distances_of(fingerprints, to_pairs(near))
     nearer = distances[similarity >= 0.9]
     within = pairs_within(texts, method)
     collisions = int(
@@ -449,7 +451,8 @@ def score_minhash(data: Labelled) -> Score:
     """Measure shingles of five words for thresholds from 0.3 on."""
     method = neardup.MinHash(threshold=0.3, recall=0.99, fold_chinese=data.fold)
     found = neardup.find_pairs(data.texts, method=method, max_bucket_size=100_000).pairs
-    place, similarity = keys(to_pairs(found)), found["similarity"].to_numpy()
+    place = keys(to_pairs(found))
+    similarity = found["similarity"].to_numpy()
     relevant = np.isin(place, keys(data.relevant))
     if data.unrelated is not None:
         unrelated = np.isin(place, keys(data.unrelated))

@@ -128,8 +128,8 @@ def measure_scripts(sets: Path) -> None:
     """
     print("\n### zh_ts: one text in two scripts, Jaccard similarity\n")
     print(
-        "| texts | pairs | shingles | median as they are | median folded | lowest 5 % folded "
-        "| reach 0.8, folded |"
+        "| texts | pairs | shingles | median as they are | median folded | lowest 5 % folded | "
+        "reach 0.8, folded |"
     )
     print("|---|---:|---|---:|---:|---:|---:|")
     folder = sets / "zh_ts"

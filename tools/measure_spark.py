@@ -51,7 +51,8 @@ def make_corpus(shards: list[Path], count: int, directory: Path) -> None:
     rows = []
     for number in range(count):
         words = chosen.choice(texts)
-        begin, length = chosen.randrange(len(words) - 40), chosen.randrange(60, 180)
+        begin = chosen.randrange(len(words) - 40)
+        length = chosen.randrange(60, 180)
         rows.append((f"d{number}", " ".join(words[begin : begin + length])))
         if len(rows) == -(-count // FILES) or number == count - 1:
             ids, windows = zip(*rows, strict=True)
@@ -100,7 +101,8 @@ def follow(process: subprocess.Popen) -> float:
 
 def run(engine: str, corpus: Path, work: Path, partitions: int | None) -> dict[str, object]:
     """Run one engine as a process; return its report, its times and its shuffle bytes."""
-    output, events = work / f"out-{engine}", work / f"events-{engine}"
+    output = work / f"out-{engine}"
+    events = work / f"events-{engine}"
     subprocess.run(["rm", "-rf", str(output), str(events)], check=True)
     events.mkdir(parents=True)
     command = [sys.executable, "-m", "neardup", "dedup", str(corpus), "-o", str(output), "--json"]
@@ -148,7 +150,8 @@ def main() -> None:
             make_corpus(arguments.shards, count, corpus)
         for engine in ("local", "spark"):
             found = run(engine, corpus, arguments.work, arguments.partitions)
-            report, shuffle = found["report"], found["shuffle"]
+            report = found["report"]
+            shuffle = found["shuffle"]
             total = sum(shuffle.values())
             row = {
                 "documents": count,

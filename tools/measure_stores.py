@@ -24,7 +24,10 @@ from neardup import Index
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 import servers
 
-WORDS, DOCUMENTS, BATCH, SINGLE = 100, 20_000, 1_000, 500
+WORDS = 100
+DOCUMENTS = 20_000
+BATCH = 1_000
+SINGLE = 500
 
 
 def main() -> None:

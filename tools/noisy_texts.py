@@ -15,7 +15,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-SUBSTITUTIONS, DELETIONS, INSERTIONS = 0.6, 0.15, 0.15  # the others are spaces
+# the others are spaces
+SUBSTITUTIONS = 0.6
+DELETIONS = 0.15
+INSERTIONS = 0.15
 LIKE_LETTERS = (
     *(
         "0oO",
@@ -147,6 +150,7 @@ def passages(
 
 
 if __name__ == "__main__":
-    number, percent = sys.argv[1].removesuffix("%"), sys.argv[1].endswith("%")
+    number = sys.argv[1].removesuffix("%")
+    percent = sys.argv[1].endswith("%")
     share = float(number) / (100 if percent else 1)
     sys.stdout.write(with_errors(sys.stdin.read(), share, random.Random(1)))

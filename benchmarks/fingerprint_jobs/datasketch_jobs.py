@@ -11,7 +11,8 @@ import xxhash
 from datasketch import MinHash, MinHashLSH
 from shared import Done, Took, as_matches, clock, index_facts, main, memory, planted_rows, read_rows
 
-_HASHES, _SEED = 128, 1
+_HASHES = 128
+_SEED = 1
 _AT_ONCE = 10_000
 
 
@@ -54,7 +55,8 @@ def index(source: str, options: dict[str, Any]) -> Done:
         [clock(lambda first=first, some=some: insert(first, some))[1] for first, some in objects()]
     )
     size = memory() - before
-    found, times = [], []
+    found = []
+    times = []
     for _, some in objects():
         rows, took = clock(lambda some=some: [filled.query(one) for one in some])
         found += rows

@@ -9,7 +9,8 @@ import numpy as np
 from datasketch import MinHash, MinHashLSH
 from shared import Done, main
 
-_HASHES, _SINGLE = 60, 2_000
+_HASHES = 60
+_SINGLE = 2_000
 
 
 def redis(source: str, options: dict[str, Any]) -> Done:
@@ -36,7 +37,8 @@ def redis(source: str, options: dict[str, Any]) -> Done:
             session.insert(f"f{number}", made(row), check_duplication=False)
     facts = {"add_per_s": size / (time.perf_counter() - begun)}
     asked = rng.integers(0, size, _SINGLE)
-    took, found = [], 0
+    took = []
+    found = 0
     for row in asked.tolist():
         changed = values[row].copy()
         changed[:5] ^= np.uint32(1)

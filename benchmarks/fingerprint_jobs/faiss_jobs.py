@@ -38,7 +38,8 @@ def pairs(source: str, options: dict[str, Any]) -> Done:
     fingerprints = np.load(source)
 
     def work() -> Any:
-        index, found = _filled(fingerprints, options), []
+        index = _filled(fingerprints, options)
+        found = []
         for first in range(0, len(fingerprints), _SLICE):
             limits, _, rows = index.range_search(
                 _bytes(fingerprints[first : first + _SLICE]), _RADIUS
@@ -54,11 +55,9 @@ def pairs(source: str, options: dict[str, Any]) -> Done:
 
 def queries(source: str, options: dict[str, Any]) -> Done:
     """Fill an index, and query it in batches."""
-    fingerprints, batches, times = (
-        np.load(source),
-        np.load(options["queries"])[:, : options["ask"]],
-        [],
-    )
+    fingerprints = np.load(source)
+    batches = np.load(options["queries"])[:, : options["ask"]]
+    times = []
     before = memory()
     index, (built, _) = clock(lambda: _filled(fingerprints, options))
     facts = {"build": built, "bytes": float(memory() - before), "queries": batches.shape[1]}

@@ -25,7 +25,8 @@ def _index(bands: int, rows: int, threads: int) -> Any:
 
 def sign_sets(source: str, options: dict[str, Any]) -> Done:
     """Sign texts of 100 words."""
-    texts, signer = _texts(source), _index(16, 8, options["threads"])
+    texts = _texts(source)
+    signer = _index(16, 8, options["threads"])
     signed, took = clock(lambda: signer.minhash_index.bulk_hash_docs(texts))
     return Done([took], {"signatures": np.array(signed, np.uint32)[planted_rows(options)]}, {})
 
@@ -48,10 +49,8 @@ def index(source: str, options: dict[str, Any]) -> Done:
     one_add, one_query, _, _ = run(1, 128)
     add, query, size, found = run(options["bands"], options["rows"])
     limits = [0, *accumulate(map(len, found))]
-    add, query = (
-        (add[0] - one_add[0], add[1] - one_add[1]),
-        (query[0] - one_query[0], query[1] - one_query[1]),
-    )
+    add = (add[0] - one_add[0], add[1] - one_add[1])
+    query = (query[0] - one_query[0], query[1] - one_query[1])
     return index_facts(add, query, size, as_matches(limits, list(chain(*found))))
 
 

@@ -11,7 +11,8 @@ from shared import Done, clock, main, read_pairs
 
 def pairs(source: str, options: dict[str, Any]) -> Done:
     """Compare pairs of pages, one after the other."""
-    given, compare = read_pairs(source), getattr(html_similarity, options["call"])
+    given = read_pairs(source)
+    compare = getattr(html_similarity, options["call"])
     found, took = clock(lambda: [compare(*pair) for pair in given])
     return Done([took], {"similarities": np.array(found)}, {})
 

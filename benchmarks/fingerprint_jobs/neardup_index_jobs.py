@@ -28,17 +28,16 @@ from neardup.index.incoming import Incoming
 from neardup.methods.base import Described
 
 _AT_ONCE = 100_000
-_SINGLE, _BEFORE = 2_000, 10_000
+_SINGLE = 2_000
+_BEFORE = 10_000
 _SET_SIZE = 32
 
 
 def simhash(source: str, options: dict[str, Any]) -> Done:
     """Fill an index with fingerprints, found at distance 3."""
     index = _new(options, SimHash(confirm="hamming"), "fingerprints")
-    fingerprints, batches = (
-        np.load(source, mmap_mode="r"),
-        np.load(options["queries"], mmap_mode="r"),
-    )
+    fingerprints = np.load(source, mmap_mode="r")
+    batches = np.load(options["queries"], mmap_mode="r")
 
     def documents(values: npt.NDArray[np.uint64], first: int, prefix: str) -> Incoming:
         mixed = values * np.uint64(0x9E3779B97F4A7C15)
@@ -55,10 +54,8 @@ def minhash(source: str, options: dict[str, Any]) -> Done:
     one.
     """
     index = _new(options, MinHash(threshold=0.8), "features")
-    asked, length = (
-        np.load(options["asked"]).reshape(-1),
-        index.opened.rules.method.bands.num_hashes,
-    )
+    asked = np.load(options["asked"]).reshape(-1)
+    length = index.opened.rules.method.bands.num_hashes
 
     def documents(seeds: npt.NDArray[np.uint64], first: int, prefix: str) -> Incoming:
         near = seeds >> np.uint64(63) != 0
@@ -167,8 +164,11 @@ class Memory:
     """
 
     def __init__(self, folder: str) -> None:
-        self.most, self.disk_bytes, self._folder = 0.0, 0, folder
-        self._begin, self._stop = anonymous_mb(), threading.Event()
+        self.most = 0.0
+        self.disk_bytes = 0
+        self._folder = folder
+        self._begin = anonymous_mb()
+        self._stop = threading.Event()
         self._thread = threading.Thread(target=self._sample)
 
     def __enter__(self) -> Memory:
@@ -202,7 +202,8 @@ def _ask(
     singles = [
         documents(queries[number : number + 1], 0, "q") for number in range(_BEFORE + _SINGLE)
     ]
-    took, hit = [], []
+    took = []
+    hit = []
     for incoming in singles:
         begun = time.perf_counter()
         with index.opened.store.reading() as snapshot:

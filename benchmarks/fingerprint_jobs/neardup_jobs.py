@@ -52,7 +52,8 @@ def words(source: str, options: dict[str, Any]) -> Done:
 
 def texts(source: str, options: dict[str, Any]) -> Done:
     """Fingerprint texts that are in memory: cut them into words, hash these, and let them vote."""
-    table, times = pq.read_table(source, columns=["text"]), []
+    table = pq.read_table(source, columns=["text"])
+    times = []
     neardup.sign(table.slice(0, 200), method=neardup.SimHash())
     for _ in range(_REPEATS):
         found, took = clock(
@@ -66,7 +67,8 @@ def pairs(source: str, options: dict[str, Any]) -> Done:
     """Find all pairs: by the public call, from a table with ids to one of pairs, or by its join
     alone.
     """
-    fingerprints, threads = np.load(source), options["threads"]
+    fingerprints = np.load(source)
+    threads = options["threads"]
     work = {"call": _find_pairs, "join": _join}[options["by"]]
     small = np.random.default_rng(0).integers(0, 2**64, 300_000, dtype=np.uint64)
     for count in (1000, len(small)):  # both ways through the join, compiled or loaded
@@ -97,11 +99,11 @@ def _join(fingerprints: Words, threads: int) -> list[Any]:
 
 def queries(source: str, options: dict[str, Any]) -> Done:
     """Fill an index, and query it in batches."""
-    fingerprints, batches, times = np.load(source), np.load(options["queries"]), []
-    ids, small = (
-        np.arange(len(fingerprints)),
-        neardup.HammingIndex(max_distance=NEAR, threads=options["threads"]),
-    )
+    fingerprints = np.load(source)
+    batches = np.load(options["queries"])
+    times = []
+    ids = np.arange(len(fingerprints))
+    small = neardup.HammingIndex(max_distance=NEAR, threads=options["threads"])
     small.add_many(ids[:5000], fingerprints[:5000])
     small.query_many(batches[0, :100])
     before = memory()
@@ -118,8 +120,10 @@ def queries(source: str, options: dict[str, Any]) -> Done:
 
 def sign_texts(source: str, options: dict[str, Any]) -> Done:
     """Sign texts that are in memory by their 5-grams."""
-    column, times = pq.read_table(source, columns=["text"])["text"], []
-    method, threads = neardup.MinHash(tokens=options["tokens"], ngram=5), options["threads"]
+    column = pq.read_table(source, columns=["text"])["text"]
+    times = []
+    method = neardup.MinHash(tokens=options["tokens"], ngram=5)
+    threads = options["threads"]
     neardup.sign(column.slice(0, 200), method=method, threads=threads)
     signed = None
     for _ in range(3):
@@ -133,12 +137,12 @@ def sign_texts(source: str, options: dict[str, Any]) -> Done:
 
 def sign_sets(source: str, options: dict[str, Any]) -> Done:
     """Sign sets of tokens, in an Arrow column or in Python lists."""
-    column, times = (
+    column = (
         pq.read_table(source)["tokens"]
         if options["form"] == "arrow"
-        else read_rows(source, "tokens"),
-        [],
+        else read_rows(source, "tokens")
     )
+    times = []
     neardup.sign(column[:200])
     signed = None
     for _ in range(SHORT_REPEATS):
@@ -156,7 +160,8 @@ def signatures(source: str, options: dict[str, Any]) -> Done:
 
 def index(source: str, options: dict[str, Any]) -> Done:
     """Fill an LSHIndex, and query it for all: in two calls, or one by one."""
-    values, single = np.load(options["signatures"]), options["form"] == "single"
+    values = np.load(options["signatures"])
+    single = options["form"] == "single"
     _fill(values[:1000], options, single)
     return index_facts(*_fill(values, options, single))
 
@@ -165,7 +170,8 @@ def _fill(
     values: npt.NDArray[np.uint32], options: dict[str, Any], single: bool
 ) -> tuple[Took, Took, int, Answers]:
     """Return what adding and querying took, the bytes, and the answers."""
-    before, ids = memory(), np.arange(len(values))
+    before = memory()
+    ids = np.arange(len(values))
     method = neardup.MinHash(num_bands=options["bands"], rows_per_band=options["rows"])
     filled = neardup.LSHIndex(method, threads=options["threads"])
     if not single:

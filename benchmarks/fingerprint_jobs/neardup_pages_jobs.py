@@ -27,7 +27,9 @@ _REPEATS = 3
 
 def pairs(source: str, options: dict[str, Any]) -> Done:
     """Compare pairs of pages, one after the other."""
-    given, method, times = read_pairs(source), neardup.method("structure"), []
+    given = read_pairs(source)
+    method = neardup.method("structure")
+    times = []
     neardup.compare("<p>a", "<p>b", method=method)
     for _ in range(_REPEATS):
         found, took = clock(
@@ -39,7 +41,8 @@ def pairs(source: str, options: dict[str, Any]) -> Done:
 
 def parse(source: str, options: dict[str, Any]) -> Done:
     """Find the elements of pages, one by one."""
-    pages, times = [pa.array([one], pa.large_string()) for one in read_rows(source, "html")], []
+    pages = [pa.array([one], pa.large_string()) for one in read_rows(source, "html")]
+    times = []
     _elements(pages[0])
     for _ in range(_REPEATS):
         found, took = clock(lambda: [int(_elements(page).offsets[-1]) for page in pages])

@@ -23,7 +23,8 @@ def texts(source: str, options: dict[str, Any]) -> Done:
         return lambda: [simhash.compute(_hashes(one)) for one in values]
 
     found, took = spread(prepare, options["threads"])
-    values, rows = read_rows(source, "words"), judged_rows(len(found))
+    values = read_rows(source, "words")
+    rows = judged_rows(len(found))
     plain = [vote(_hashes(values[row])) for row in rows]
     return Done(
         [took],

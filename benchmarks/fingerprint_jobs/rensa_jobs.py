@@ -21,18 +21,21 @@ from shared import (
     read_rows,
 )
 
-_HASHES, _SEED = 128, 1
+_HASHES = 128
+_SEED = 1
 _AT_ONCE = 50_000
 
 
 def sign_sets(source: str, options: dict[str, Any]) -> Done:
     """Sign sets of tokens, every one of which is hashed: into objects or a matrix."""
     os.environ["RAYON_NUM_THREADS"] = str(options["threads"])  # read when it first signs
-    sets, form = read_rows(source, "tokens"), options["form"]
+    sets = read_rows(source, "tokens")
+    form = options["form"]
     sign = CMinHash.from_token_sets if form == "circulant" else RMinHash.from_token_sets
     if form == "matrix":
         sign = RMinHash.digest_matrix_from_token_sets
-    signed, times = None, []
+    signed = None
+    times = []
     for _ in range(SHORT_REPEATS):
         del signed
         signed, took = clock(lambda: sign(sets, num_perm=_HASHES, seed=_SEED))
@@ -44,7 +47,8 @@ def sign_sets(source: str, options: dict[str, Any]) -> Done:
 def index(source: str, options: dict[str, Any]) -> Done:
     """Fill an index with signatures that it made, which is not timed, and query it for all."""
     os.environ["RAYON_NUM_THREADS"] = str(options["threads"])
-    column, signed = pq.read_table(source)["tokens"], []
+    column = pq.read_table(source)["tokens"]
+    signed = []
     for first in range(0, len(column), _AT_ONCE):
         some = column.slice(first, _AT_ONCE).to_pylist()
         signed += RMinHash.from_token_sets(some, num_perm=_HASHES, seed=_SEED)

@@ -57,7 +57,8 @@ def main(**jobs: Callable[[str, dict[str, Any]], Done]) -> None:
 
 def clock(work: Callable[[], Any]) -> tuple[Any, Took]:
     """Return what some work returns, and the wall and processor seconds it took."""
-    wall, used = time.perf_counter(), time.process_time()
+    wall = time.perf_counter()
+    used = time.process_time()
     result = work()
     return result, (time.perf_counter() - wall, time.process_time() - used)
 

@@ -50,7 +50,8 @@ def texts(source: str, options: dict[str, Any]) -> Done:
     hashing = (
         xxhash.xxh3_64_digest if form == "counted" else lambda data: hashlib.md5(data).digest()[8:]
     )
-    values, rows = read_rows(source, column), judged_rows(len(found))
+    values = read_rows(source, column)
+    rows = judged_rows(len(found))
     features = (_runs(values[row]) if form == "text" else values[row] for row in rows)
     plain = [
         vote(int.from_bytes(hashing(one.encode()), "big") for one in document)
@@ -73,7 +74,8 @@ def pairs(source: str, options: dict[str, Any]) -> Done:
     values = np.load(source).tolist()
 
     def work() -> list[tuple[str, int]]:
-        index, found = SimhashIndex([], k=NEAR, log=_SILENT), []
+        index = SimhashIndex([], k=NEAR, log=_SILENT)
+        found = []
         for row, value in enumerate(values):
             simhash = Simhash(value)
             found += [(other, row) for other in index.get_near_dups(simhash)]
@@ -88,11 +90,9 @@ def pairs(source: str, options: dict[str, Any]) -> Done:
 
 def queries(source: str, options: dict[str, Any]) -> Done:
     """Fill an index, and query it one by one: it takes no batch."""
-    values, batches, times = (
-        np.load(source).tolist(),
-        np.load(options["queries"])[:, : options["ask"]],
-        [],
-    )
+    values = np.load(source).tolist()
+    batches = np.load(options["queries"])[:, : options["ask"]]
+    times = []
     before = memory()
     named = ((str(row), Simhash(value)) for row, value in enumerate(values))
     index, (built, _) = clock(lambda: SimhashIndex(list(named), k=NEAR, log=_SILENT))

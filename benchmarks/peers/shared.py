@@ -102,7 +102,8 @@ class ExactCheck:
             common = len(own & other)
             similarity = common / (len(own) + len(other) - common)
             if similarity > least or (similarity == least and found is None):
-                found, least = candidate, similarity
+                found = candidate
+                least = similarity
         return found
 
 

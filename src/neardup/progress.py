@@ -62,8 +62,8 @@ def check_progress(progress: object) -> None:
         return
     raise SettingError(
         "progress must be True, False or an object with the methods begin, advance and end: got "
-        f"{progress!r:.80}. Use True for progress bars on stderr; neardup.Progress documents "
-        "the methods."
+        f"{progress!r:.80}. Use True for progress bars on stderr; neardup.Progress documents the "
+        "methods."
     )
 
 

@@ -45,9 +45,8 @@ def _drawn(report: JsonObject, path: AnyPath | None, *kinds: Chart) -> charts.Dr
         chart = next(filter(None, (kind(report) for kind in kinds)), "")
     if not chart:
         raise InputError(
-            "There is nothing to plot: the result has no near-duplicates besides copies. Use "
-            "a lower threshold, or a "
-            "larger max_distance."
+            "There is nothing to plot: the result has no near-duplicates besides copies. Use a "
+            "lower threshold, or a larger max_distance."
         )
     if path is not None:
         charts.save_drawing(chart, check_output(path, (".svg",), overwrite=True))
@@ -229,9 +228,9 @@ class Deduplication(_Reported):
         """
         if self._again is None:
             raise SettingError(
-                "rethreshold needs the pairs of removed documents: got "
-                f"threshold={threshold!r}, max_distance="
-                f"{max_distance!r} of a run without them. Run dedup(..., rethreshold=True)."
+                f"rethreshold needs the pairs of removed documents: got threshold={threshold!r}, "
+                f"max_distance={max_distance!r} of a run without them. Run dedup(..., "
+                "rethreshold=True)."
             )
         return self._again({"threshold": threshold, "max_distance": max_distance})
 

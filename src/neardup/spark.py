@@ -255,8 +255,7 @@ def sign(
     if chosen.counted is not None:
         raise SettingError(
             "sign on Spark does not count the documents of each feature, by which the method "
-            "weighs features: got "
-            f"{chosen.settings!r:.80}. Use neardup.sign, or pass the table of "
+            f"weighs features: got {chosen.settings!r:.80}. Use neardup.sign, or pass the table of "
             "neardup.document_frequencies as idf."
         )
     shared = frame.sparkSession.sparkContext.broadcast(chosen.sketcher)
@@ -387,8 +386,8 @@ def _frame(
         return df.select(*columns, *ranks)
     except AnalysisException as error:
         raise ColumnError(
-            f"Spark cannot read a column of the DataFrame: {first_line(error)}. Rename its "
-            "columns so that they differ."
+            f"Spark cannot read a column of the DataFrame: {first_line(error)}. Rename its columns "
+            "so that they differ."
         ) from error
 
 
@@ -397,17 +396,14 @@ def _refuse_frame(df: DataFrame) -> None:
     if not isinstance(df, ClassicDataFrame):
         raise InputError(
             "neardup.spark reads a DataFrame of Spark, but not of Spark Connect: got "
-            f"{type(df).__module__}."
-            f"{type(df).__name__}. Create it in a session without `remote`, or write it to "
-            "files and use "
-            "neardup.dedup(engine='spark')."
+            f"{type(df).__module__}.{type(df).__name__}. Create it in a session without `remote`, "
+            "or write it to files and use neardup.dedup(engine='spark')."
         )
     if df.isStreaming:
         raise InputError(
-            "neardup.spark reads a DataFrame with an end: got a streaming one (isStreaming). "
-            "Pass the batches of "
-            "foreachBatch, or what spark.read reads; neardup.Index decides about documents as "
-            "they come."
+            "neardup.spark reads a DataFrame with an end: got a streaming one (isStreaming). Pass "
+            "the batches of foreachBatch, or what spark.read reads; neardup.Index decides about "
+            "documents as they come."
         )
 
 
@@ -438,8 +434,7 @@ def _refuse_type(df: DataFrame, name: str, role: str, kinds: tuple[str, ...]) ->
     if kind.typeName() not in kinds:
         raise ColumnError(
             f"Column '{name}' in the DataFrame holds {kind.simpleString()}, which cannot be "
-            f"{role}. Cast it to one of "
-            f"{', '.join(kinds)}, or name another column."
+            f"{role}. Cast it to one of {', '.join(kinds)}, or name another column."
         )
 
 
@@ -481,8 +476,7 @@ def _file_and_row(df: DataFrame) -> Column:
     except AnalysisException as error:
         raise InputError(
             "The rows of this DataFrame have no order: it is not read from Parquet files, and "
-            "id_column=None. Name a "
-            "column of ids, in whose order documents are kept (id_column)."
+            "id_column=None. Name a column of ids, in whose order documents are kept (id_column)."
         ) from error
     return key
 
@@ -494,8 +488,7 @@ def _refuse_repeated(documents: DataFrame, id_column: ColumnNames) -> None:
     if repeated is not None:
         raise InputError(
             f"Ids in the column {id_column!r} must differ, and not be null: "
-            f"{repeated['document']!r} is in "
-            f"{repeated['count']:,} rows. Name another id_column."
+            f"{repeated['document']!r} is in {repeated['count']:,} rows. Name another id_column."
         )
 
 

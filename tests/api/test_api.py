@@ -397,7 +397,7 @@ def test_a_plan_takes_numbers_of_numpy():
 
 def test_a_plan_and_a_table_of_frequencies_print_as_a_line():
     assert str(neardup.plan(documents=1e6)) == (
-        "1,000,000 documents: 12 bands of 5 rows find 99.1% of the pairs at 0.8; 0.6 GB of "
-        "memory, 5.0 GB on disk"
+        "1,000,000 documents: 12 bands of 5 rows find 99.1% of the pairs at 0.8; 0.6 GB of memory, "
+        "5.0 GB on disk"
     )
     assert repr(neardup.document_frequencies(["a b", "b c"])) == "IdfTable(2 documents, 3 features)"

@@ -31,7 +31,8 @@ def table() -> pa.Table:
     """Twelve texts in four versions each, and 40 others; the id of a version begins with the number
     of its text.
     """
-    draw, rows = random.Random(5), {}
+    draw = random.Random(5)
+    rows = {}
     words = [f"word{i}" for i in range(3000)]
     for kind in range(KINDS):
         first = draw.choices(words, k=60)
@@ -254,7 +255,8 @@ def many() -> neardup.Sweep:
     """Thirty texts in two versions, and 300 others, of which most pairs share a part of one
     form.
     """
-    draw, texts = random.Random(8), []
+    draw = random.Random(8)
+    texts = []
     words = [f"word{i}" for i in range(3000)]
     form = draw.choices(words, k=60)
     for _ in range(30):
@@ -367,7 +369,8 @@ def test_a_least_precision_is_a_number_from_0_to_095(swept, wrong):
 
 
 def test_the_file_of_answers_grows_and_nothing_in_it_is_asked_again(swept, table, tmp_path):
-    file, asked = tmp_path / "answers.jsonl", []
+    file = tmp_path / "answers.jsonl"
+    asked = []
 
     def answer(pair):
         asked.append((pair.left_id, pair.right_id))
@@ -397,7 +400,8 @@ def test_answers_end_early(swept):
 
 
 def test_a_page_asks_and_saves_the_answers_for_the_next_call(swept, tmp_path, browser: Browser):
-    page, file = tmp_path / "pairs.html", tmp_path / "answers.jsonl"
+    page = tmp_path / "pairs.html"
+    file = tmp_path / "answers.jsonl"
     assert swept.write_questions(page, count=4) == 4
     browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     browser.show(page)
@@ -441,7 +445,8 @@ def test_a_line_that_is_no_answer_is_refused(swept, line, tmp_path):
 
 @pytest.mark.slow
 def test_answers_about_other_documents_do_not_count(swept, table, tmp_path):
-    file, other = tmp_path / "answers.jsonl", tmp_path / "other.jsonl"
+    file = tmp_path / "answers.jsonl"
+    other = tmp_path / "other.jsonl"
     swept.ask(same_text, count=9, answers=file)
     texts = [
         " ".join(f"other{word}" for word in text.split()) for text in table["text"].to_pylist()

@@ -318,10 +318,8 @@ def test_the_folder_holds_what_the_library_returns():
         "report.html",
         "report.json",
     ]
-    documents, clusters = (
-        pq.read_table("out/clusters.parquet"),
-        pq.read_table("out/cluster_summary.parquet"),
-    )
+    documents = pq.read_table("out/clusters.parquet")
+    clusters = pq.read_table("out/cluster_summary.parquet")
     assert documents.schema.equals(clusters_schema(method_of(METHOD).measures), check_metadata=True)
     assert documents.equals(result.documents)
     assert clusters.equals(result.clusters)

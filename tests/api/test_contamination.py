@@ -43,7 +43,8 @@ class Naive:
     def __init__(
         self, items: list[list[str]], documents: list[str], settings: ContaminationSettings
     ) -> None:
-        self.settings, self.n = settings, settings.ngram
+        self.settings = settings
+        self.n = settings.ngram
         self.fields = [[text.split() for text in item if text] for item in items]
         self.words = [document.split() for document in documents]
         every = [
@@ -74,7 +75,8 @@ class Naive:
 
     def by_field(self, item: int) -> list[set[tuple[str, ...]]]:
         """The own shingles of each field, each where it first stands."""
-        left, found = set(self.own[item]), []
+        left = set(self.own[item])
+        found = []
         for field in self.fields[item]:
             found.append(left & set(self.shingles(field)))
             left -= found[-1]
@@ -110,7 +112,8 @@ class Naive:
         """The own shingles in the stretch that has most, of several the shortest, of these the
         first.
         """
-        wanted, found = self.by_field(item)[field], self.shingles(words)
+        wanted = self.by_field(item)[field]
+        found = self.shingles(words)
         size = len(self.fields[item][field])
         width = size + max(size // 2, 5) - self.n + 1
         places = [place for place, one in enumerate(found) if one in wanted]
@@ -136,7 +139,9 @@ class Naive:
 
     def hit(self, item: int, document: int) -> tuple[str, float] | None:
         """The rule that shows an item in a document, and its containment."""
-        words, settings, found = self.words[document], self.settings, []
+        words = self.words[document]
+        settings = self.settings
+        found = []
         fields = range(len(self.fields[item]))
         own = [self.best(item, field, words) for field in fields]
         for part in ([0], list(fields)) if fields else ():
@@ -285,8 +290,8 @@ def test_the_place_covers_changed_words_and_boilerplate_at_the_ends():
 
 def test_text_that_more_documents_have_than_common_is_listed_and_does_not_count():
     stem = (
-        "Construct a complete truth table for the following argument and then determine whether "
-        "it is valid"
+        "Construct a complete truth table for the following argument and then determine whether it "
+        "is valid"
     )
     item = f"{stem}: brown foxes jump / lazy dogs sleep // quick cats run"
     documents = [f"Exercise {number}. {stem}: p{number} or q{number}." for number in range(11)]
@@ -504,7 +509,8 @@ def test_documents_are_counted_anew_before_their_numbers_overflow():
         2,
     )
     table = build_items(*fields, settings=ContaminationSettings(), shingling=Shingling())
-    fresh, used = Finder(table), Finder(table)
+    fresh = Finder(table)
+    used = Finder(table)
     used._workspace[1][:] = 2**31 - 1 - len(texts)
     for _ in range(3):
         for expected, found in zip(fresh.find(texts)[1], used.find(texts)[1], strict=True):
@@ -646,7 +652,8 @@ def test_an_interrupted_search_resumes_with_the_same_tables(files, monkeypatch):
     monkeypatch.setattr(reading, "_CHECKPOINT_EVERY", 1)
     corpus = ["one.parquet", "two.parquet"]
     whole = neardup.find_contamination("quiz.jsonl", corpus)
-    use, calls = contamination._Search.use, []
+    use = contamination._Search.use
+    calls = []
 
     def stop_at_the_second(search, found):
         calls.append(found)

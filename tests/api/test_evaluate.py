@@ -99,7 +99,8 @@ def test_a_point_of_the_curve_is_what_the_method_finds_at_that_limit(case, metho
 def test_a_pair_belongs_to_the_class_of_its_shorter_text(case, method):
     texts, labels = case
     result = neardup.evaluate(table_of(texts, labels), method=method)
-    found, verdict = found_by(texts, method), evaluation.verdict_of_labels(labels)
+    found = found_by(texts, method)
+    verdict = evaluation.verdict_of_labels(labels)
     classes = [evaluation.length_class(len(text or "")) for text in texts]
     members = [least for least, label in zip(classes, labels, strict=True) if label]
     assert result.by_length["characters_from"].to_pylist() == sorted(set(members))
@@ -239,8 +240,8 @@ def test_the_tables_have_their_schemas_and_the_result_shows_itself():
     assert result.curve.schema == curve_schema("threshold")
     assert result.by_length.schema == length_schema()
     assert str(result) == (
-        "threshold=0.8: precision 100 %, recall 100 %, F1 100 %; "
-        "best threshold=1: precision 100 %, recall 100 %, F1 100 %"
+        "threshold=0.8: precision 100 %, recall 100 %, F1 100 %; best threshold=1: precision 100 "
+        "%, recall 100 %, F1 100 %"
     )
     assert result._repr_html_().startswith("<p>threshold=0.8: precision 100 %")
     assert "<svg " in result._repr_html_()
@@ -264,14 +265,14 @@ def test_the_curve_begins_where_it_is_told_to_and_says_the_same_from_there_on(re
 
 
 def test_a_best_threshold_at_the_start_of_the_curve_is_told():
-    texts, labels = ["a b c d e f g h i", "a b c d x y z v w"], ["1", "1"]
+    texts = ["a b c d e f g h i", "a b c d x y z v w"]
+    labels = ["1", "1"]
     result = neardup.evaluate(
         table_of(texts, labels), method=neardup.MinHash(ngram=1), curve_from=0.25
     )
     assert result.report["warnings"] == [
-        "The best threshold is the first one of the curve, 0.25; a lower one may be better. "
-        "Start lower: "
-        "curve_from=0.125 (--curve-from 0.125)."
+        "The best threshold is the first one of the curve, 0.25; a lower one may be better. Start "
+        "lower: curve_from=0.125 (--curve-from 0.125)."
     ]
 
 
@@ -355,7 +356,8 @@ def test_errors_are_examples_by_features_that_the_search_counted(tmp_path):
 
 
 def test_a_missed_pair_is_measured_by_containment_of_the_smaller_text_in_the_larger(tmp_path):
-    page, quote = "one two three four five six seven eight nine ten", "two three four five other"
+    page = "one two three four five six seven eight nine ten"
+    quote = "two three four five other"
     method = neardup.MinHash(ngram=1, threshold=1.0, similarity="containment")
     for texts in ([page, quote], [quote, page]):
         neardup.evaluate(
@@ -577,9 +579,8 @@ def test_ids_that_the_corpus_does_not_have_are_counted_and_named():
     assert result.report["truth"]["absent_named"] == [f"x{number}" for number in range(7)]
     assert result.report["truth"]["pairs_lost"] == 8
     assert result.report["warnings"] == [
-        "pairs names 7 ids that the corpus does not have: 'x0', 'x1', 'x2', 'x3', 'x4' and 2 "
-        "more. 8 pairs with such "
-        "an id counted for nothing."
+        "pairs names 7 ids that the corpus does not have: 'x0', 'x1', 'x2', 'x3', 'x4' and 2 more. "
+        "8 pairs with such an id counted for nothing."
     ]
 
 

@@ -9,8 +9,8 @@ import pytest
 import neardup
 
 NOTICE = (
-    "We use cookies to give you the best experience on our site. Déjà vu? If you go on, you "
-    "accept all of them. "
+    "We use cookies to give you the best experience on our site. Déjà vu? If you go on, you accept "
+    "all of them. "
 )
 LINES = "\n".join(f"Line {number} is short." for number in range(9))
 THAI = "".join(random.Random(1).choices("กขคงจชตนมรสห", k=80))

@@ -27,13 +27,10 @@ from reference.browser import Browser
 from reference.reports import HOSTILE
 
 NOTICE = (
-    "We use cookies to give you the best experience on our site. Déjà vu? If you go on, you "
-    "accept all of them. "
+    "We use cookies to give you the best experience on our site. Déjà vu? If you go on, you accept "
+    "all of them. "
 )
-CHINESE = (
-    "本网站使用缓存以便为您提供更好的服务，如果您继续浏览本网站，"
-    "即表示您同意我们使用缓存，详情请参阅我们的隐私政策和使用条款。"
-)
+CHINESE = "本网站使用缓存以便为您提供更好的服务，如果您继续浏览本网站，即表示您同意我们使用缓存，详情请参阅我们的隐私政策和使用条款。"
 EMOJI = "👩\u200d👩\u200d👧 🇫🇷🇩🇪 e\u0301a\u0308o\u0302 👍🏽 " * 4
 LENGTH = 60
 EXAMPLES = Path(__file__).parents[2] / "examples" / "data"
@@ -102,7 +99,8 @@ def check(
     for row in result.passages.to_pylist():
         if row["kept_id"] is None:
             continue
-        there, begin = texts[row["kept_id"]], row["kept_start"]
+        there = texts[row["kept_id"]]
+        begin = row["kept_start"]
         end = begin + row["end"] - row["start"]
         assert there[begin:end] == texts[row["id"]][row["start"] : row["end"]]
         assert len(there[:begin].encode()) == row["kept_start_byte"]
@@ -147,7 +145,8 @@ def test_what_is_cut_is_kept_elsewhere_and_nothing_repeats_in_what_is_kept(
 
 
 def test_nothing_is_cut_from_an_earlier_collection_and_its_text_is_a_source():
-    old, new = table_of(corpus(40, 1)), table_of(corpus(40, 1)[::2] + corpus(20, 2))
+    old = table_of(corpus(40, 1))
+    new = table_of(corpus(40, 1)[::2] + corpus(20, 2))
     new = new.set_column(0, "id", pa.array([f"new{number}" for number in range(new.num_rows)]))
     result = neardup.remove_passages(new, against=old, min_length=LENGTH, cut_at="character")
     check(result, new, LENGTH, old)
@@ -179,7 +178,8 @@ def test_texts_that_are_missing_or_empty_or_of_one_letter_are_kept():
 
 
 def test_a_document_that_loses_too_much_is_dropped_and_is_no_source():
-    first, second = words(random.Random(1), 20), words(random.Random(2), 9)
+    first = words(random.Random(1), 20)
+    second = words(random.Random(2), 9)
     texts = table_of(
         [first, first + second, second + "and this", first[:40] + words(random.Random(3), 40)]
     )
@@ -190,7 +190,8 @@ def test_a_document_that_loses_too_much_is_dropped_and_is_no_source():
 
 
 def test_a_short_gap_between_passages_is_cut_with_them_and_its_row_names_no_source():
-    first, second = words(random.Random(1), 12), words(random.Random(2), 12)
+    first = words(random.Random(1), 12)
+    second = words(random.Random(2), 12)
     texts = table_of([first, second, f"{first}page 7 {second}"])
     for bridge, kept, rows in ((6, ["page 7 "], 2), (7, [], 3)):
         result = neardup.remove_passages(texts, min_length=LENGTH, bridge=bridge)
@@ -306,7 +307,8 @@ def test_tables_keep_their_types_and_their_other_columns(tmp_path, kind, text_ty
     )
     columns = {"id": range(7), "text": pa.array(TEXTS).cast(text_type), "tags": tags}
     table = pa.table(columns).replace_schema_metadata({"maker": "a test"})
-    path, kept = tmp_path / f"in.{kind}", tmp_path / "out" / "kept" / f"in.{kind}"
+    path = tmp_path / f"in.{kind}"
+    kept = tmp_path / "out" / "kept" / f"in.{kind}"
     if kind == "parquet":
         pq.write_table(table, path, row_group_size=2)
     else:
@@ -412,10 +414,8 @@ def test_the_decision_is_written_alone_if_asked(tmp_path):
 
 
 def test_what_many_pages_of_a_site_have_is_cut_from_all_of_them_and_from_no_other_site():
-    chance, menus = (
-        random.Random(3),
-        [f"Menu {site}: home, news, sports, weather, about us, help, log in. " for site in "AB"],
-    )
+    chance = random.Random(3)
+    menus = [f"Menu {site}: home, news, sports, weather, about us, help, log in. " for site in "AB"]
     sites, texts = zip(
         *(
             (site, menus[site] * (page < 4) + words(chance, 20))
@@ -519,7 +519,8 @@ def test_units_that_many_pages_of_a_site_have_are_cut_from_all_of_them():
 
 
 def test_units_of_an_earlier_collection_are_cut_and_what_loses_too_much_is_dropped_and_no_source():
-    old, lost = [f"Old.\n{MENU}"], "This line is lost with its document."
+    old = [f"Old.\n{MENU}"]
+    lost = "This line is lost with its document."
     new = [f"{MENU}\n{lost}\n", f"{MENU}\n{lost} Or not.\n{lost}\n{'Long. ' * 30}"]
     result = neardup.remove_passages(new, against=old, unit="line", max_loss=0.4)
     assert result.kept["text"].to_pylist() == [f"{lost} Or not.\n{lost}\n{'Long. ' * 30}"]
@@ -548,7 +549,8 @@ def test_the_report_of_a_run_over_units_repeats_it(tmp_path, options):
 
 
 def test_documents_are_written_whole_with_their_passages_marked_if_asked(tmp_path):
-    path, texts = tmp_path / "in.jsonl", [f"A {NOTICE}", f"B {NOTICE}C", NOTICE]
+    path = tmp_path / "in.jsonl"
+    texts = [f"A {NOTICE}", f"B {NOTICE}C", NOTICE]
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     out = tmp_path / "out"
     result = neardup.remove_passages(path, min_length=LENGTH, output=out, write="marked")
@@ -577,9 +579,11 @@ def test_threads_batches_and_repeated_runs_do_not_change_a_byte(tmp_path):
 
 def test_boilerplate_of_generated_sites_is_cut_and_nothing_else():
     chance = random.Random(4)
-    texts, wanted = [], []
+    texts = []
+    wanted = []
     for site in range(12):
-        head, foot = words(chance, 30 + site), words(chance, 40)
+        head = words(chance, 30 + site)
+        foot = words(chance, 40)
         for page in range(20):
             own = words(chance, 100 + chance.randrange(100))
             texts.append(head + own + foot)
@@ -715,7 +719,8 @@ STAGES = ["read", "propose", "decide", "write"]
 def test_a_run_that_is_killed_in_a_stage_resumes_to_the_same_answer(
     tmp_path, stages, kills, options
 ):
-    path, out = tmp_path / "in.parquet", tmp_path / "out"
+    path = tmp_path / "in.parquet"
+    out = tmp_path / "out"
     pq.write_table(table_of(corpus(600, 6)), path, row_group_size=50)
     expected = neardup.remove_passages(
         path, min_length=LENGTH, output=tmp_path / "expected", **options
@@ -749,11 +754,9 @@ def test_a_run_that_is_killed_in_a_stage_resumes_to_the_same_answer(
 
 
 def test_passages_of_notebooks_are_found_and_not_cut(tmp_path):
-    book, folder, output = (
-        {"cells": [{"cell_type": "code", "source": NOTICE}]},
-        tmp_path / "books",
-        tmp_path / "out",
-    )
+    book = {"cells": [{"cell_type": "code", "source": NOTICE}]}
+    folder = tmp_path / "books"
+    output = tmp_path / "out"
     folder.mkdir()
     for name in ("a", "b"):
         (folder / f"{name}.ipynb").write_text(json.dumps(book))

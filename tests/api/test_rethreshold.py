@@ -127,7 +127,8 @@ def test_fingerprints_beside_an_earlier_collection_decide_as_in_a_new_run(confir
     """Of known documents with one fingerprint a new run lists the earliest only; `pairs` here has
     all of them.
     """
-    old, new = corpora.random_texts(5, 60), corpora.random_texts(6, 150)
+    old = corpora.random_texts(5, 60)
+    new = corpora.random_texts(6, 150)
     options = {"against": old, "max_bucket_size": 1000}
     methods = [
         neardup.SimHash(max_distance=distance, confirm=confirm, ngram=1) for distance in (12, 6, 1)
@@ -147,10 +148,8 @@ def test_fingerprints_beside_an_earlier_collection_decide_as_in_a_new_run(confir
 def test_documents_that_a_full_bucket_leaves_out_are_those_of_a_run_that_keeps_no_pairs(
     against,
 ) -> None:
-    texts, method = (
-        corpora.random_texts(3, 300),
-        neardup.MinHash(ngram=1, threshold=0.3, **ALL_FOUND),
-    )
+    texts = corpora.random_texts(3, 300)
+    method = neardup.MinHash(ngram=1, threshold=0.3, **ALL_FOUND)
     options = {"against": list(against), "max_bucket_size": 3}
     plain, result = (
         neardup.dedup(texts, method=method, rethreshold=each, **options) for each in (False, True)
@@ -164,7 +163,8 @@ def test_documents_that_a_full_bucket_leaves_out_are_those_of_a_run_that_keeps_n
 
 def test_a_document_that_only_a_lower_threshold_removes_is_compared_at_the_higher_one() -> None:
     words = [f"w{i}" for i in range(20)]
-    middle, far = [*words[:17], "x", "y", "z"], [*words[:16], "v", "x", "y", "z"]
+    middle = [*words[:17], "x", "y", "z"]
+    far = [*words[:16], "v", "x", "y", "z"]
     texts = [" ".join(each) for each in (words, middle, far)]
     method = neardup.MinHash(ngram=1, threshold=0.6, **ALL_FOUND)
     result = neardup.dedup(texts, method=method, rethreshold=True)

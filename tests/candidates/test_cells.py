@@ -11,7 +11,8 @@ from neardup.candidates.cells import choose_cells
 def test_the_documents_of_a_small_cluster_are_in_one_cell_and_cells_are_of_one_size():
     clusters = np.random.default_rng(1).permutation(4000).reshape(400, 10)  # each of ten documents
     ends = np.sort(clusters, axis=1)
-    left, right = np.repeat(ends[:, 0], 9), ends[:, 1:].reshape(-1)
+    left = np.repeat(ends[:, 0], 9)
+    right = ends[:, 1:].reshape(-1)
     positions, cells = choose_cells(left, right, 8)
     assert positions.tolist() == list(range(4000))
     assert all(len(set(cells[cluster])) == 1 for cluster in clusters)

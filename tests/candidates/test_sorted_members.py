@@ -67,7 +67,8 @@ def test_pairs_of_a_bucket_do_not_depend_on_the_batches_it_arrives_in(most, list
 @pytest.mark.parametrize("most", [1, 3, 100])
 def test_bands_propose_the_earliest_members_of_their_buckets(most, all_pairs):
     random = np.random.default_rng(most)
-    count, order = 90, random.permutation(90).astype(np.uint32)
+    count = 90
+    order = random.permutation(90).astype(np.uint32)
     values = random.integers(0, 40, (count, 3)).astype(np.uint64) << np.uint64(40)
     content = np.stack([random.integers(0, 60, count), np.zeros(count, np.int64)], axis=1).astype(
         np.uint64
@@ -76,7 +77,8 @@ def test_bands_propose_the_earliest_members_of_their_buckets(most, all_pairs):
     values = values[
         [content[:, 0].tolist().index(value) for value in content[:, 0]]
     ]  # copies have equal keys
-    expected, left_out = set(), set()
+    expected = set()
+    left_out = set()
     first = {}
     for position, document in enumerate(order):
         if featured[document]:

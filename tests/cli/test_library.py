@@ -227,8 +227,8 @@ def test_contamination():
 
 def test_passages():
     notice = (
-        "We use cookies to give you the best experience on our site; by going on you accept all "
-        "of them."
+        "We use cookies to give you the best experience on our site; by going on you accept all of "
+        "them."
     )
     rows = [{"id": name, "text": f"{name} {notice} {name}"} for name in "ab"]
     Path("pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

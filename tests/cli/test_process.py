@@ -128,13 +128,14 @@ def test_an_interrupted_run_says_how_to_go_on_and_resumes_to_the_same_answer(tmp
     assert process.returncode == 130
     assert printed == ""
     assert said.strip() == (
-        "Interrupted. Nothing was written to out. "
-        "Run the same command with --resume to continue, or delete out.partial."
+        "Interrupted. Nothing was written to out. Run the same command with --resume to continue, "
+        "or delete out.partial."
     )
     assert not (tmp_path / "out").exists()
     assert run(*arguments, "--resume", "--quiet", cwd=tmp_path).returncode == 0
     assert run("dedup", "in.jsonl", "-o", "whole", "--quiet", cwd=tmp_path).returncode == 0
-    resumed, whole = tmp_path / "out", tmp_path / "whole"
+    resumed = tmp_path / "out"
+    whole = tmp_path / "whole"
     assert pq.read_table(resumed / "removed.parquet").equals(
         pq.read_table(whole / "removed.parquet")
     )

@@ -126,8 +126,8 @@ def test_the_closing_table_shows_no_recall_where_full_buckets_may_hide_pairs():
     text = printed(screen)
     assert "-  not known: 1,351 documents not compared with all candidates" in text
     assert (
-        "99.2 %  measured, without copies; 98.0 % to 99.9 %; 496 of 500 pairs of 1,000 "
-        "documents, with those"
+        "99.2 %  measured, without copies; 98.0 % to 99.9 %; 496 of 500 pairs of 1,000 documents, "
+        "with those"
     ) in text
 
 
@@ -149,7 +149,8 @@ def test_full_folds_nothing():
 
 
 def test_of_many_pairs_the_first_differences_of_each_are_printed():
-    shared, screen = f" {words(0, 40)} ", console()
+    shared = f" {words(0, 40)} "
+    screen = console()
     left, right = (shared.join(f"{side}{i} {f'{side} ' * 30}" for i in range(9)) for side in "xy")
     marks = Marks(plain=True, unicode=False, full=False)
     print_differences(
@@ -212,7 +213,8 @@ def test_where_only_ascii_can_be_shown_only_ascii_is_printed():
 
 
 def test_stretches_stand_side_by_side_where_the_shared_letters_agree():
-    left, right = "a b x c d", "a b c d y"
+    left = "a b x c d"
+    right = "a b c d y"
     result = neardup.compare(left, right, method=METHOD)
     assert align(left, result.left_passages, right, result.right_passages) == [
         Stretch("a b ", "a b ", True),
@@ -223,7 +225,8 @@ def test_stretches_stand_side_by_side_where_the_shared_letters_agree():
 
 
 def test_folded_characters_are_no_difference():
-    left, right = "漢字簡化後，這個程式設計師寫的", "汉字简化后，这个程序员写的"
+    left = "漢字簡化後，這個程式設計師寫的"
+    right = "汉字简化后，这个程序员写的"
     result = neardup.compare(left, right, method=neardup.MinHash(ngram=3, fold_chinese=True))
     assert align(left, result.left_passages, right, result.right_passages) == [
         Stretch("漢字簡化後，這個程", "汉字简化后，这个程", True),

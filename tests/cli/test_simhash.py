@@ -420,8 +420,8 @@ ERRORS = {
             "nope.parquet",
         ],
         (
-            "nope.parquet is not a table of document frequencies in format neardup-idf 1: there "
-            "is no such file. Create"
+            "nope.parquet is not a table of document frequencies in format neardup-idf 1: there is "
+            "no such file. Create"
         ),
     ),
     "table that is none": (

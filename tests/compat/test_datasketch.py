@@ -130,10 +130,8 @@ def test_random_parameters_and_partitions_are_those_of_the_installed_package(pac
 
     generator = random.Random(0)
     for _ in range(60):
-        threshold, share = (
-            generator.choice([generator.random(), generator.randint(0, 20) / 20]),
-            generator.random(),
-        )
+        threshold = generator.choice([generator.random(), generator.randint(0, 20) / 20])
+        share = generator.random()
         weights = generator.choice([(0.5, 0.5), (0.0, 1.0), (share, 1.0 - share)])
         num_perm = generator.choice([8, 40, 128])
         assert optimal_bands(threshold, num_perm, weights) == _optimal_param(
@@ -159,7 +157,8 @@ class FromDatasketch(pickle.Unpickler):
 def test_what_the_package_pickled_goes_on_working(package):
     for extra in schemes_of(package):
         many = package.MinHash.bulk(cases.word_sets(5), num_perm=64, **extra)
-        index, forest = package.MinHashLSH(0.5, 64), package.MinHashLSHForest(64)
+        index = package.MinHashLSH(0.5, 64)
+        forest = package.MinHashLSHForest(64)
         ensemble = package.MinHashLSHEnsemble(0.5, 64, num_part=3)
         for place, one in enumerate(many):
             index.insert(place, one)
@@ -194,7 +193,9 @@ def test_integrals_are_those_of_scipy_to_the_last_bit():
     quad = pytest.importorskip("scipy.integrate").quad
     generator = random.Random(1)
     for _ in range(200):
-        b, r, t = generator.randint(1, 256), generator.randint(1, 64), generator.random()
+        b = generator.randint(1, 256)
+        r = generator.randint(1, 64)
+        t = generator.random()
 
         def missed(s, b=b, r=r):
             return 1 - (1 - s**r) ** b
@@ -450,7 +451,9 @@ def test_sparse_rows_are_the_dense_ones_also_with_zeros_stored_and_columns_out_o
     generator = latest.WeightedMinHashGenerator(3, sample_size=16)
     expected = generator.minhash_many(dense)
     # Columns 2, 1 and a zero at 0; a zero alone; 5.0 in two parts.
-    data, columns, bounds = [3.0, 2.0, 0.0, 0.0, 1.0, 2.0, 3.0], [2, 1, 0, 1, 0, 2, 2], [0, 3, 4, 7]
+    data = [3.0, 2.0, 0.0, 0.0, 1.0, 2.0, 3.0]
+    columns = [2, 1, 0, 1, 0, 2, 2]
+    bounds = [0, 3, 4, 7]
     for matrix in (
         sparse.csr_matrix(dense),
         sparse.coo_array(dense),

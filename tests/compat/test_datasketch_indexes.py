@@ -78,7 +78,8 @@ def test_the_keys_of_an_index_and_their_bands_can_be_looked_up():
 
 def test_a_buffered_query_answers_with_what_all_have_in_common():
     index = MinHashLSH(num_perm=16, params=(8, 2))
-    one, other = signed([b"a"], num_perm=16), signed([b"b"], num_perm=16)
+    one = signed([b"a"], num_perm=16)
+    other = signed([b"b"], num_perm=16)
     index.insert("a", one)
     index.insert("b", other)
     index.add_to_query_buffer(one)
@@ -97,7 +98,8 @@ def test_an_index_with_a_hash_function_keeps_hashes_of_bands():
 
 
 def test_an_index_takes_a_key_once_and_one_scheme():
-    index, one = MinHashLSH(num_perm=128), signed([b"a"])
+    index = MinHashLSH(num_perm=128)
+    one = signed([b"a"])
     index.insert("a", one)
     with pytest.raises(InputError, match="The given key already exists: 'a'"):
         index.insert("a", one)
@@ -168,7 +170,8 @@ def test_a_signature_of_another_length_is_refused():
 
 
 def test_a_forest_finds_after_index_only_and_returns_what_it_holds():
-    forest, one = MinHashLSHForest(num_perm=64, l=4), signed([b"a"], num_perm=64)
+    forest = MinHashLSHForest(num_perm=64, l=4)
+    one = signed([b"a"], num_perm=64)
     forest.add("a", one)
     assert forest.query(one, 3) == []
     assert forest.is_empty()

@@ -26,16 +26,19 @@ def texts_and_cuts(
 ) -> tuple[list[str | None], list[tuple[int, int, int]], dict[int, str]]:
     """Draw texts, cuts in bytes, and the rest of each text that is cut, from cuts in characters."""
     texts = draw(st.lists(st.none() | st.text("aé中🙂", max_size=12), min_size=1, max_size=6))
-    cuts, rest = [], {}
+    cuts = []
+    rest = {}
     for document, text in enumerate(texts):
         ends = sorted(draw(st.sets(st.integers(0, len(text or "")), max_size=6)))
         pairs = list(zip(ends[::2], ends[1::2], strict=False))
         if text is None or not pairs:
             continue
-        left, done = "", 0
+        left = ""
+        done = 0
         for start, end in pairs:
             cuts.append((document, len(text[:start].encode()), len(text[:end].encode())))
-            left, done = left + text[done:start], end
+            left = left + text[done:start]
+            done = end
         rest[document] = left + text[done:]
     return texts, cuts, rest
 

@@ -73,9 +73,13 @@ def expected(
     all removed rows.
     """
     new = sorted(rows[num_against:], key=KEYS[keep])
-    kept, table, named, removed = rows[:num_against], [], {}, set()
+    kept = rows[:num_against]
+    table = []
+    named = {}
+    removed = set()
     for repo in dict.fromkeys(row["repo"] for row in new):
-        members, found = [row for row in new if row["repo"] == repo], {}
+        members = [row for row in new if row["repo"] == repo]
+        found = {}
         for row in members:
             near = [
                 (similarity(row, other), -place, other["row"]) for place, other in enumerate(kept)
@@ -105,7 +109,8 @@ def check(seed: int) -> None:
     rng = random.Random(seed)
     rows = made_up(rng)
     num_against = rng.choice([0, 0, rng.randint(0, len(rows) - 1)])
-    keep, share = rng.choice([*KEYS]), rng.choice([0.01, 0.3, 0.5, 2 / 3, 1.0])
+    keep = rng.choice([*KEYS])
+    share = rng.choice([0.01, 0.3, 0.5, 2 / 3, 1.0])
     table, named, removed = expected(rows, keep, share, num_against)
     whole = pa.Table.from_pylist(rows)
     result = neardup.dedup(

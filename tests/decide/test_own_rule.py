@@ -47,7 +47,8 @@ class Central(Rule):
 
     def decide(self, found: Found) -> Decision:
         """Choose the centre of each cluster."""
-        queue, pairs = found.queue, found.confirmed
+        queue = found.queue
+        pairs = found.confirmed
         size = len(queue.order)
         cluster = first_of_clusters(found)
         sums = np.zeros(size)
@@ -60,7 +61,8 @@ class Central(Rule):
         centre = by_cluster[starts].astype(np.uint32)
         removed = np.flatnonzero((centre != np.arange(size)) & ~is_old)
         removed = removed[np.argsort(queue.order[removed])]
-        documents, kept = queue.order[removed], queue.order[centre[removed]]
+        documents = queue.order[removed]
+        kept = queue.order[centre[removed]]
         centres = np.unique(centre[removed])
 
         def rows(names: Names) -> Iterator[pa.RecordBatch]:
@@ -118,9 +120,11 @@ def expected(texts: list[str], num_against: int) -> dict[int, int]:
             if texts[other] != text
         }
         sums[document] = round(sum(others.values()), 9)
-    named, seen = {}, set()
+    named = {}
+    seen = set()
     for begin in range(len(texts)):
-        members, waiting = set(), [begin]
+        members = set()
+        waiting = [begin]
         while waiting:
             member = waiting.pop()
             if member not in members | seen:

@@ -43,7 +43,8 @@ def may_end(text, place, cut_at):
         return True
     if place not in starts_of_clusters(text):
         return False
-    left, right = text[place - 1], text[place]
+    left = text[place - 1]
+    right = text[place]
     if cut_at == "character":
         return True
     if cut_at == "paragraph":
@@ -115,7 +116,10 @@ def naive(texts, length, *, num_against=0, cut_at="character", bridge=0, max_los
     """The rule as it is written in decide/passages.py: document, start, end, document that keeps
     it, its start.
     """
-    known, rows, fragments, dropped = {}, [], [], []
+    known = {}
+    rows = []
+    fragments = []
+    dropped = []
 
     def keep(document, fragment, start, stop):
         for end in range(max(start + 1, fragments[fragment][0] + length), stop + 1):
@@ -125,7 +129,10 @@ def naive(texts, length, *, num_against=0, cut_at="character", bridge=0, max_los
 
     for document, text in enumerate(texts):
         fragments.append([0, 0])
-        begun, fragment, i, mine = dict(known), len(fragments) - 1, 0, []
+        begun = dict(known)
+        fragment = len(fragments) - 1
+        i = 0
+        mine = []
         if document < num_against:
             keep(document, fragment, 0, len(text))
             continue
@@ -153,7 +160,8 @@ def naive(texts, length, *, num_against=0, cut_at="character", bridge=0, max_los
                 mine.append((document, before, first, None, None))
             mine.append((document, first, last, there, start + first - i))
             fragments.append([last, last])
-            fragment, i = len(fragments) - 1, last
+            fragment = len(fragments) - 1
+            i = last
         rows += mine
         if sum(row[2] - row[1] for row in mine) > max_loss * len(text):
             known = begun
@@ -163,11 +171,13 @@ def naive(texts, length, *, num_against=0, cut_at="character", bridge=0, max_los
 
 def selected_of(anchoring, texts):
     """The text around the anchors that may repeat."""
-    array, counts = pa.array(texts, pa.large_string()), Counts(0)
+    array = pa.array(texts, pa.large_string())
+    counts = Counts(0)
     counts.add(anchoring.hashes(array))
     selected = anchoring.select(array, counts.table)
     documents, lengths, offsets, before, up_to, bounded = np.ascontiguousarray(selected.pieces.T)
-    starts, bounded = offsets_from_lengths(lengths), bounded.astype(np.uint8)
+    starts = offsets_from_lengths(lengths)
+    bounded = bounded.astype(np.uint8)
     columns = documents, offsets, before, up_to, bounded, selected.characters
     return kernels.passages.Pieces(selected.text, starts, *columns), selected
 
@@ -239,7 +249,8 @@ def test_the_cuts_are_those_of_a_plain_loop(cut_at, pytestconfig):
     cuts = 0
     for seed in range(5000 if pytestconfig.getoption("--thorough") else 100):
         chance = random.Random(f"{cut_at} {seed}")
-        texts, length = corpus(chance), chance.choice([6, 8, 10, 16])
+        texts = corpus(chance)
+        length = chance.choice([6, 8, 10, 16])
         options = {
             "num_against": chance.choice([0, 0, 1]),
             "cut_at": cut_at,
@@ -289,7 +300,8 @@ def test_what_enough_documents_of_a_site_have_is_cut_from_all_of_them(cut_at, py
         texts = [*corpus(chance), *corpus(chance)]
         chance.shuffle(texts)
         sites = [chance.randrange(2) for _ in texts]
-        length, share = chance.choice([6, 8, 10]), chance.choice([0.0, 0.25, 0.5, 1.0])
+        length = chance.choice([6, 8, 10])
+        share = chance.choice([0.0, 0.25, 0.5, 1.0])
         size = chance.choice([1, 2, 4])
         pieces, selected = selected_of(Anchoring(length, size=size, seed=seed), texts)
         settings = SimpleNamespace(
@@ -315,8 +327,10 @@ def test_large_groups_of_anchors_are_divided_and_nothing_is_lost(monkeypatch, py
     monkeypatch.setattr("neardup.candidates.passages._LARGE_GROUP", 2)
     for seed in range(3000 if pytestconfig.getoption("--thorough") else 100):
         chance = random.Random(f"groups {seed}")
-        texts, length = corpus(chance), chance.choice([6, 8, 10, 16])
-        size, num_against = chance.choice([1, 2, 4, length // 2]), chance.choice([0, 0, 1, 3])
+        texts = corpus(chance)
+        length = chance.choice([6, 8, 10, 16])
+        size = chance.choice([1, 2, 4, length // 2])
+        num_against = chance.choice([0, 0, 1, 3])
         texts = texts * 2 if num_against == 3 else texts
         rows, _ = naive(texts, length, num_against=num_against)
         assert found(texts, length, size=size, seed=seed, num_against=num_against) == (
@@ -377,7 +391,8 @@ def test_a_short_text_in_many_contexts_is_compared_with_few():
 
 def pairs_of_one_hash(selected, groups):
     """Pairs of anchors, and whether one is compared with the other."""
-    asked, may_share = kernels.passage_groups.asked, kernels.passage_groups.may_share
+    asked = kernels.passage_groups.asked
+    may_share = kernels.passage_groups.may_share
     for one, other in itertools.combinations(range(len(selected.places)), 2):
         if selected.hashes[one] == selected.hashes[other]:
             in_one_group = groups.numbers[one] == groups.numbers[other] >= 0
@@ -467,9 +482,12 @@ def naive_units(texts, unit, *, normalise, min_length, keep, share, sites, num_a
             )
             if len(stripped) >= min_length and normal:
                 content[document, start, stop] = normal
-    kept, rows, dropped = {}, [], []
+    kept = {}
+    rows = []
+    dropped = []
     for document, text in enumerate(texts):
-        before, mine = dict(kept), []
+        before = dict(kept)
+        mine = []
         for (owner, start, stop), normal in content.items():
             if owner != document:
                 continue
@@ -506,7 +524,8 @@ def test_the_units_that_are_cut_are_those_of_a_plain_loop(unit, monkeypatch, pyt
             "keep": chance.choice(["first", "first", "none"]),
             "max_loss": chance.choice([1.0, 1.0, 0.3, 0.6]),
         }
-        share, num_against = chance.choice([0.0, 0.3, 0.6]), chance.choice([0, 0, 2])
+        share = chance.choice([0.0, 0.3, 0.6])
+        num_against = chance.choice([0, 0, 2])
         sites = [chance.randrange(2) for _ in texts]
         settings = SimpleNamespace(unit=unit, cut_at="word", bridge=0, min_share=share, **options)
         finder = Units(settings)

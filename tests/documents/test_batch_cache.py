@@ -44,19 +44,23 @@ def rows_of(cache: BatchCache, part: Part) -> list[int | Rejected]:
 
 
 def test_documents_that_fit_are_decoded_once_and_rejected_rows_are_reported_each_time() -> None:
-    cache, part = BatchCache(1 << 20, with_payload=False), Part()
+    cache = BatchCache(1 << 20, with_payload=False)
+    part = Part()
     assert [rows_of(cache, part) for _ in range(2)] == [[0, ROW, 1, 2]] * 2
     assert part.num_reads == 1
 
 
 def test_documents_that_do_not_fit_are_decoded_each_time() -> None:
-    cache, part = BatchCache(5000, with_payload=False), Part()  # a batch and its objects
+    # a batch and its objects
+    cache = BatchCache(5000, with_payload=False)
+    part = Part()
     assert [rows_of(cache, part) for _ in range(2)] == [[0, ROW, 1, 2]] * 2
     assert part.num_reads == 2
 
 
 def test_a_part_that_was_not_read_to_its_end_is_decoded_again() -> None:
-    cache, part = BatchCache(1 << 20, with_payload=False), Part()
+    cache = BatchCache(1 << 20, with_payload=False)
+    part = Part()
     assert next(iter(read(cache, part))).rows[0] == 0
     assert rows_of(cache, part) == [0, ROW, 1, 2]
     assert part.num_reads == 2
@@ -117,10 +121,8 @@ def test_containment_chains_and_pairs_compare_the_same_sets(tmp_path: Path) -> N
 
 
 def test_a_column_that_is_the_text_itself_counts_once() -> None:
-    text, other = (
-        pa.array(["0123456789"] * 100, pa.large_string()),
-        pa.array(["01234"] * 100, pa.large_string()),
-    )
+    text = pa.array(["0123456789"] * 100, pa.large_string())
+    other = pa.array(["01234"] * 100, pa.large_string())
     table = pa.RecordBatch.from_arrays([text, other], ["text", "other"])
     batch = DocumentBatch(table.column(0), np.arange(100), payload=table)
     assert bytes_of(batch) == text.nbytes + other.nbytes + batch.rows.nbytes

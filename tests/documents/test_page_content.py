@@ -23,8 +23,8 @@ SENTENCE = (
     "closed. "
 )
 PAGES = [
-    f"<title>{n}</title><nav><a href=/>Home</a></nav>"
-    f"<article><h1>Flood {n}</h1><p>{SENTENCE.format(n) * 6}</p></article><footer>Imprint</footer>"
+    f"<title>{n}</title><nav><a href=/>Home</a></nav><article><h1>Flood "
+    f"{n}</h1><p>{SENTENCE.format(n) * 6}</p></article><footer>Imprint</footer>"
     for n in range(60)
 ] + [
     "",
@@ -112,7 +112,8 @@ def test_without_processes_the_thread_extracts(started, monkeypatch):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sessions")
 def test_a_process_ends_with_its_input_alone_and_is_not_interrupted_by_the_terminal(started):
-    first, second = page_content._Process(), page_content._Process()
+    first = page_content._Process()
+    second = page_content._Process()
     assert os.getsid(started[0].pid) != os.getsid(0)
     started[0].stdin.close()  # as the system does when this process is killed
     assert started[0].wait(timeout=60) == 0

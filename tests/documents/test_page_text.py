@@ -11,9 +11,8 @@ from neardup.documents.page_text import texts_of_pages
 from neardup.errors import MissingExtraError
 
 ARTICLE = (
-    "The river rose by two metres in the night, and the bridge in the old town was closed to "
-    "all traffic. "
-    "The mayor said that the water is expected to fall again by the end of the week."
+    "The river rose by two metres in the night, and the bridge in the old town was closed to all "
+    "traffic. The mayor said that the water is expected to fall again by the end of the week."
 )
 NEWS = f"""<!doctype html><html><head><title>Flood in town - The Daily</title><style>p {{ color: red }}</style></head>
 <body><nav><ul><li><a href="/">The Daily</a><li><a href="/sport">Sport</a></ul></nav>

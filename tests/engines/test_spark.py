@@ -159,7 +159,8 @@ GROUPS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GROUPS)
 def test_groups_and_several_keys_give_the_same_rows(spark, name):
-    table, method = table_of_groups(random_texts(41), 41), METHODS[name]
+    table = table_of_groups(random_texts(41), 41)
+    method = METHODS[name]
     frame = spark.createDataFrame(table).repartition(3, "text")
     found = removed_by_spark(
         neardup.spark.dedup(frame, id_column="id", method=method, **GROUPS[name]), method

@@ -41,10 +41,8 @@ def test_a_table_comes_out_of_blocks_as_it_went_in(monkeypatch):
 
 def test_nulls_and_rows_for_several_cells_are_moved():
     cells = pa.array([[0, 1], [], [1]], pa.list_(pa.int64()))
-    content, hashes = (
-        pa.array([b"a" * 16] * 3, pa.binary()),
-        pa.array([b"", b"12345678", None], pa.binary()),
-    )
+    content = pa.array([b"a" * 16] * 3, pa.binary())
+    hashes = pa.array([b"", b"12345678", None], pa.binary())
     sets = batch_of(schemas.SETS, *([np.arange(3)] * 3), content, hashes, hashes, hashes, cells)
 
     def route(table: pa.RecordBatch) -> blocks.Routed:

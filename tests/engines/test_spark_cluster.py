@@ -259,7 +259,8 @@ def test_workers_without_neardup_are_told_how_to_ship_it(cluster, tmp_path):
 def test_spark_submit_runs_the_command(tmp_path):
     import pyspark
 
-    home, package = Path(pyspark.__file__).parent, Path(neardup.__file__).parent
+    home = Path(pyspark.__file__).parent
+    package = Path(neardup.__file__).parent
     options = [
         "--master",
         "local[2]",

@@ -17,8 +17,10 @@ from spark_session import IGNORED, require_spark
 require_spark()
 pytestmark = [pytest.mark.filterwarnings(IGNORED), pytest.mark.slow]
 
-EXAMPLES, DATA = REPOSITORY / "examples" / "data", REPOSITORY / "tests" / "data"
-NEW, OLD = str(EXAMPLES / "terms-new.jsonl.zst"), str(EXAMPLES / "terms-old.jsonl.zst")
+EXAMPLES = REPOSITORY / "examples" / "data"
+DATA = REPOSITORY / "tests" / "data"
+NEW = str(EXAMPLES / "terms-new.jsonl.zst")
+OLD = str(EXAMPLES / "terms-old.jsonl.zst")
 SOURCES = [str(EXAMPLES / "licenses.parquet"), str(DATA / "en_licenses.jsonl.gz")]
 TEXTS = [
     "the quick brown fox jumps over the lazy dog",

@@ -39,7 +39,8 @@ from neardup.engines.spark.output import Written, place_kept, write_parts  # noq
 
 pytestmark = [pytest.mark.filterwarnings(IGNORED), pytest.mark.slow]
 
-EXAMPLES, DATA = REPOSITORY / "examples" / "data", REPOSITORY / "tests" / "data"
+EXAMPLES = REPOSITORY / "examples" / "data"
+DATA = REPOSITORY / "tests" / "data"
 MORE = os.environ.get("NEARDUP_SPARK_SETS") == "all"  # both methods on each set of the shared data
 CASES = {
     "texts of many formats": (
@@ -203,7 +204,9 @@ def test_generated_texts_in_shuffled_files_give_the_folder_of_a_local_run(spark,
 
 def files_of_groups(folder: Path) -> list[Path]:
     """Write three files of texts, some without features and some copies, with values and ranks."""
-    draw, texts, files = random.Random(17), random_texts(17, 240), []
+    draw = random.Random(17)
+    texts = random_texts(17, 240)
+    files = []
     for number in range(3):
         rows = [
             {
@@ -353,7 +356,8 @@ def test_spark_stores_nothing_while_the_output_is_written(spark, tmp_path, monke
 @pytest.mark.parametrize("tables", [True, False])
 def test_other_limits_give_the_rows_of_a_local_run(spark, tmp_path, tables):
     files = files_of_groups(tmp_path)
-    source, against = [str(file) for file in files[1:]], str(files[0])
+    source = [str(file) for file in files[1:]]
+    against = str(files[0])
     options = {
         "threshold": 0.5,
         "keep": "longest:2",
@@ -478,7 +482,9 @@ class Watched:
     """
 
     def __init__(self, spark):
-        self.spark, self.partitions, self.counted = spark, {}, []
+        self.spark = spark
+        self.partitions = {}
+        self.counted = []
 
     def begin(self, stage: str, total_documents: int | None) -> None:
         self.partitions[stage] = self.spark.conf.get(PARTITIONS)
@@ -501,11 +507,9 @@ def test_a_run_names_its_jobs_counts_their_tasks_and_chooses_the_partitions(
 ):
     monkeypatch.setattr("neardup.engines.spark.session._POLL_S", 0.02)
     jobs = spark.sparkContext._jsc.sc().statusStore()
-    before, given, context = (
-        jobs.jobsList(None).size(),
-        spark.conf.get(PARTITIONS),
-        spark.sparkContext,
-    )
+    before = jobs.jobsList(None).size()
+    given = spark.conf.get(PARTITIONS)
+    context = spark.sparkContext
     watched = Watched(spark)
     try:
         spark.conf.unset(PARTITIONS)
@@ -543,9 +547,11 @@ def test_the_number_of_partitions_grows_with_the_bytes_and_has_a_limit():
 def test_the_time_of_compilation_in_workers_is_counted(monkeypatch):
     from neardup.engines.spark import workers
 
-    clock, seconds = iter([1.0, 3.5]), []
+    clock = iter([1.0, 3.5])
+    seconds = []
     monkeypatch.setattr(workers, "compile_seconds", lambda: next(clock))
-    method, counter = SimpleNamespace(value=None), SimpleNamespace(add=seconds.append)
+    method = SimpleNamespace(value=None)
+    counter = SimpleNamespace(add=seconds.append)
     batches = workers.run_stage(iter("ab"), lambda rows, _: rows, method, counter)
     assert list(batches) == ["a", "b"]
     assert seconds == [2.5]

@@ -70,11 +70,13 @@ def test_the_threshold_is_2_326_deviations_below_the_mean_of_simulated_pairs(noi
     """200 runs of characters in each of 4,000 pairs; a run is shared if all of its characters are
     right in both.
     """
-    pairs, runs = 4_000, 200
+    pairs = 4_000
+    runs = 200
     wrong = np.random.default_rng(3).random((2, pairs, runs + ngram - 1)) < noise
     right = np.lib.stride_tricks.sliding_window_view(~wrong.any(axis=0), ngram, axis=1)
     shared = right.all(axis=2).mean(axis=1)
-    mean, deviation = shared.mean(), shared.std()
+    mean = shared.mean()
+    deviation = shared.std()
     least = mean - 2.326 * deviation
     # Five standard errors of the mean and of the deviation of normal numbers, and what the formula
     # leaves out: of 200 runs, only 200 - k have another k characters behind, which lowers the
@@ -96,7 +98,9 @@ def test_the_similarity_of_texts_with_wrong_characters_is_that_of_the_formula():
     """Of characters that occur once; a wrong one occurs in no other place. The mean is within five
     standard errors.
     """
-    pairs, length, noise = 200, 500, 0.05
+    pairs = 200
+    length = 500
+    noise = 0.05
     draw = random.Random(4)
     shares = []
     for _ in range(pairs):
@@ -108,7 +112,8 @@ def test_the_similarity_of_texts_with_wrong_characters_is_that_of_the_formula():
             for n in (1, 2)
         ]
         shares.append(neardup.compare(*sides, method=NOISE).measures.left_in_right)
-    mean, error = np.mean(shares), np.std(shares) / math.sqrt(pairs)
+    mean = np.mean(shares)
+    error = np.std(shares) / math.sqrt(pairs)
     assert mean == pytest.approx((1 - noise) ** 10, abs=5 * error)
 
 
@@ -135,7 +140,8 @@ def test_above_a_tenth_rare_shingles_count_more_at_a_threshold_on_a_line_through
             neardup.plan(documents=9, method=neardup.method(noise=0.15, ngram=ngram)).bands
             is not None
         )
-    short, given = neardup.method(noise=0.15, ngram=3), neardup.method(noise=0.15, threshold=0.2)
+    short = neardup.method(noise=0.15, ngram=3)
+    given = neardup.method(noise=0.15, threshold=0.2)
     assert (short.threshold, short.boost_rare) == (0.267, False)
     assert (given.boost_rare, given.recall) == (True, 0.9)
     contained = neardup.method(noise=0.15, similarity="containment")

@@ -159,7 +159,8 @@ def test_nesting_and_rows_without_end_have_a_short_outline(page):
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 5)), max_size=40))
 def test_folding_is_that_of_the_tree(elements):
-    labels, depths = [label for label, _ in elements], []
+    labels = [label for label, _ in elements]
+    depths = []
     for _, depth in elements:
         depths.append(min(depth, depths[-1] + 1 if depths else 0))
     assert [tuple(line) for line in fold_lines(labels, depths)] == reference.fold(labels, depths)
@@ -185,7 +186,8 @@ def test_lines_that_repeat_without_end_are_compared_in_bounded_time(pattern):
 
 @given(PAGES, PAGES)
 def test_shared_lines_are_as_deep_in_both_and_in_one_order(left, right):
-    first, second = outline(left).lines, outline(right).lines
+    first = outline(left).lines
+    second = outline(right).lines
     places = sorted(shared_places(first, second))
     rest = iter(line[:2] for line in second)
     assert all(first[place][:2] in rest for place in places)

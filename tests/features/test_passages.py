@@ -109,7 +109,8 @@ def test_passages_cover_the_text_by_turns_and_agree_with_a_plain_search(left, ri
 
 def is_covered(tokens, others, index, ngram):
     """Try every shingle over the token against every shingle of the other text."""
-    width, other_width = min(ngram, len(tokens)), min(ngram, len(others))
+    width = min(ngram, len(tokens))
+    other_width = min(ngram, len(others))
     return any(
         tokens[i : i + width] == others[j : j + other_width]
         for i in range(len(tokens) - width + 1)
@@ -121,7 +122,8 @@ def is_covered(tokens, others, index, ngram):
 @pytest.mark.timing
 def test_repetitive_texts_take_linear_time():
     start = time.perf_counter()
-    left, right = "a " * 100_000, "a " * 99_999 + "b"
+    left = "a " * 100_000
+    right = "a " * 99_999 + "b"
     found, _ = mark_passages(left, locate(left), right, locate(right), 5)
     assert len(found) == 1
     assert time.perf_counter() - start < 10  # quadratic time is minutes

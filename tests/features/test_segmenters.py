@@ -187,7 +187,8 @@ def test_parts_of_speech_are_kept_by_their_first_letters():
 
 
 def test_traditional_text_folded_to_simplified_gives_the_same_words():
-    simplified, traditional = "我来到北京清华大学学习计算机网络", "我來到北京清華大學學習計算機網絡"
+    simplified = "我来到北京清华大学学习计算机网络"
+    traditional = "我來到北京清華大學學習計算機網絡"
     plain = Shingling(tokens="jieba")
     folding = Shingling(tokens="jieba", fold_chinese=True)
     assert cutter_of(plain)(normalise(traditional, plain)) != cutter_of(plain)(

@@ -77,7 +77,8 @@ def test_without_normalisation_a_token_is_its_range_less_transparent_characters(
     st.booleans(),
 )
 def test_the_ranges_of_words_without_objects_are_those_of_the_spans(pieces, nfkc, case_fold):
-    text, shingling = " ".join(pieces) * 8, Shingling(nfkc=nfkc, case_fold=case_fold)
+    text = " ".join(pieces) * 8
+    shingling = Shingling(nfkc=nfkc, case_fold=case_fold)
     spans = [[span.start, span.end] for span in token_spans(text, shingling)]
     assert word_ranges(text, shingling).tolist() == spans
 

@@ -13,7 +13,8 @@ from neardup.fingerprints.minhash import sign_weighted
 from neardup.fingerprints.signatures import Signatures
 from reference.signed import signature_of
 
-NUM_SEEDS, NUM_HASHES = 1000, 128
+NUM_SEEDS = 1000
+NUM_HASHES = 128
 
 
 # Bounds of five standard errors: a false alarm in two million.
@@ -41,13 +42,15 @@ def two_sets(size: int, jaccard: float) -> tuple[np.ndarray, np.ndarray, float]:
 def check_estimators(size: int, jaccard: float, num_seeds: int, num_hashes: int) -> None:
     hashes, offsets, exact = two_sets(size, jaccard)
     bits = (1, 2, 4, 8, 16)
-    estimates, sizes = np.empty(num_seeds), np.empty(num_seeds)
+    estimates = np.empty(num_seeds)
+    sizes = np.empty(num_seeds)
     packed = {one: np.empty(num_seeds) for one in bits}
     for seed in range(num_seeds):
         both = Signatures(
             sign_hashes(hashes, offsets, num_hashes, seed), {"num_hashes": num_hashes}
         )
-        left, right = both[0], both[1]
+        left = both[0]
+        right = both[1]
         estimates[seed] = left.similarity(right)[0]
         sizes[seed] = left.cardinality()[0]
         for one in bits:

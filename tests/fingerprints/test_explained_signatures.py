@@ -18,7 +18,8 @@ from neardup.cli.main import cli
 from neardup.fingerprints.minhash import sign
 from reference.checks import for_every
 
-LEFT, RIGHT = "a cat sat on the mat, a cat sat", "the cat sat on the mat"
+LEFT = "a cat sat on the mat, a cat sat"
+RIGHT = "the cat sat on the mat"
 METHODS = [
     MinHash(ngram=2),
     MinHash(threshold=0.5, seed=7),
@@ -40,7 +41,8 @@ def test_the_explained_signature_is_the_signature(method):
 @for_every(METHODS)
 def test_each_hash_of_a_signature_is_the_value_of_its_shingle_alone(method):
     found = neardup.explain(LEFT, method=method)
-    hashes, num_hashes = np.array(found.hashes, np.uint64), len(found.signature)
+    hashes = np.array(found.hashes, np.uint64)
+    num_hashes = len(found.signature)
     for number, (shingle, value) in enumerate(zip(found.minima, found.signature, strict=True)):
         alone = sign(hashes[shingle : shingle + 1], np.array([0, 1]), num_hashes, method.seed)[
             0, number

@@ -261,10 +261,8 @@ def saved(kind: type, path: Path) -> Any:
         neardup.LSHIndex: lambda: kind(bands),
     }.get(kind, kind)()
     for first in (0, 20):
-        ids, values = (
-            [f"é{first + i}" for i in range(20)],
-            chance.integers(0, 2**32, (20, 8), np.uint32),
-        )
+        ids = [f"é{first + i}" for i in range(20)]
+        values = chance.integers(0, 2**32, (20, 8), np.uint32)
         if kind is neardup.HammingIndex:
             index.add_many(ids, values[:, 0].astype(np.uint64) << np.uint64(7))
         else:
@@ -292,7 +290,8 @@ def test_a_byte_of_an_index_that_changed_is_noticed_or_changes_nothing(
 ) -> None:
     monkeypatch.setattr(row_store, "_BATCH_ROWS", 20)
     path = tmp_path / "index.parquet"
-    expected, data = saved(kind, path), path.read_bytes()
+    expected = saved(kind, path)
+    data = path.read_bytes()
     chance = random.Random(5)
     for position in (
         range(len(data)) if num_bytes is None else chance.sample(range(len(data)), num_bytes)

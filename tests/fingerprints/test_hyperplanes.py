@@ -91,7 +91,8 @@ def test_components_are_normal():
 @pytest.mark.parametrize("cosine", [0.99, 0.9, 0.5, 0.0, -0.7])
 def test_vectors_lie_on_the_same_side_as_often_as_their_angle_says(cosine):
     num = 31 * 400
-    left, right = [1.0, 0.0, 0.0, 0.0], [cosine, math.sqrt(1 - cosine**2), 0.0, 0.0]
+    left = [1.0, 0.0, 0.0, 0.0]
+    right = [cosine, math.sqrt(1 - cosine**2), 0.0, 0.0]
     sides = find_sides(np.array([left, right], np.float32), 400, 31, 9)
     same = num - sum(int(different).bit_count() for different in sides[0] ^ sides[1])
     expected = 1 - math.acos(cosine) / math.pi
@@ -103,7 +104,9 @@ def test_vectors_lie_on_the_same_side_as_often_as_their_angle_says(cosine):
 @pytest.mark.slow
 @pytest.mark.parametrize("threshold", [0.7, 0.9, 0.99])
 def test_pairs_at_the_threshold_are_found_as_often_as_requested(threshold):
-    found, num_runs = 0, 400  # a pair each: pairs of one run share its hyperplanes
+    # a pair each: pairs of one run share its hyperplanes
+    found = 0
+    num_runs = 400
     for seed in range(num_runs):
         method = method_of(Vectors(threshold=threshold, recall=0.9, seed=seed))
         left, other = to_directions(vectors_of(2, 8, seed)).astype(np.float64)
@@ -120,11 +123,13 @@ def test_pairs_at_the_threshold_are_found_as_often_as_requested(threshold):
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_cosines_are_those_of_the_naive_twin(dimensions, seed):
     vectors = vectors_of(6, 2 * dimensions, seed)
-    left, right = np.array([0, 1, 2, -1]), np.array([3, 4, -1, 5])
+    left = np.array([0, 1, 2, -1])
+    right = np.array([3, 4, -1, 5])
     cosines = np.empty(4)
     kernels.vectors.fill_cosines(vectors, left, vectors, right, cosines)
     for pair in range(2):
-        a, b = vectors[left[pair]].tolist(), vectors[right[pair]].tolist()
+        a = vectors[left[pair]].tolist()
+        b = vectors[right[pair]].tolist()
         product = math.fsum(x * y for x, y in zip(a, b, strict=True))
         expected = product / math.sqrt(math.fsum(x * x for x in a) * math.fsum(y * y for y in b))
         # A sum of n products of rounding error 2^-53 each is off by less than n 2^-52 of the sum of

@@ -23,7 +23,8 @@ from neardup.fingerprints.signatures import PackedSignatures, Signatures
 from reference import minhash as reference
 from reference.strings import hash_string
 
-NUM_SEEDS, NUM_HASHES = 1000, 128
+NUM_SEEDS = 1000
+NUM_HASHES = 128
 TOKENS = st.text(st.sampled_from(["a", "b", "é", "漢", "😀", "\0", " "]), max_size=20)
 SETS = st.lists(st.one_of(st.none(), st.lists(TOKENS, max_size=6)), max_size=6)
 
@@ -40,7 +41,8 @@ def rows_of(signatures: Signatures) -> list[list[int]]:
 @given(SETS)
 def test_a_set_of_tokens_has_the_signature_of_the_reference(sets):
     drawn = draw_permutations(8, 1)
-    factors, multipliers = drawn.factors.tolist(), drawn.multipliers[:8].tolist()
+    factors = drawn.factors.tolist()
+    multipliers = drawn.multipliers[:8].tolist()
     hashes = [[hash_string(token.encode()) for token in one or [] if token] for one in sets]
     assert rows_of(small(sets or [[]])) == [
         reference.sign(one, factors, multipliers) for one in hashes or [[]]
@@ -92,7 +94,8 @@ def test_threads_and_batches_change_nothing(monkeypatch):
 
 
 def test_a_frame_of_another_library_gives_its_column():
-    polars, pandas = pytest.importorskip("polars"), pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
+    pandas = pytest.importorskip("pandas")
     expected = rows_of(small(["one text", "another"]))
     assert rows_of(small(polars.Series(["one text", "another"]))) == expected
     assert rows_of(small(pandas.Series(["one text", "another"]))) == expected
@@ -190,7 +193,8 @@ def test_a_merged_signature_is_that_of_the_union(sets, data):
         st.lists(st.lists(TOKENS, max_size=4), min_size=len(sets), max_size=len(sets))
     )
     unions = [[*(one or []), *other] for one, other in zip(sets, others, strict=True)]
-    left, right = small([["a"], *sets]), small([["a"], *others])
+    left = small([["a"], *sets])
+    right = small([["a"], *others])
     assert rows_of(left.merge(right)) == rows_of(small([["a"], *unions]))
     assert rows_of(left.union()) == rows_of(
         small([["a", *(token for one in sets for token in one or [])]])
@@ -230,7 +234,8 @@ def test_rows_are_taken_as_of_an_array():
 @given(SETS.filter(any), st.sampled_from([None, 1, 4, 16]))
 def test_a_file_gives_back_what_was_saved(tmp_path, sets, bits):
     signatures = small(sets)
-    path, ids = tmp_path / "s.parquet", [f"id {number}" for number in range(len(sets))]
+    path = tmp_path / "s.parquet"
+    ids = [f"id {number}" for number in range(len(sets))]
     if bits is None:
         signatures.save(path, ids, overwrite=True)
         for found in (Signatures.open(path), Signatures.from_table(signatures.to_table(ids))):
@@ -386,7 +391,8 @@ def test_one_thing_that_cannot_be_signed_is_refused():
 
 
 def test_files_of_anything_else_are_refused(tmp_path):
-    signatures, path = small([["a"], ["b"]]), tmp_path / "s.parquet"
+    signatures = small([["a"], ["b"]])
+    path = tmp_path / "s.parquet"
     with pytest.raises(
         InputError, match=r"s\.parquet cannot be read as Parquet.*Pass a file of signatures"
     ):
@@ -429,10 +435,8 @@ def column_of(limits: list[int], offsets: list[int], element: pa.DataType) -> pa
     """Return a column of lists as a stranger's file may hold it: Arrow looks at the ends of the
     offsets only.
     """
-    count, (list_limits, string_offsets) = (
-        len(offsets) - 1,
-        (np.array(one, np.int32) for one in (limits, offsets)),
-    )
+    count = len(offsets) - 1
+    (list_limits, string_offsets) = (np.array(one, np.int32) for one in (limits, offsets))
     strings = pa.Array.from_buffers(
         pa.string(), count, [None, pa.py_buffer(string_offsets), pa.py_buffer(b"abbccc")]
     )
@@ -441,7 +445,8 @@ def column_of(limits: list[int], offsets: list[int], element: pa.DataType) -> pa
         values = pa.Array.from_buffers(
             element, count, [None], children=[strings, pa.array([1.0] * count)]
         )
-    kind, buffers = pa.list_(element), [None, pa.py_buffer(list_limits)]
+    kind = pa.list_(element)
+    buffers = [None, pa.py_buffer(list_limits)]
     return pa.Array.from_buffers(kind, len(limits) - 1, buffers, children=[values])
 
 

@@ -251,7 +251,8 @@ def test_the_payload_is_the_lines_as_they_stood(tmp_path: Path) -> None:
         Source("in", str(path)), Columns("text"), lambda _: None, with_payload=True
     )
     assert isinstance(batch.payload, RawLines)
-    data, offsets = bytes(batch.payload.data), batch.payload.offsets
+    data = bytes(batch.payload.data)
+    offsets = batch.payload.offsets
     assert [data[i:j] for i, j in pairwise(offsets)] == [
         b'{"text" : "a"}\r\n',
         b'  {"x":1, "text":"b"}\n',

@@ -59,7 +59,8 @@ def rows_of(
 def _split(payload: object) -> list[bytes]:
     if hasattr(payload, "records"):
         return list(payload.records)
-    data, offsets = bytes(payload.data), payload.offsets.tolist()
+    data = bytes(payload.data)
+    offsets = payload.offsets.tolist()
     return [data[begin:end] for begin, end in itertools.pairwise(offsets)]
 
 
@@ -110,7 +111,8 @@ def lines(seed: int, count: int) -> bytes:
 
 
 def cut_anywhere(data: bytes, seed: int, most: int = 3000) -> list[bytes]:
-    rng, pieces = random.Random(seed), []
+    rng = random.Random(seed)
+    pieces = []
     while data:
         size = rng.randint(1, most)
         pieces.append(data[:size])
@@ -120,7 +122,8 @@ def cut_anywhere(data: bytes, seed: int, most: int = 3000) -> list[bytes]:
 
 def zstd_frames(data: bytes, seed: int) -> bytes:
     """Return frames with and without their length, and frames to skip between them."""
-    rng, frames = random.Random(seed), []
+    rng = random.Random(seed)
+    frames = []
     for piece in cut_anywhere(data, seed):
         if rng.random() < 0.5:
             frames.append(pa.Codec("zstd").compress(piece, asbytes=True))
@@ -190,7 +193,9 @@ def test_what_only_looks_like_a_member_is_none(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 def test_a_stream_that_breaks_off_yields_the_lines_before(tmp_path, kind):
-    data, path, columns = lines(1, 600), tmp_path / "in.jsonl", Columns("text", "id")
+    data = lines(1, 600)
+    path = tmp_path / "in.jsonl"
+    columns = Columns("text", "id")
     compress = (
         gzip.compress
         if kind == "gzip"
@@ -262,7 +267,8 @@ def test_row_groups_in_stretches(tmp_path):
     part = InputFile(str(path), str(path), None, "parquet", "row", "in.parquet")
     assert len(part.stretches()) > 3
     assert same(part, Columns("text", "id")) == 900
-    everything, data = whole(part, Columns("text", "id"))[0], bytearray(path.read_bytes())
+    everything = whole(part, Columns("text", "id"))[0]
+    data = bytearray(path.read_bytes())
     middle = pq.read_metadata(path).row_group(6).column(1).data_page_offset
     data[middle : middle + 200] = b"\xff" * 200
     path.write_bytes(data)
@@ -273,7 +279,8 @@ def test_row_groups_in_stretches(tmp_path):
 
 
 def test_a_file_without_row_groups_has_no_documents_and_no_damage(tmp_path):
-    path, schema = tmp_path / "in.parquet", pa.schema({"id": pa.string(), "text": pa.string()})
+    path = tmp_path / "in.parquet"
+    schema = pa.schema({"id": pa.string(), "text": pa.string()})
     pq.ParquetWriter(path, schema).close()
     assert pq.read_metadata(path).num_row_groups == 0
     part = InputFile(str(path), str(path), None, "parquet", "row", "in.parquet")

@@ -141,7 +141,8 @@ def test_ids_of_other_types_become_strings(values: pa.Array, expected: list) -> 
 @pytest.mark.parametrize("hold", HOLDERS)
 def test_reading_twice_gives_the_same(tmp_path: Path, hold) -> None:
     part = hold(tmp_path, pa.table({"text": [f"text {i}" for i in range(30_000)]}))
-    first, second = read(part, Columns("text")), read(part, Columns("text"))
+    first = read(part, Columns("text"))
+    second = read(part, Columns("text"))
     assert first[:2] == second[:2]
     assert first[0] == list(range(30_000))
 

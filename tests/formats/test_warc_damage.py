@@ -39,7 +39,8 @@ def test_a_file_cut_short_anywhere_gives_its_whole_records_and_says_where_it_end
     tmp_path: Path, name: str
 ) -> None:
     records = [one if name == "a.warc" else members(one) for one in (ONE, TWO)]
-    whole, ends = b"".join(records), [len(records[0]), len(records[0] + records[1])]
+    whole = b"".join(records)
+    ends = [len(records[0]), len(records[0] + records[1])]
     for size in range(1, len(whole)):
         found, rejected = read_bytes(tmp_path, whole[:size], name)
         # The empty lines behind a record say nothing.
@@ -65,7 +66,8 @@ def test_the_rejected_row_says_what_is_missing(tmp_path: Path, name: str) -> Non
 
 
 def test_a_damaged_member_costs_itself_only(tmp_path: Path) -> None:
-    first, second = len(members(ONE)), len(members(TWO))
+    first = len(members(ONE))
+    second = len(members(TWO))
     whole = members(ONE, TWO, THREE)
     for place in range(first + 10, first + second):
         data = bytearray(whole)

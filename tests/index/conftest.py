@@ -16,7 +16,8 @@ from reference.index_cases import BIGRAMS, Make
 @pytest.fixture(params=["memory", "folder"])
 def make(request, tmp_path) -> Iterator[Make]:
     """Return a function that makes an empty index in a store of each kind."""
-    opened, numbers = [], count()
+    opened = []
+    numbers = count()
 
     def make_index(**options) -> Index:
         address = "memory:" if request.param == "memory" else tmp_path / f"{next(numbers)}.index"

@@ -140,7 +140,8 @@ def test_nothing_is_written_to_the_index_unless_it_is_updated(make):
 
 @pytest.mark.parametrize("batch_rows", [1, 7, None])
 def test_batches_change_nothing(make, batch_rows):
-    address, new = make(table("a", make_texts(1, 60))), table("b", make_texts(2, 60))
+    address = make(table("a", make_texts(1, 60)))
+    new = table("b", make_texts(2, 60))
     assert why(neardup.dedup(new, against=address, batch_rows=batch_rows).removed) == why(
         neardup.dedup(new, against=address).removed
     )
@@ -472,7 +473,8 @@ def interrupted(monkeypatch, documents, address, out, *, after: int, **options) 
     """Begin a run that ends with an error once so many steps are decided, checkpoints after each
     second batch.
     """
-    steps, count = collection.steps, 0
+    steps = collection.steps
+    count = 0
 
     def some_steps(*arguments):
         nonlocal count
@@ -517,8 +519,10 @@ def test_a_run_that_is_resumed_writes_what_one_that_was_not_writes(
     make, tmp_path, monkeypatch, after, update
 ):
     monkeypatch.setattr(local_reading, "_CHECKPOINT_EVERY", 2)
-    days, options = two_days(tmp_path), {"update": update, "batch_rows": 9, "on_error": "skip"}
-    address, twin = make(table("d", make_texts(5, 120))), str(tmp_path / "twin.index")
+    days = two_days(tmp_path)
+    options = {"update": update, "batch_rows": 9, "on_error": "skip"}
+    address = make(table("d", make_texts(5, 120)))
+    twin = str(tmp_path / "twin.index")
     shutil.copytree(address, twin)
     neardup.dedup(days, against=twin, output=tmp_path / "whole", **options)
     interrupted(monkeypatch, days, address, tmp_path / "out", after=after, **options)
@@ -538,9 +542,11 @@ def test_a_run_that_is_resumed_writes_what_one_that_was_not_writes(
 @pytest.mark.filterwarnings("ignore:.*rejected")
 def test_a_run_that_is_resumed_reads_what_it_has_decided_no_more(make, tmp_path, monkeypatch):
     monkeypatch.setattr(local_reading, "_CHECKPOINT_EVERY", 2)
-    address, days = make(table("d", make_texts(5, 120))), two_days(tmp_path)
+    address = make(table("d", make_texts(5, 120)))
+    days = two_days(tmp_path)
     interrupted(monkeypatch, days, address, tmp_path / "out", after=7, batch_rows=9)
-    described, describe = [], OpenIndex.describe
+    described = []
+    describe = OpenIndex.describe
     monkeypatch.setattr(
         OpenIndex, "describe", lambda *args: described.append(len(args[1].texts)) or describe(*args)
     )
@@ -552,7 +558,8 @@ def test_a_run_that_is_resumed_reads_what_it_has_decided_no_more(make, tmp_path,
 
 @pytest.mark.filterwarnings("ignore:.*rejected")
 def test_a_run_whose_index_has_changed_since_begins_again(make, tmp_path, monkeypatch):
-    address, days = make(table("d", make_texts(5, 120))), two_days(tmp_path)
+    address = make(table("d", make_texts(5, 120)))
+    days = two_days(tmp_path)
     interrupted(monkeypatch, days, address, tmp_path / "out", after=7, batch_rows=9)
     with Index.open(address) as index:
         index.add(make_texts(6, 120)[1], id="other")
@@ -583,15 +590,15 @@ def test_the_memory_of_a_run_does_not_grow_with_its_texts(tmp_path):
     for number, count in enumerate(
         (20_000, 20_000, 100_000, 100_000)
     ):  # the first may compile kernels
-        address, folder = str(tmp_path / f"{number}.index"), str(tmp_path / f"{number}")
+        address = str(tmp_path / f"{number}.index")
+        folder = str(tmp_path / f"{number}")
         Index.create(address, storage="text").close()
         command = [sys.executable, "-c", GROWING, address, str(count), folder]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         peaks.append([int(word) for word in done.stdout.split()])
-    (few_bytes, few), (many_bytes, many) = (
-        min(peaks[:2]),
-        min(peaks[2:]),
-    )  # of alike runs, which differ by 50 MB
+    # of alike runs, which differ by 50 MB
+    (few_bytes, few) = min(peaks[:2])
+    (many_bytes, many) = min(peaks[2:])
     assert many_bytes > few_bytes + (250 << 20)
     assert many - few < (many_bytes - few_bytes) // 2, (
         peaks

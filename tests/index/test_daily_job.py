@@ -72,7 +72,8 @@ def test_a_job_that_is_repeated_writes_the_same_output(seed, tmp_path):
                 tmp_path / f"{number}.jsonl", day(10 * seed + (5 - number if number < 3 else 9))
             )
             first = update(source, index, tmp_path / f"{number}")
-            expected, stored = output_of(tmp_path / f"{number}"), contents_of(index)
+            expected = output_of(tmp_path / f"{number}")
+            stored = contents_of(index)
             assert first.report["counts"]["repeated"] >= 5
             assert 5 < first.report["counts"]["kept"] < 60
             for _ in range(2):
@@ -191,7 +192,8 @@ def run(source: Path, index: Path, out: Path, kill_at: int) -> subprocess.Comple
 def test_a_job_that_is_killed_at_any_step_and_repeated_leaves_the_output_and_the_index_of_one_that_was_not(  # noqa: E501
     tmp_path,
 ):
-    address, out = tmp_path / "news.index", tmp_path / "out"
+    address = tmp_path / "news.index"
+    out = tmp_path / "out"
     with Index.create(tmp_path / "old.index", method=METHOD) as index:
         update(write(tmp_path / "0.jsonl", day(0)), index, tmp_path / "0")
     source = write(tmp_path / "1.jsonl", day(1))

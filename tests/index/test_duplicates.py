@@ -21,7 +21,8 @@ METHODS = {
     ),  # misses a pair in 2e-20
     "simhash": SimHash(ngram=1, max_distance=12, confirm="hamming"),
 }
-FEW, MANY = range(6), range(6, 300)
+FEW = range(6)
+MANY = range(6, 300)
 
 
 def made_up(draw: random.Random) -> pa.Table:
@@ -49,13 +50,15 @@ def counts_of(index: Index) -> dict[str, int | None]:
 def counts_at_once(table: pa.Table, method: MinHash | SimHash) -> dict[str, int | None]:
     """Count in the rows of removed.parquet."""
     removed = neardup.dedup(table, method=method).removed
-    gone, keepers = removed["id"].to_pylist(), removed["kept_id"].to_pylist()
+    gone = removed["id"].to_pylist()
+    keepers = removed["kept_id"].to_pylist()
     return {id: None if id in gone else keepers.count(id) for id in table["id"].to_pylist()}
 
 
 def check(seed: int, name: str) -> None:
     draw = random.Random(seed)
-    table, method = made_up(draw), METHODS[name]
+    table = made_up(draw)
+    method = METHODS[name]
     cuts = sorted(draw.choices(range(len(table) + 1), k=draw.randint(0, 5)))
     with Index.create("memory:", method=method) as index:
         for begin, end in zip([0, *cuts], [*cuts, len(table)], strict=True):

@@ -109,7 +109,8 @@ def test_a_document_sent_again_gets_its_first_answer_and_changes_nothing(make, c
 
 def test_a_stream_that_broke_off_can_be_sent_again(make):
     rows = [(f"d{i}", f"{FOX if i % 3 else OTHER} part {i % 5}") for i in range(40)]
-    whole, broken = make(), make()
+    whole = make()
+    broken = make()
     expected = whole.add_many_if_new(table(*rows))
     broken.add_many_if_new(table(*rows[:23]))
     found = broken.add_many_if_new(table(*rows))
@@ -209,7 +210,8 @@ def test_a_new_document_never_takes_the_id_of_one_that_was_copied_by_rebuild(mak
 
 
 def test_documents_without_ids_of_two_indexes_do_not_replace_each_other_when_they_are_merged(make):
-    index, other = make(), make()
+    index = make()
+    other = make()
     index.add_many(numbered_texts(0, 3))
     given = other.add_many(numbered_texts(50, 53))["id"].to_pylist()
     assert index.merge(other)["id"].to_pylist() == given
@@ -319,10 +321,8 @@ def test_documents_before_one_that_cannot_be_read_are_stored(make, tmp_path, wri
 
 def test_batches_with_and_without_ids_are_not_joined(make):
     index = make()
-    table_of_ids, without_ids = (
-        table(("a", FOX), ("b", OTHER)),
-        pa.table({"text": ["one two three four five six"]}),
-    )
+    table_of_ids = table(("a", FOX), ("b", OTHER))
+    without_ids = pa.table({"text": ["one two three four five six"]})
     for batch in group_batches(
         [
             batch

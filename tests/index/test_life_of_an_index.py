@@ -29,7 +29,8 @@ def test_an_index_that_is_rebuilt_appears_when_it_is_complete(tmp_path, monkeypa
         index.add_many_if_new(
             [f"{FOX} {' '.join(f'w{number}x{i}' for i in range(20))}" for number in range(50)]
         )
-        write, written = EmbeddedStore._write_all, []
+        write = EmbeddedStore._write_all
+        written = []
 
         def failing(self, parts):
             if len(written) == after:
@@ -215,7 +216,8 @@ def test_an_import_is_looked_up_in_the_change_that_ends_or_opens_it(make, monkey
 
 def test_a_committed_import_decides_as_if_its_documents_had_just_come(make):
     rows = [(f"d{i}", f"{FOX if i % 2 else OTHER} part {i % 7} of {i % 3}") for i in range(60)]
-    plain, staged = make(), make()
+    plain = make()
+    staged = make()
     for index in (plain, staged):
         index.add_many_if_new(table(*rows[:20]))
     expected = plain.add_many_if_new(table(*rows[20:], *rows[5:8], ("d3", OTHER)))
@@ -236,7 +238,8 @@ def test_a_committed_import_decides_as_if_its_documents_had_just_come(make):
 
 
 def test_indexes_merge_by_the_sieve(make):
-    left, right = make(), make()
+    left = make()
+    right = make()
     left.add_many_if_new(table(("a", FOX)))
     right.add_many_if_new(table(("b", NEAR_FOX), ("c", OTHER), ("d", OTHER)))
     answers = left.merge(right)
@@ -312,7 +315,8 @@ def test_info_tells_counts_bytes_and_settings(make):
 def test_threads_share_an_index(make):
     index = make()
     rows = [(f"d{i}", f"{FOX if i % 2 else OTHER} part {i % 11} of {i % 3}") for i in range(120)]
-    answers, failures = [], []
+    answers = []
+    failures = []
 
     def add(part):
         try:

@@ -51,7 +51,8 @@ def strength_of(method: MinHash | SimHash, texts: list[str]) -> Strength:
     def similar(left: str, right: str) -> float | None:
         if "..." in (left, right):
             return None
-        ours, theirs = set(left.split()), set(right.split())
+        ours = set(left.split())
+        theirs = set(right.split())
         jaccard = len(ours & theirs) / len(ours | theirs)
         return jaccard if jaccard >= method.threshold else None
 
@@ -75,7 +76,9 @@ def state_of(index: Index) -> dict[str, str | None]:
 
 
 A = " ".join(WORDS[:10])
-B, C, D = A + " tail", " ".join(WORDS[5:15]), " ".join([*WORDS[5:14], "tail"])
+B = A + " tail"
+C = " ".join(WORDS[5:15])
+D = " ".join([*WORDS[5:14], "tail"])
 SIX = [("x", B), ("a", C), ("y", B), ("z", B), ("b", D), ("x", C)]
 
 
@@ -100,7 +103,8 @@ def check_sequence(index: Index, method: MinHash | SimHash, draw: random.Random)
     """Add documents in batches of any size to an empty index, remove some, and compare all that it
     answers.
     """
-    texts, ids = make_texts(draw), list("abcdefgh")
+    texts = make_texts(draw)
+    ids = list("abcdefgh")
     reference = ReferenceIndex(strength_of(method, texts))
     for number in range(draw.randrange(1, 5)):
         batch = [(draw.choice(ids), draw.choice(texts)) for _ in range(draw.randrange(1, 13))]
@@ -179,7 +183,8 @@ def test_crowded_buckets_of_batches_are_those_of_documents_one_by_one(method, se
     }
     for seed in seeds:
         draw = random.Random(seed)
-        texts, ids = make_texts(draw), list("abcdefghijkl")
+        texts = make_texts(draw)
+        ids = list("abcdefghijkl")
         with (
             Index.create("memory:", **options) as batches,
             Index.create("memory:", **options) as singles,

@@ -38,10 +38,8 @@ def test_documents_that_share_a_key_share_a_bucket_of_the_earliest_and_one_more(
     keys, max_bucket_size
 ):
     positions = [position for position, key in enumerate(keys) if key is not None]
-    packed, bits = (
-        packed_keys([keys[place] for place in positions], positions, max(1, len(keys))),
-        bits_for(max(1, len(keys))),
-    )
+    packed = packed_keys([keys[place] for place in positions], positions, max(1, len(keys)))
+    bits = bits_for(max(1, len(keys)))
     buckets = np.full(len(keys), kernel.NO_BUCKET, np.uint32)
     groups = reference.groups(
         [key if key is not None else f"none {i}" for i, key in enumerate(keys)]

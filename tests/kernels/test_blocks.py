@@ -36,8 +36,11 @@ def scratch_for(count: int) -> kernel.Scratch:
 def join(records, nodes, level, max_distance, room) -> list[tuple[int, int, int]]:
     """Return the pairs of a level, taken out whenever there is no more room."""
     columns = [np.empty(room, kind) for kind in (np.uint32, np.uint32, np.uint8)]
-    found, state = kernel.Found(*columns, np.zeros(1, np.int64)), np.zeros(4, np.int64)
-    scratch, pairs, done = scratch_for(len(records.positions)), [], False
+    found = kernel.Found(*columns, np.zeros(1, np.int64))
+    state = np.zeros(4, np.int64)
+    scratch = scratch_for(len(records.positions))
+    pairs = []
+    done = False
     while not done:
         found.used[0] = 0
         done = kernel.join_part(records, nodes, level, max_distance, scratch, found, state)
@@ -79,7 +82,8 @@ def test_every_level_finds_every_pair_once(problem, room):
 @given(problems())
 def test_the_first_blocks_that_agree_share_the_pairs_among_them(problem):
     bits, max_distance, num_blocks, fingerprints = problem
-    records, pairs = records_of(fingerprints, bits), []
+    records = records_of(fingerprints, bits)
+    pairs = []
     for block in range(max_distance + 1):
         levels = make_levels(bits, max_distance, num_blocks, block)
         found = join(records, levels, 0, max_distance, 500)
@@ -141,7 +145,8 @@ def test_a_part_holds_all_of_equal_keys_in_order(fingerprints, cut, num_parts):
 
 def test_a_level_is_chosen_by_what_a_sample_suggests():
     nodes = make_levels(64, 3, 5)
-    ends, chance = np.zeros(1 << 16, np.uint32), np.random.default_rng(1)
+    ends = np.zeros(1 << 16, np.uint32)
+    chance = np.random.default_rng(1)
 
     def chosen(fingerprints: np.ndarray) -> int:
         level = choose_level(fingerprints[:, None], nodes, ends)

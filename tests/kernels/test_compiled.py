@@ -26,8 +26,7 @@ NOBODY = 65534
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 PRINT_MIXED = (
     "import numpy as np; from neardup.kernels.compiled import cache_folder; from "
-    "neardup.kernels.mixing import mix; "
-    "print(mix(np.uint64(7)), cache_folder())"
+    "neardup.kernels.mixing import mix; print(mix(np.uint64(7)), cache_folder())"
 )
 
 
@@ -95,11 +94,9 @@ def files_of(folder: Path) -> set[str]:
 def test_an_upgrade_of_a_helper_reaches_the_kernels_that_inline_it(room):
     code = (
         "import collections; import numpy as np; from neardup.kernels.html_shingles import "
-        "hash_elements; "
-        "make = collections.namedtuple('Elements', 'names depths'); hashes = np.zeros(1, "
-        "np.uint64); "
-        "hash_elements(make(np.array([7], np.uint64), np.zeros(1, np.int64)), True, hashes); "
-        "print(hashes[0])"
+        "hash_elements; make = collections.namedtuple('Elements', 'names depths'); hashes = "
+        "np.zeros(1, np.uint64); hash_elements(make(np.array([7], np.uint64), np.zeros(1, "
+        "np.int64)), True, hashes); print(hashes[0])"
     )
     old = run(room, code).stdout
     assert run(room, code).stdout == old
@@ -330,10 +327,9 @@ def test_without_a_private_name_of_numba_each_process_compiles_and_one_warning_s
     owner, _, attribute = name.rpartition(".")
     code = (
         f"import numba.core.event, numba.core.caching; owner = numba.{owner}; value = "
-        f"vars(owner)[{attribute!r}]; "
-        f"delattr(owner, {attribute!r}); import neardup.kernels.compiled; setattr(owner, "
-        f"{attribute!r}, value); "
-        f"{PRINT_MIXED}; from neardup.kernels import first_run; print(first_run.compile_kernels())"
+        f"vars(owner)[{attribute!r}]; delattr(owner, {attribute!r}); import "
+        f"neardup.kernels.compiled; setattr(owner, {attribute!r}, value); {PRINT_MIXED}; from "
+        "neardup.kernels import first_run; print(first_run.compile_kernels())"
     )
     done = run(room, code)
     assert done.stdout.split() == [str(mix(np.uint64(7))), "None", "None"]

@@ -84,7 +84,10 @@ def addresses_of(chunks: list[Chunk]) -> np.ndarray:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_rows_are_those_of_arrow(seed):
-    rng, chunks, documents, first = random.Random(seed), [], {}, 0
+    rng = random.Random(seed)
+    chunks = []
+    documents = {}
+    first = 0
     for _ in range(rng.randrange(1, 9)):
         chunk, found = random_chunk(first, rng)
         chunks.append(chunk)

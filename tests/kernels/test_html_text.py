@@ -33,10 +33,8 @@ def write(*pages: bytes, short: bool = False) -> list[bytes]:
     offsets = np.cumsum([0, *map(len, pages)], dtype=np.int64)
     num_brackets = sum(page.count(b"<") for page in pages)
     tags = tags_of(data, offsets)
-    text, limits = (
-        np.empty(len(data) + 3 * num_brackets * short, np.uint8),
-        np.empty(len(offsets), np.int64),
-    )
+    text = np.empty(len(data) + 3 * num_brackets * short, np.uint8)
+    limits = np.empty(len(offsets), np.int64)
     write_texts(data, offsets, tags, short, text, limits)
     return [text[first:stop].tobytes() for first, stop in pairwise(limits)]
 

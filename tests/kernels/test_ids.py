@@ -20,7 +20,9 @@ def test_ids_are_found_as_in_a_dictionary(data, kind):
     drawn, arrow = kind
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_MIN_SLOTS", 4)
-        table, rows, all_ids = IdTable(), {}, []
+        table = IdTable()
+        rows = {}
+        all_ids = []
         for remove, values in data.draw(
             st.lists(st.tuples(st.booleans(), st.lists(drawn, max_size=5)), max_size=20)
         ):

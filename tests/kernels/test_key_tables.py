@@ -29,7 +29,8 @@ def bits_of(rows, num_rows: int) -> np.ndarray:
 
 def fill(batches, prefix_bits, max_distance) -> tuple[KeyTables, list[tuple[int, int, int]]]:
     """Return tables and the list of their entries; an entry is a row of its own."""
-    tables, entries = KeyTables(prefix_bits, max_distance), []
+    tables = KeyTables(prefix_bits, max_distance)
+    entries = []
     for batch in batches:
         first = len(entries)
         rows = np.arange(first, first + len(batch), dtype=np.uint32)
@@ -53,7 +54,8 @@ def fill(batches, prefix_bits, max_distance) -> tuple[KeyTables, list[tuple[int,
 def test_near_keys_of_a_bucket_are_found_up_to_the_limit(
     batches, bits, max_distance, limit, tail_entries
 ):
-    before, key_tables._TAIL_ENTRIES = key_tables._TAIL_ENTRIES, tail_entries
+    before = key_tables._TAIL_ENTRIES
+    key_tables._TAIL_ENTRIES = tail_entries
     try:
         tables, entries = fill(batches, (bits, 64), max_distance)
     finally:
@@ -68,7 +70,8 @@ def test_near_keys_of_a_bucket_are_found_up_to_the_limit(
         limit,
         states,
     )
-    expected, more = [], []
+    expected = []
+    more = []
     for number, (table, key) in enumerate(wanted):
         listed: dict[int, list[int]] = {}
         for other_table, other, row in entries:
@@ -91,7 +94,8 @@ def test_near_keys_of_a_bucket_are_found_up_to_the_limit(
 
 @given(st.lists(KEYS, max_size=40))
 def test_entries_are_sorted_by_key_and_then_stay_in_their_order(keys):
-    sorted_keys, rows = np.array(keys, np.uint64), np.arange(len(keys), dtype=np.uint32)
+    sorted_keys = np.array(keys, np.uint64)
+    rows = np.arange(len(keys), dtype=np.uint32)
     kernels.key_tables.sort_entries(sorted_keys, rows)
     assert list(zip(sorted_keys.tolist(), rows.tolist(), strict=True)) == sorted(
         zip(keys, range(len(keys)), strict=True)

@@ -30,7 +30,8 @@ def signed(documents: list[list[int]], num_hashes: int, seed: int) -> np.ndarray
 @example([[], [0], [2**64 - 1, 0]], 7, 0)
 def test_signatures_are_those_of_the_reference(documents, num_hashes, seed):
     drawn = draw_permutations(num_hashes, seed)
-    factors, multipliers = drawn.factors.tolist(), drawn.multipliers[:num_hashes].tolist()
+    factors = drawn.factors.tolist()
+    multipliers = drawn.multipliers[:num_hashes].tolist()
     assert signed(documents, num_hashes, seed).tolist() == [
         reference.sign(one, factors, multipliers) for one in documents
     ]
@@ -69,7 +70,8 @@ def test_what_permutes_takes_every_value_once():
 
 
 def test_the_first_permutations_are_the_same_however_many_are_drawn():
-    few, many = draw_permutations(130, 5), draw_permutations(1000, 5)
+    few = draw_permutations(130, 5)
+    many = draw_permutations(1000, 5)
     assert few.factors.tolist() == many.factors[:2].tolist()
     assert few.multipliers.tolist() == many.multipliers[:256].tolist()
     assert (many.multipliers & 0x10001 == 0x10001).all()

@@ -46,7 +46,8 @@ def arrays_of_sets(sets: list[frozenset]) -> set_kernel.Sets:
     starts = np.concatenate([[0], np.cumsum(lengths)])[:-1].astype(np.int64)
     hashes = np.array([value for one in sets for value in one], np.uint64)
     written = np.empty(2 * len(hashes) + len(sets) + 1, np.uint64)
-    set_starts, sizes = np.empty(len(sets), np.int64), np.empty(len(sets), np.uint32)
+    set_starts = np.empty(len(sets), np.int64)
+    sizes = np.empty(len(sets), np.uint32)
     set_kernel.write_sets(
         hashes, starts, starts + lengths, np.ones(len(sets), np.bool_), written, set_starts, sizes
     )
@@ -78,15 +79,15 @@ def buckets_of(
     members = [
         i for i in range(count) if documents[i].shingles and (copies_are_members or original[i])
     ]
-    first, listed, starts = [], [], []
+    first = []
+    listed = []
+    starts = []
     for band in range(NUM_BANDS):
         keys = np.array(
             [documents[i].asks[band][1] * 0x9E3779B97F4A7C15 % 2**64 for i in members], np.uint64
         )
-        packed, bits = (
-            pack_keys(keys, np.array(members, np.uint32), max(1, count)),
-            bits_for(max(1, count)),
-        )
+        packed = pack_keys(keys, np.array(members, np.uint32), max(1, count))
+        bits = bits_for(max(1, count))
         column = np.full(count, bands.NO_BUCKET, np.uint32)
         own = np.empty(len(packed), np.uint32)
         own = own[: bands.list_members(packed, bits, max_bucket_size, column, own)]
@@ -144,22 +145,24 @@ class Schedule(NamedTuple):
 
 def run_sieve(documents, rules: reference.Rules, all_pairs: bool, schedule: Schedule):
     """Run the kernel in the least room; return pairs in their order, kept, counters."""
-    order, sets = order_of(documents), sets_of(documents)
+    order = order_of(documents)
+    sets = sets_of(documents)
     order.kept[:] = all_pairs
     buckets = buckets_of(documents, order, rules.max_bucket_size, all_pairs)
     kernel_rules = kernel.Rules(
         rules.threshold, JACCARD, rules.max_bucket_size, rules.num_against, all_pairs
     )
-    passed, least = (
-        (order, kernel.Compared(sets, sets), buckets, kernel_rules),
-        NUM_BANDS * rules.max_bucket_size + 2,
-    )
-    found, pairs, measured = empty_found(least), [], []
+    passed = (order, kernel.Compared(sets, sets), buckets, kernel_rules)
+    least = NUM_BANDS * rules.max_bucket_size + 2
+    found = empty_found(least)
+    pairs = []
+    measured = []
     begins = range(0, len(documents), schedule.step)
     for number, begin in enumerate(begins):
         stop = min(len(documents), begin + schedule.step)
         for early in begins[len(measured) : number + max(1, schedule.lead)]:
-            state, ends = np.zeros(schedule.step, np.uint8), np.empty(schedule.step, np.int64)
+            state = np.zeros(schedule.step, np.uint8)
+            ends = np.empty(schedule.step, np.int64)
             floor = len(documents) if all_pairs else begin
             measured.append(
                 kernel.Ahead(early, floor, state, ends, empty_found(least - 1 + schedule.room))
@@ -186,17 +189,17 @@ def run_contained(
     step: int,
 ):
     """Run the kernel for containment, its postings grown as it asks."""
-    order, sets = order_of(documents), sets_of(documents)
+    order = order_of(documents)
+    sets = sets_of(documents)
     kernel_rules = kernel.Rules(
         rules.threshold, CONTAINMENT, rules.max_bucket_size, rules.num_against, all_pairs
     )
     postings = kernel.make_postings(len(documents) * num_samples, 8)
     kernel.enter_samples(postings, sets, np.arange(len(documents), dtype=np.uint32), num_samples)
-    found, hits = (
-        empty_found(num_samples * rules.max_bucket_size + 4),
-        np.zeros(len(documents), np.int32),
-    )
-    pairs, begin = [], 0
+    found = empty_found(num_samples * rules.max_bucket_size + 4)
+    hits = np.zeros(len(documents), np.int32)
+    pairs = []
+    begin = 0
     while begin < len(documents):
         span = (begin, min(len(documents), begin + step))
         reached = kernel.sieve_contained(
@@ -410,16 +413,17 @@ def empty_lists(num_nodes: int, num_positions: int) -> kernel.Listed:
 def run_near(documents, rules: near_reference.Rules, all_pairs: bool, step: int):
     """Run the kernel `step` positions at a time in the least room, doubled when it gets nowhere."""
     order = order_of_texts([one.tokens if one.features else i for i, one in enumerate(documents)])
-    sets, near = (
-        arrays_of_sets([one.features for one in documents]),
-        neighbours_of(documents, rules.max_distance),
-    )
+    sets = arrays_of_sets([one.features for one in documents])
+    near = neighbours_of(documents, rules.max_distance)
     measure = HAMMING if rules.threshold is None else JACCARD
     kernel_rules = kernel.Rules(
         rules.threshold or 0.0, measure, rules.max_bucket_size, rules.num_against, all_pairs, 64
     )
     listed = empty_lists(len(near.starts) - 1, len(documents))
-    found, pairs, removals, begin = empty_found(2), [], {}, 0
+    found = empty_found(2)
+    pairs = []
+    removals = {}
+    begin = 0
     while begin < len(documents):
         span = (begin, min(len(documents), begin + step))
         reached = kernel.sieve_near(span, order, sets, near, listed, kernel_rules, found)
@@ -498,8 +502,10 @@ def test_documents_that_a_full_list_leaves_out_ask_for_no_room():
     """A thousand documents of one fingerprint, unlike each other, in a list of two."""
     documents = with_fingerprints([(i, {i}, 0) for i in range(1000)])
     order = order_of_texts([one.tokens for one in documents])
-    sets, near = arrays_of_sets([one.features for one in documents]), neighbours_of(documents, 0)
-    rules, found = kernel.Rules(0.5, JACCARD, 2, 0, False, 64), empty_found(4)
+    sets = arrays_of_sets([one.features for one in documents])
+    near = neighbours_of(documents, 0)
+    rules = kernel.Rules(0.5, JACCARD, 2, 0, False, 64)
+    found = empty_found(4)
     span = (0, len(documents))
     assert (
         kernel.sieve_near(span, order, sets, near, empty_lists(1, len(documents)), rules, found)

@@ -135,7 +135,8 @@ def test_fingerprints_differ_in_as_many_bits_as_theory_says(bits, num_common):
     probability 6e-7.
     """
     generator = random.Random(bits)
-    trials, pairs = 300, []
+    trials = 300
+    pairs = []
     for _ in range(trials):
         fresh = [generator.getrandbits(64) for _ in range(400 - num_common)]
         pairs += [fresh[:200], fresh[200 - num_common :]]

@@ -36,7 +36,8 @@ def written_sets(
     sets = np.empty(
         sum(lengths) + sum(kernel.sketch_words(length) for length in lengths), np.uint64
     )
-    set_starts, sizes = np.empty(len(documents), np.int64), np.empty(len(documents), np.uint32)
+    set_starts = np.empty(len(documents), np.int64)
+    sizes = np.empty(len(documents), np.uint32)
     used = kernel.write_sets(
         hashes, starts, stops, np.array(wanted, np.bool_), sets, set_starts, sizes
     )
@@ -124,7 +125,8 @@ def test_random_hashes_of_any_number_are_sorted(size):
 @given(DOCUMENTS)
 def test_overlaps_are_those_of_python_sets(documents):
     python = [set(document) for document in documents]
-    lists, rising = lists_of(documents), lists_of(map(sorted, python))
+    lists = lists_of(documents)
+    rising = lists_of(map(sorted, python))
     pairs = [(i, j) for i in range(len(documents)) for j in range(len(documents))]
     left, right = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
     for others in (lists, rising):

@@ -57,7 +57,8 @@ def test_a_hash_does_not_depend_on_what_is_before(string, room):
 def test_no_load_reaches_out_of_the_strings(monkeypatch):
     for size in range(70):
         data = np.frombuffer(b"a" * size + b"b" * 7, np.uint8)
-        first, behind = address_of(data), address_of(data) + size
+        first = address_of(data)
+        behind = address_of(data) + size
 
         def load(address, width, first=first, behind=behind):
             assert first <= address <= behind - width

@@ -29,7 +29,8 @@ def test_the_greater_of_two_sets_keeps_what_either_keeps():
     """A place of the union, by the greater weight, is that of one of the two sets."""
     rng = np.random.default_rng(1)
     hashes = np.tile(rng.integers(0, 2**64, 20, dtype=np.uint64), 3)
-    left, right = rng.gamma(1, 1, 20), rng.gamma(1, 1, 20)
+    left = rng.gamma(1, 1, 20)
+    right = rng.gamma(1, 1, 20)
     weights = np.concatenate([left, right, np.maximum(left, right)])
     rows = sign_weighted(hashes, weights, np.array([0, 20, 40, 60]), 64, 3)
     assert ((rows[2] == rows[0]) | (rows[2] == rows[1])).all()

@@ -100,7 +100,8 @@ def test_own_weights_of_a_repeated_feature_add_up(documents):
 def test_own_weights_add_up_to_the_same_in_any_order(weights, randomness):
     shuffled = list(weights)
     randomness.shuffle(shuffled)
-    hashes, offsets = np.full(len(weights), 7, np.uint64), np.array([0, len(weights)])
+    hashes = np.full(len(weights), 7, np.uint64)
+    offsets = np.array([0, len(weights)])
     first, second = (
         sum_weights(np.array(one, np.float64), hashes, offsets) for one in (weights, shuffled)
     )

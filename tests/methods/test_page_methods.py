@@ -33,13 +33,14 @@ ALL_FOUND = {
     "num_bands": 32,
     "rows_per_band": 1,
 }  # at J = 0.3 a pair is missed with a probability of 1e-5
-BLOG, SHOP = (
+BLOG = (
     "<html><body class=blog><div "
     "id=wrap><header><nav><ul><li><a>Home</a></ul></nav></header><main><article>{}"
-    "</article></main><footer><p class=legal>All</footer></div>",
-    "<html><body class=shop><table><tr><td class=menu><a>Cart</a><td "
-    "class=item><h1>Item</h1><div class=text>{}</div>"
-    "<form name=buy><input type=submit></form></table>",
+    "</article></main><footer><p class=legal>All</footer></div>"
+)
+SHOP = (
+    "<html><body class=shop><table><tr><td class=menu><a>Cart</a><td class=item><h1>Item</h1><div "
+    "class=text>{}</div><form name=buy><input type=submit></form></table>"
 )
 WHALES = (
     "<p>Whales are large animals of the sea that breathe air and sing to one another across "
@@ -283,7 +284,8 @@ def run(*arguments: object) -> str:
 
 
 def test_the_commands_for_pages(tmp_path):
-    archive, folder = write_archive(tmp_path / "crawl.warc.gz"), write_pages(tmp_path / "pages")
+    archive = write_archive(tmp_path / "crawl.warc.gz")
+    folder = write_pages(tmp_path / "pages")
     run("dedup", archive, "-o", tmp_path / "a", "--method", "structure")
     assert pq.read_table(tmp_path / "a" / "removed.parquet")["id"].to_pylist() == [
         "https://example.org/2",

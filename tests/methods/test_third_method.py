@@ -57,7 +57,8 @@ def runs_of(text: str, width: int = 7) -> frozenset[bytes]:
 
 
 def jaccard(left: str, right: str) -> float:
-    first, second = runs_of(left), runs_of(right)
+    first = runs_of(left)
+    second = runs_of(right)
     return len(first & second) / len(first | second)
 
 
@@ -228,7 +229,8 @@ def test_the_service_answers_by_it(tmp_path, registered):
 def test_spark_removes_and_signs_the_same(spark):
     require_spark()
     spark.sparkContext.addPyFile(str(FOLDER / "byte_grams.py"))
-    method, table = ByteGrams(threshold=0.6), pa.table({"id": range(len(TEXTS)), "text": TEXTS})
+    method = ByteGrams(threshold=0.6)
+    table = pa.table({"id": range(len(TEXTS)), "text": TEXTS})
     frame = frame_of(spark, TEXTS, 3)
     found = neardup.spark.dedup(frame, id_column="id", method=method)
     expected = neardup.dedup(table, method=method, id_column="id")

@@ -244,10 +244,8 @@ def test_rows_that_cannot_be_compared_are_rejected_with_the_reason(tmp_path):
 
 
 def test_lengths_are_those_of_the_first_vector_or_of_the_settings():
-    known, new = (
-        pa.table({"vector": [[1.0, 0.0]]}),
-        pa.table({"vector": [[1.0, 0.0, 0.0], [2.0, 0.0]]}),
-    )
+    known = pa.table({"vector": [[1.0, 0.0]]})
+    new = pa.table({"vector": [[1.0, 0.0, 0.0], [2.0, 0.0]]})
     result = neardup.dedup(new, method=METHOD, against=known, max_unreadable=1)
     assert (result.mask.tolist(), result.report["counts"]["rejected"]) == ([False, False], 1)
     assert (
@@ -457,7 +455,8 @@ def test_spark_removes_and_signs_the_same(spark, tmp_path):
         list(enumerate(LISTS)), "id long, vector array<float>"
     ).repartition(3)
     columns = {"id_column": "id", "text_column": "vector", "method": METHOD}
-    found, expected = neardup.spark.dedup(frame, **columns), neardup.dedup(table, **columns)
+    found = neardup.spark.dedup(frame, **columns)
+    expected = neardup.dedup(table, **columns)
     assert removed_by_spark(found, METHOD) == removed_locally(expected, METHOD) != []
     pairs = neardup.spark.find_pairs(frame, **columns).toArrow()
     assert found_of(pairs).keys() == pairs_by_hand(COSINES, 0.95)

@@ -367,7 +367,8 @@ def json_lines(draw: st.DrawFn) -> tuple[bytes, bytes, str, list[tuple[int, int]
     pairs = draw(st.dictionaries(st.sampled_from(names), VALUES, max_size=3))
     before = [member(key, value) for key, value in pairs.items()]
     split = draw(st.integers(0, len(before)))
-    behind, before = before[split:], before[:split]
+    behind = before[split:]
+    before = before[:split]
     if draw(st.booleans()):
         before.insert(
             0, member("text", draw(st.text(max_size=3)))
@@ -397,7 +398,8 @@ def test_json_lines_equal_the_source_byte_for_byte_outside_of_the_text(
     tmp_path: Path, drawn: list[tuple[bytes, bytes, str, list[tuple[int, int]]]], ascii_only: bool
 ) -> None:
     drawn = [line for line in drawn if line[3]]
-    sources, expected = [], b""
+    sources = []
+    expected = b""
     for head, tail, text, cuts in drawn:
         value = json.dumps(text, ensure_ascii=ascii_only).encode()
         rest = json.dumps(edit(text, cuts), ensure_ascii=value.isascii()).encode()

@@ -81,7 +81,8 @@ def test_parquet_keeps_columns_schema_codecs_dictionaries_and_row_groups(
     assert written.equals(expected)
     assert written.schema.equals(pq.read_schema(tmp_path / "in.parquet"), check_metadata=True)
     if every:
-        source, metadata = pq.read_metadata(tmp_path / "in.parquet"), pq.read_metadata(path)
+        source = pq.read_metadata(tmp_path / "in.parquet")
+        metadata = pq.read_metadata(path)
         assert metadata.row_group(0).num_rows == 200
         assert metadata.num_row_groups == 5 // every + 5 % every
         for index in range(5):
@@ -253,7 +254,8 @@ def test_row_groups_encoded_on_threads_are_the_bytes_that_arrow_writes_on_one(
     tmp_path: Path, compression: str
 ) -> None:
     rows = table(2000)
-    source, expected = tmp_path / "in.parquet", tmp_path / "expected.parquet"
+    source = tmp_path / "in.parquet"
+    expected = tmp_path / "expected.parquet"
     pq.write_table(
         rows, source, row_group_size=90, compression=compression, use_dictionary=["lang"]
     )

@@ -34,7 +34,8 @@ BAD = page(b"<p>", "http://bad.test/", status="404 Not Found")
 
 def keep(path: Path, out: Path, every: int) -> list[Path]:
     """Write every so-manieth page of the inputs in `path`, counted over them all; 0 keeps none."""
-    paths, number = [], 0
+    paths = []
+    number = 0
     for part in list_inputs([str(path)]):
         with KeptWriter(part, out) as writer:
             for batch in part.read(choose_columns([part]), lambda _: None, with_payload=True):

@@ -133,8 +133,8 @@ def test_a_copy_that_fails_says_so_and_is_resumed_with_the_rest(
     assert tried == ["incomplete.txt", "kept/0.txt", "kept/2.txt", "rejected.jsonl"]
     message = str(raised.value)
     assert (
-        "memory://bucket/out is not complete: 2 of 6 files were written, report.json was not: "
-        "no access"
+        "memory://bucket/out is not complete: 2 of 6 files were written, report.json was not: no "
+        "access"
     ) in message
     assert message.endswith("Then run again with resume=True to copy the rest.")
     assert sorted(memory.store) == [f"/bucket/out/{name}" for name in tried[:3]]
@@ -241,7 +241,9 @@ class Refusing:
     """
 
     def __init__(self, application: Any) -> None:
-        self._application, self.left, self.methods = application, 1 << 30, ("PUT",)
+        self._application = application
+        self.left = 1 << 30
+        self.methods = ("PUT",)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         if environ["REQUEST_METHOD"] in self.methods and "list-type" not in environ["QUERY_STRING"]:

@@ -16,7 +16,8 @@ from neardup.formats import parquet_footer
 
 TEXTS = ["one two three four five six", "one two three four five six", "seven eight nine ten"]
 CODEC = (4, 1, 3, 4)  # the field of parquet.thrift: row groups, columns, metadata, codec
-HADOOP_LZ4, LZ4_RAW = 5, 7
+HADOOP_LZ4 = 5
+LZ4_RAW = 7
 
 
 def with_codec(data: bytes, codec: int) -> bytes:

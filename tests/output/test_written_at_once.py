@@ -137,11 +137,9 @@ def rows(count: int) -> pa.Table:
 def test_row_groups_encoded_on_threads_are_the_file_that_one_writer_writes(
     tmp_path: Path, count: int, compression: str
 ) -> None:
-    source, one, several = (
-        tmp_path / "in.parquet",
-        tmp_path / "one.parquet",
-        tmp_path / "several.parquet",
-    )
+    source = tmp_path / "in.parquet"
+    one = tmp_path / "one.parquet"
+    several = tmp_path / "several.parquet"
     pq.write_table(
         rows(2000), source, row_group_size=90, compression=compression, use_dictionary=["lang"]
     )

@@ -173,7 +173,8 @@ def test_the_kept_documents_of_one_input_go_to_standard_output(files: list[str])
 def test_temporary_files_are_where_they_are_to_be_and_go_in_the_end(
     files: list[str], tmp_path: Path
 ) -> None:
-    scratch, seen = tmp_path / "fast", set[str]()
+    scratch = tmp_path / "fast"
+    seen = set[str]()
     scratch.mkdir()
 
     class Watch:

@@ -31,8 +31,8 @@ class Browser:
         self.back, theirs_out = os.pipe()
         switches = (
             "headless no-sandbox disable-gpu disable-quic no-first-run "
-            "disable-background-networking "
-            "disable-component-update disable-sync disable-dev-shm-usage remote-debugging-pipe"
+            "disable-background-networking disable-component-update disable-sync "
+            "disable-dev-shm-usage remote-debugging-pipe"
         )
         flags = [f"--{switch}" for switch in re.findall(r"\S+", switches)]
         command = [sys.executable, "-c", _LAUNCH, str(theirs_in), str(theirs_out), program, *flags]
@@ -44,7 +44,9 @@ class Browser:
         )
         os.close(theirs_in)
         os.close(theirs_out)
-        self.buffer, self.sent, self.session = b"", 0, ""
+        self.buffer = b""
+        self.sent = 0
+        self.session = ""
         self.errors: list[Any] = []
         pages = [t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"]
         self.session = self.call(

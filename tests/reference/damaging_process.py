@@ -88,7 +88,8 @@ def use(store: Store, rng: random.Random) -> None:
 
 def damage_and_use(source: Path, seed: int, times: int) -> None:
     """Damage a copy of an index many times; print the file that was damaged, before it is used."""
-    rng, copy = random.Random(seed), source.with_name("copy")
+    rng = random.Random(seed)
+    copy = source.with_name("copy")
     for _ in range(times):
         shutil.copytree(source, copy)
         path = rng.choice(sorted(copy.glob("*-0*")))

@@ -76,7 +76,8 @@ def stored(package: Any, extra: dict[str, str]) -> dict[str, Any]:
         package.LeanMinHash(first).serialize(buffers[1], order)
         found[order] = [buffers[0].hex(), digest(buffers[1])]
     for b, r in itertools.product((0, 1, 2, 3, 7, 12, 32), (0.0, 0.25)):
-        one, other = package.bBitMinHash(first, b, r), package.bBitMinHash(second, b, r)
+        one = package.bBitMinHash(first, b, r)
+        other = package.bBitMinHash(second, b, r)
         found[f"{b} {r}"] = [
             one.bytesize(),
             digest(one.__getstate__()),

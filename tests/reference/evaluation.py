@@ -58,6 +58,7 @@ def adjusted_rand(left: Sequence[int], right: Sequence[int]) -> float:
     every = both + only_left + only_right + neither
     if not only_left and not only_right:
         return 1.0
-    in_left, in_right = both + only_left, both + only_right
+    in_left = both + only_left
+    in_right = both + only_right
     expected = Fraction(in_left * in_right, every)
     return float((both - expected) / (Fraction(in_left + in_right, 2) - expected))

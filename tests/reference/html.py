@@ -35,7 +35,8 @@ class Tag(NamedTuple):
 def tags_of(page: bytes) -> list[Tag]:
     """Return the tags of a page as the HTML standard cuts them."""
     tags: list[Tag] = []
-    position, text = 0, False
+    position = 0
+    text = False
     while position < len(page):
         tag = TAG.match(page, position)
         markup = COMMENT.match(page, position) or OTHER_MARKUP.match(page, position)
@@ -48,7 +49,8 @@ def tags_of(page: bytes) -> list[Tag]:
             break
         name = tag[2].lower()
         tags.append(Tag(tag[1] != b"", name, attributes, self_closing, text, position, end))
-        position, text = end, False
+        position = end
+        text = False
         if name == b"plaintext" and not tag[1]:
             break
         if name in RAW_TEXT and not tag[1]:
@@ -136,10 +138,14 @@ HIDDEN = set(
 
 def text_of(page: bytes) -> bytes:
     """Return what a page shows, each run of blanks as one, a block on a line of its own."""
-    text, position, open_, literal = b"", 0, [], False
+    text = b""
+    position = 0
+    open_ = []
+    literal = False
     for tag in tags_of(page):
         text += b"" if open_ else shown(page[position : tag.start], literal)
-        position, literal = tag.end, not tag.is_end and tag.name in (b"plaintext", b"xmp")
+        position = tag.end
+        literal = not tag.is_end and tag.name in (b"plaintext", b"xmp")
         if open_ and tag.name == open_[0]:
             open_ = open_[1:] if tag.is_end else [*open_, tag.name]
         elif not open_:

@@ -24,7 +24,8 @@ class ReferenceIndex:
     """
 
     def __init__(self, strength: Strength) -> None:
-        self.strength, self.documents = strength, dict[str, Stored]()
+        self.strength = strength
+        self.documents = dict[str, Stored]()
 
     def add_if_new(self, id: str, text: str) -> tuple[str, bool, bool, str | None]:
         """Return the id, whether the document is kept, whether it was there before, and the id that

@@ -130,8 +130,11 @@ def kill_everywhere(source: Path, operation: str, step: int) -> int:
     was killed.
     """
     folder = source.with_name("work")
-    before, after, moments = None, None, 0
-    work, killed = OPERATIONS[operation], True
+    before = None
+    after = None
+    moments = 0
+    work = OPERATIONS[operation]
+    killed = True
     while killed:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(source, folder)
@@ -150,8 +153,8 @@ def kill_everywhere(source: Path, operation: str, step: int) -> int:
         found = states_of(folder)
         for one, *allowed in zip(found, before, after, strict=True):
             assert one in allowed, (
-                f"{operation}, killed at moment {1 + (moments - 1) * step}: neither before "
-                "nor after"
+                f"{operation}, killed at moment {1 + (moments - 1) * step}: neither before nor "
+                "after"
             )
         assert killed or found == after
         shutil.rmtree(folder / "made", ignore_errors=True)

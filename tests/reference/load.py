@@ -33,7 +33,9 @@ class Load:
 
     def __init__(self, url: str, sent: Sequence[str], rate: float, connections: int) -> None:
         self.host, _, port = url.removeprefix("http://").rpartition(":")
-        self.port, self.rate, self.connections = int(port), rate, connections
+        self.port = int(port)
+        self.rate = rate
+        self.connections = connections
         self.times: list[float] = []
         self.seconds = 0.0
         self.answers: dict[str, dict[str, Any]] = {}

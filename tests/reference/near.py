@@ -163,7 +163,8 @@ def confirm(
 
 
 def _pair(left: int, right: int, documents: Sequence[Document], rules: Rules) -> Pair:
-    one, other = documents[left], documents[right]
+    one = documents[left]
+    other = documents[right]
     similarity = None if rules.threshold is None else jaccard(other.features, one.features)
     return Pair(
         left,

@@ -24,7 +24,9 @@ def exact_pairs(
     members = owners[by_term]
     ends = np.cumsum(np.bincount(terms))
     first = np.cumsum(sizes) - sizes
-    lefts, rights, similarities = [], [], []
+    lefts = []
+    rights = []
+    similarities = []
     for right in range(len(sets)):
         own = terms[first[right] : first[right] + sizes[right]]
         lists = [members[ends[term - 1] if term else 0 : ends[term]] for term in own]

@@ -117,10 +117,8 @@ def expected_pairs(
         getattr(method, "similarity", None) == "containment"
     ):  # of the smaller document in the larger one
         by_size = sorted(range(len(order)), key=lambda place: -len(documents[place].shingles))
-        order, documents = (
-            [order[place] for place in by_size],
-            [documents[place] for place in by_size],
-        )
+        order = [order[place] for place in by_size]
+        documents = [documents[place] for place in by_size]
     return _answer(order, 0, {}, _oracle(method).find_pairs(documents, rules)).pairs
 
 

@@ -10,9 +10,12 @@ from reference import tokens as token_twins
 from reference.strings import hash_string
 
 _ALL = 2**64 - 1
-_MIX_1, _MIX_2 = 0x3C79AC492BA7B653, 0x1C69B3F74AC4AE35
-_CHAIN, _BASE = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
-_LANE_1, _LANE_2 = 0xA0761D6478BD642F, 0xE7037ED1A0B428DB
+_MIX_1 = 0x3C79AC492BA7B653
+_MIX_2 = 0x1C69B3F74AC4AE35
+_CHAIN = 0x9E3779B97F4A7C15
+_BASE = 0xD6E8FEB86659FD93
+_LANE_1 = 0xA0761D6478BD642F
+_LANE_2 = 0xE7037ED1A0B428DB
 
 TOKENISERS: dict[str, Callable[[str], list[str]]] = {
     "words": token_twins.words,
@@ -68,7 +71,8 @@ def hash_shingle(token_hashes: Sequence[int]) -> int:
 
 def hash_content(token_hashes: Sequence[int]) -> tuple[int, int]:
     """Return the 128-bit hash of a sequence of tokens."""
-    left, right = len(token_hashes), ~len(token_hashes) & _ALL
+    left = len(token_hashes)
+    right = ~len(token_hashes) & _ALL
     for one in token_hashes:
         left = _rotate(((left ^ (one * _LANE_1)) * _MIX_1) & _ALL, 31)
         right = _rotate(((right ^ (one * _LANE_2)) * _MIX_2) & _ALL, 27)

@@ -141,7 +141,8 @@ def connected(documents: Sequence[Document], rules: Rules) -> dict[int, Pair]:
     first = clusters.first_members(len(documents), links)
     removals = {}
     for number in range(rules.num_against, len(documents)):
-        left, document = documents[first[number]], documents[number]
+        left = documents[first[number]]
+        document = documents[number]
         if first[number] != number:
             exact = left.tokens == document.tokens
             removals[number] = Pair(first[number], number, measure(document, left, rules), exact)

@@ -106,7 +106,8 @@ def single_characters(characters: Iterable[Character]) -> Iterator[Span]:
         if spaces and not is_first:
             yield spaces[0].start, spaces[-1].end, " "
         yield item.start, item.end, item.character
-        spaces, is_first = [], False
+        spaces = []
+        is_first = False
 
 
 def joined(run: list[Character]) -> Iterator[Span]:

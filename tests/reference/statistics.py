@@ -18,11 +18,13 @@ def binomial_interval(trials: int, chance: float, false_alarm: float) -> tuple[i
     """Return the least and the most hits; outside, on either side, lies at most half of
     `false_alarm`.
     """
-    low, below = 0, binomial_probability(0, trials, chance)
+    low = 0
+    below = binomial_probability(0, trials, chance)
     while below <= false_alarm / 2:
         low += 1
         below += binomial_probability(low, trials, chance)
-    high, above = trials, binomial_probability(trials, trials, chance)
+    high = trials
+    above = binomial_probability(trials, trials, chance)
     while above <= false_alarm / 2:
         high -= 1
         above += binomial_probability(high, trials, chance)

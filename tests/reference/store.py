@@ -18,7 +18,8 @@ from neardup.stores.base import Changes, Counts, Import, StoreSettings, Writer, 
 
 MEASURES = (schemas.SIMILARITY, schemas.DISTANCE)
 SCHEMA = schemas.indexed_schema(MEASURES)
-NONE_STAGED, PROMOTED = pa.table({"id": pa.array([], pa.string())}), {"promote_options": "default"}
+NONE_STAGED = pa.table({"id": pa.array([], pa.string())})
+PROMOTED = {"promote_options": "default"}
 
 
 def made_for(
@@ -34,7 +35,10 @@ class ReferenceStore(Writer):
     """Rows are dictionaries, by number; entries are a list."""
 
     def __init__(self, layout: Layout) -> None:
-        self.layout, self.rows, self.entries, self.written = layout, {}, [], 0
+        self.layout = layout
+        self.rows = {}
+        self.entries = []
+        self.written = 0
         self.open_imports: dict[str, tuple[int, list[pa.Table]]] = {}
 
     @property
@@ -42,7 +46,9 @@ class ReferenceStore(Writer):
         return self.written
 
     def find(self, lookups: Entries, limit: int) -> Found:
-        entry, row, truncated = [], [], []
+        entry = []
+        row = []
+        truncated = []
         for number, (table, key) in enumerate(
             zip(lookups.table.tolist(), lookups.key.tolist(), strict=True)
         ):
@@ -253,7 +259,8 @@ def random_step(
     """Apply one random operation to writers and to the reference."""
     choice = rng.random()
     if choice < 0.15:
-        name, opened = rng.choice(["monday", "tuesday"]), rng.randrange(10**15)
+        name = rng.choice(["monday", "tuesday"])
+        opened = rng.randrange(10**15)
         documents = rng.choice([None, pa.table({"id": ["a", "b"], "any": [[1], None]})])
         for store in (*stores, expected):
             store.stage(name, opened, documents)

@@ -45,7 +45,8 @@ def rows_after(num_rows: int) -> set[int]:
     """Return the rows that were not forgotten when a store has so many. Requires: no change is half
     there.
     """
-    rows, row = set[int](), 0
+    rows = set[int]()
+    row = 0
     while row < num_rows:
         change = change_at(row)
         rows |= set(range(row, row + len(change.documents or ())))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-START, FIRST, LAST = 0x9E3779B97F4A7C15, 0xA0761D6478BD642F, 0xE7037ED1A0B428DB
+START = 0x9E3779B97F4A7C15
+FIRST = 0xA0761D6478BD642F
+LAST = 0xE7037ED1A0B428DB
 
 
 def hash_string(data: bytes) -> int:
     """Return the hash of bytes, of which there is one at least; 0 of none."""
-    state, position, size = START, 0, len(data)
+    state = START
+    position = 0
+    size = len(data)
     if size == 0:
         return 0
     while position + 16 < size:
-        first, last = word(data[position : position + 8]), word(data[position + 8 : position + 16])
+        first = word(data[position : position + 8])
+        last = word(data[position + 8 : position + 16])
         state = fold(first ^ FIRST, last ^ state)
         position += 16
     ends = (data[-16:-8], data[-8:]) if size > 16 else (data[:8], data[-8:])

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-SEPARATOR, WORD, SINGLE, TRANSPARENT = "separator", "word", "single", "transparent"
+SEPARATOR = "separator"
+WORD = "word"
+SINGLE = "single"
+TRANSPARENT = "transparent"
 
 # The names of the letters and marks of the scripts that are written without spaces.
 UNSPACED_NAMES = (
@@ -127,7 +130,9 @@ def _code(text: str, with_comments: bool) -> list[str]:
     has_braces = slashes > hashes or (slashes == hashes and braces > colons)
     remark = r"//[^\n]*|/\*(?:.*?\*/|.*)" if has_braces else r"#[^\n]*"
     found: list[str] = []
-    depth, indented, before = 0, None, "\n"
+    depth = 0
+    indented = None
+    before = "\n"
     pattern = re.compile(rf"({_BLANK})|({remark})|({_STRING}|{_WORD}|{_SIGN})", re.DOTALL)
     for blank, comment, token in (match.groups() for match in pattern.finditer(text)):
         if blank:
@@ -139,7 +144,8 @@ def _code(text: str, with_comments: bool) -> list[str]:
             continue
         if indented is not None:
             found += [indented] if indented != before else []
-            before, indented = indented, None
+            before = indented
+            indented = None
         for part in [token] if token else re.findall(rf"{_WORD}|{_SIGN}", comment):
             found.append(part)
             depth = max(0, depth + (part in "([{") - (part in ")]}"))

@@ -72,8 +72,8 @@ def test_kinds_are_filtered_and_similarity_sorted(browser: Browser, page: Path) 
     browser.run("document.querySelector('[value=near]').click()")
     browser.wait("document.querySelector('output').value === '3 of 4 shown'")
     browser.run(
-        "const s = document.querySelector('select'); s.value = 'high';"
-        "s.dispatchEvent(new Event('input', { bubbles: true }))"
+        "const s = document.querySelector('select'); s.value = 'high';s.dispatchEvent(new "
+        "Event('input', { bubbles: true }))"
     )
     browser.wait("location.hash === '#kind=near&sort=high'")
     assert browser.listed() == ["removed-2", "removed-1", "removed-4"]

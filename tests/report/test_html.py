@@ -216,7 +216,8 @@ def test_a_card_without_a_case_is_left_out() -> None:
 
 
 def test_a_card_shows_the_first_difference_of_long_texts() -> None:
-    text, kept = "w " * 400 + "one" + " w" * 400, "w " * 400 + "two" + " w" * 400
+    text = "w " * 400 + "one" + " w" * 400
+    kept = "w " * 400 + "two" + " w" * 400
     marks = [[(0, 800, True), (800, 803, False), (803, 1603, True)]] * 2
     shown = Page(
         f"<div>{cards([example(text=text, kept_text=kept, passages=marks[0], kept_passages=marks[1])])}</div>"  # noqa: E501
@@ -287,7 +288,8 @@ def test_the_bytes_that_were_removed_are_counted_without_those_of_the_earlier_co
 ) -> None:
     (tmp_path / "old.txt").write_text("one two three\nan old text\n")
     (tmp_path / "new.txt").write_text("One, two: three!\né two words\nx y z\nx y z\n")
-    old, new = tmp_path / "old.txt", tmp_path / "new.txt"
+    old = tmp_path / "old.txt"
+    new = tmp_path / "new.txt"
     report = neardup.dedup(
         new, against=old, text_unit="line", output=tmp_path / "out", keep="last"
     ).report

@@ -217,7 +217,8 @@ def fields_of(sentence: str) -> set[str]:
 
 
 def test_every_sentence_is_written_in_both_languages():
-    english, chinese = sentences()["en"], sentences()["zh"]
+    english = sentences()["en"]
+    chinese = sentences()["zh"]
     assert english.keys() == chinese.keys()
     for key in english:
         assert fields_of(chinese[key]) <= fields_of(english[key]), key
@@ -325,7 +326,9 @@ class Recorder:
     """A pattern that notes which English sentences of a catalogue are met."""
 
     def __init__(self, english: str, pattern: re.Pattern[str], met: set[str]) -> None:
-        self.english, self.pattern, self.met = english, pattern, met
+        self.english = english
+        self.pattern = pattern
+        self.met = met
 
     def fullmatch(self, message: str) -> re.Match[str] | None:
         found = self.pattern.fullmatch(message)

@@ -97,12 +97,12 @@ def test_an_item_shows_the_measure_that_removed_it():
 def test_words_are_explained_as_the_settings_have_them():
     said = body_of(simhash_report())
     assert (
-        "A document is removed if a kept document is similar to it (fingerprints within 3 "
-        "bits); otherwise"
+        "A document is removed if a kept document is similar to it (fingerprints within 3 bits); "
+        "otherwise"
     ) in said
     assert (
-        "its words, weighed by their frequency in it. Each votes with its weight on every one "
-        "of 64 bits"
+        "its words, weighed by their frequency in it. Each votes with its weight on every one of "
+        "64 bits"
     ) in said
     assert "Jaccard" not in said
     said = body_of(confirmed_report())

@@ -338,8 +338,8 @@ def test_the_client_needs_the_standard_library_alone():
     import sys
 
     code = (
-        "import neardup.client, sys; print([m for m in ('numpy', 'pyarrow', 'msgspec', 'numba') "
-        "if m in sys.modules])"
+        "import neardup.client, sys; print([m for m in ('numpy', 'pyarrow', 'msgspec', 'numba') if "
+        "m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -50,7 +50,8 @@ def parsed(arguments: list[str]) -> dict:
     """Return the parameters of a command line of neardup."""
     command: click.Command = cli
     while isinstance(command, click.Group):
-        command, arguments = command.commands[arguments[0]], arguments[1:]
+        command = command.commands[arguments[0]]
+        arguments = arguments[1:]
     context = click.Context(
         command, resilient_parsing=True
     )  # does not look whether files are there

@@ -25,7 +25,8 @@ from reference.service import Response, RunningService
 pytestmark = pytest.mark.slow
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-READER, WRITER = "a-token-that-may-read", "a-token-that-may-write"
+READER = "a-token-that-may-read"
+WRITER = "a-token-that-may-write"
 LIMITS = {
     "max_body_bytes": 20_000,
     "max_text_bytes": 1000,

@@ -18,10 +18,9 @@ pytestmark = pytest.mark.slow
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 NEWS = (
-    "The harbour authority said on Tuesday that the old lighthouse at the northern mole will "
-    "be taken out of service "
-    "next spring, after one hundred and twelve years of operation. A new automatic beacon is "
-    "to take over."
+    "The harbour authority said on Tuesday that the old lighthouse at the northern mole will be "
+    "taken out of service next spring, after one hundred and twelve years of operation. A new "
+    "automatic beacon is to take over."
 )
 HOSTILE = (
     "<img src=x onerror=document.title='taken'> \u202eevil <script>document.title='taken'</script>"

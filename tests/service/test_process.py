@@ -154,7 +154,8 @@ def test_a_page_that_takes_long_delays_no_other_queue(tmp_path: Path) -> None:
 def test_pages_are_compared_by_their_outlines(tmp_path: Path) -> None:
     path = tmp_path / "pages.index"
     neardup.Index.create(path, method=neardup.method("structure", boost_rare=False)).close()
-    left, right = "<body><main><h1>a</h1><p>b<p>c</main>", "<body><main><h2>a</h2><p>b<p>c</main>"
+    left = "<body><main><h1>a</h1><p>b<p>c</main>"
+    right = "<body><main><h2>a</h2><p>b<p>c</main>"
     with RunningService(path) as running:
         found = running.request("POST", "/v1/compare", {"left": left, "right": right}).json
     assert found["is_outline"]

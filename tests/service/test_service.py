@@ -80,7 +80,8 @@ def test_a_document_that_is_sent_again_gets_the_same_answer_and_changes_nothing(
         "id": "again",
         "text": "a text that is sent twice because the answer to the first was lost",
     }
-    [first], [second] = add(service, message), add(service, message)
+    [first] = add(service, message)
+    [second] = add(service, message)
     assert (first["repeated"], second["repeated"]) == (False, True)
     assert {**second, "repeated": False, "last_seen": None} == {**first, "last_seen": None}
 
@@ -154,7 +155,8 @@ def test_a_thousand_documents_in_a_request_are_decided_in_their_order(service):
 
 def test_a_request_that_replaces_a_document_and_repeats_others_is_decided_as_one_by_one(service):
     old = " ".join(f"orchard{number}" for number in range(40))
-    copy, other = f"{old} tail", " ".join(f"harbour{number}" for number in range(40))
+    copy = f"{old} tail"
+    other = " ".join(f"harbour{number}" for number in range(40))
     add(service, {"id": "replaced/a", "text": old})
     texts = {"replaced/x": copy, "replaced/a": other, "replaced/y": copy, "replaced/z": copy}
     answers = add(service, *({"id": id, "text": text} for id, text in texts.items()))
@@ -369,7 +371,8 @@ def test_an_import_that_is_not_open_is_not_found(service):
 
 def test_the_openapi_document_has_the_limits_of_the_service(service):
     found = service.request("GET", "/openapi.json").json
-    schemas, settings = found["components"]["schemas"], ServiceSettings()
+    schemas = found["components"]["schemas"]
+    settings = ServiceSettings()
     limit = schemas["QueryRequest"]["properties"]["limit"]
     assert (limit["minimum"], limit["maximum"]) == (1, settings.max_hits)
     assert schemas["AddRequest"]["properties"]["documents"]["maxItems"] == settings.max_documents

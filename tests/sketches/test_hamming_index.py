@@ -106,7 +106,8 @@ def test_every_number_of_blocks_finds_the_same(bits, max_distance, monkeypatch):
 def test_thousands_added_one_by_one_are_found_as_those_added_at_once():
     values = np.random.default_rng(3).integers(0, 2**64, 5200, np.uint64)
     values[2600:] = values[:2600] ^ np.uint64(5)
-    one_by_one, at_once = neardup.HammingIndex(), neardup.HammingIndex()
+    one_by_one = neardup.HammingIndex()
+    at_once = neardup.HammingIndex()
     for number, value in enumerate(values.tolist()):
         one_by_one.add(number, value)
     at_once.add_many(np.arange(5200), values)
@@ -253,7 +254,8 @@ def test_the_number_of_threads_is_checked_when_an_index_is_made(threads):
 
 
 def test_the_first_id_decides_the_kind():
-    numbers, strings = neardup.HammingIndex(), neardup.HammingIndex()
+    numbers = neardup.HammingIndex()
+    strings = neardup.HammingIndex()
     numbers.add(-(2**63), 0)
     strings.add("", 0)
     assert numbers.query(0) == [(-(2**63), 0)]
@@ -306,7 +308,8 @@ def test_settings_out_of_their_limits_are_refused(settings, message):
 
 def test_little_memory_means_a_scan_and_the_same_answer():
     values = np.arange(20_000, dtype=np.uint64) << np.uint64(20)
-    plenty, little = neardup.HammingIndex(), neardup.HammingIndex(memory_bytes=1000)
+    plenty = neardup.HammingIndex()
+    little = neardup.HammingIndex(memory_bytes=1000)
     for index in (plenty, little):
         index.add_many(np.arange(20_000), values)
     assert len(plenty._searcher.lookup.masks) >= 4

@@ -82,7 +82,8 @@ def test_steps_in_any_order_leave_what_the_naive_index_has(
                 assert index.add_if_new(one, np.array(value, np.uint32)) == alike
                 expected |= {} if alike else {one: value}
             elif step == "merge":
-                other, ids = banded(1, num_hashes, threshold=0.9), new_ids(len(value))
+                other = banded(1, num_hashes, threshold=0.9)
+                ids = new_ids(len(value))
                 for one, signature in zip(ids, value, strict=True):
                     other.add(one, array(signature))
                 index.merge(other)
@@ -115,7 +116,8 @@ def test_pairs_are_found_as_often_as_the_s_curve_says(similarity):
     """Each place of a pair agrees with the probability of its similarity: binomial, 5 standard
     deviations.
     """
-    chance, count = np.random.default_rng(1), 4000
+    chance = np.random.default_rng(1)
+    count = 4000
     values = chance.integers(0, 2**32, (count, 128), np.uint32)
     asked = np.where(chance.random(values.shape) < similarity, values, values + np.uint32(1))
     index = neardup.LSHIndex(MinHash(threshold=0.8, recall=0.99))

@@ -143,7 +143,8 @@ def test_the_estimates_are_those_of_bayes_rule_over_curves_and_shares_of_wrong_a
                     count * np.mean([share(step + 0.01 * place + 0.005) for place in range(5)])
                     for step, count in zip(STEPS, pairs, strict=True)
                 ]
-                found, missed = sum(right[8:]), sum(right[:8])
+                found = sum(right[8:])
+                missed = sum(right[:8])
                 total += weight
                 precision += weight * found / 110
                 recall += weight * found / (found + missed)

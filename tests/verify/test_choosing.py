@@ -105,7 +105,6 @@ def test_of_several_rivals_the_best_is_named():
     chosen = choosing.Level(0.5, 100, 100, 0.98, 0.97)
     rivals = [choosing.Level(0.7, 60, 79, 1.0, 1.0), choosing.Level(0.8, 50, 75, 1.0, 1.0)]
     assert chosen.doubts([chosen, *rivals]) == (
-        "the groups at 0.7 are clearer, without 21.0 % of these documents, more than 20 %: "
-        "there is a second grade of "
-        "similarity"
+        "the groups at 0.7 are clearer, without 21.0 % of these documents, more than 20 %: there "
+        "is a second grade of similarity"
     )

@@ -94,7 +94,8 @@ def test_an_element_around_others_is_one_line_more():
 
 def test_long_stretches_that_both_have_are_folded_unless_all_is_asked_for():
     many = "".join(f"<p class={letter}>" for letter in "abcdefghijkl")
-    left, right = f"<div>{many}</div>", f"<div>{many}<hr></div>"
+    left = f"<div>{many}</div>"
+    right = f"<div>{many}<hr></div>"
     assert "  ⋯ 11 lines ⋯" in printed(left, right).splitlines()
     assert "⋯" not in printed(left, right, full=True)
 

@@ -72,8 +72,7 @@ def _named(
     unknown = next((name for name in given if name not in constraints_of(type(index.method))), None)
     if unknown is not None:
         raise SchemeError(
-            f"The index {index.address} was made with {type(index.method).__name__}, which "
-            f"has no {unknown}: got "
-            f"{unknown}={given[unknown]!r}. Leave it out."
+            f"The index {index.address} was made with {type(index.method).__name__}, which has no "
+            f"{unknown}: got {unknown}={given[unknown]!r}. Leave it out."
         )
     return dataclasses.replace(index.method, **given) if given else None

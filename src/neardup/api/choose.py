@@ -237,8 +237,7 @@ class _Chooser:
         reason = (
             f"{clearest}: {level.documents:,} documents have a neighbour, two neighbours have "
             f"{level.agreement * 100:.1f} % of their neighbours in common, and "
-            f"{level.stability * 100:.1f} % of the "
-            f"pairs remain at {level.threshold + 0.05:.2f}."
+            f"{level.stability * 100:.1f} % of the pairs remain at {level.threshold + 0.05:.2f}."
         )
         return self._with_examples(
             Suggestion(chosen, True, reason, chosen, levels=levels), pairs, locations
@@ -300,9 +299,8 @@ class _Chooser:
         has_ngram = any(question.ngram == ngram for question in known)
         if has_ngram and pool.keys().isdisjoint(known):
             raise InputError(
-                f"No answer in {file} is about a pair of these documents: they changed, or "
-                "the answers are of others. "
-                "Name another file as answers (--answers)."
+                f"No answer in {file} is about a pair of these documents: they changed, or the "
+                "answers are of others. Name another file as answers (--answers)."
             )
         answers = [
             row
@@ -387,26 +385,21 @@ def _reason(decision: asking.Decision, min_precision: float) -> str:
     )
     if not decision.is_precise:
         return (
-            f"no threshold is precise enough: at {found.threshold:g}, which has the largest "
-            "F1, the precision is "
-            f"{precision}, where {min_precision:g} is the least, from an interval above "
-            f"{min_precision / 2:g}. Check "
-            "each yes to a pair of low similarity, answer more pairs (--ask), or accept a "
-            "lower precision "
-            "(--min-precision)."
+            f"no threshold is precise enough: at {found.threshold:g}, which has the largest F1, "
+            f"the precision is {precision}, where {min_precision:g} is the least, from an interval "
+            f"above {min_precision / 2:g}. Check each yes to a pair of low similarity, answer more "
+            "pairs (--ask), or accept a lower precision (--min-precision)."
         )
     if not decision.changes:
         return (
             "no precise threshold has a larger F1 than the given settings, which are about as "
-            "strict as "
-            f"{decision.given.threshold:g} with this length of shingles: {found.f1:.2f} at "
-            f"{found.threshold:g}, and "
-            f"{decision.given.f1:.2f}."
+            f"strict as {decision.given.threshold:g} with this length of shingles: {found.f1:.2f} "
+            f"at {found.threshold:g}, and {decision.given.f1:.2f}."
         )
     return (
         f"the threshold {found.threshold:g} has the largest F1, {found.f1:.2f}: precision "
-        f"{precision}, recall "
-        f"{recall} of the duplicates from a similarity of {choosing.LOWEST:g} on."
+        f"{precision}, recall {recall} of the duplicates from a similarity of {choosing.LOWEST:g} "
+        "on."
     )
 
 
@@ -458,16 +451,15 @@ def _read_answers(file: Path) -> dict[_Question, JsonObject]:
         if row is None:
             raise InputError(
                 f"Line {number} of {file} is no answer of a sweep: got "
-                f"{line.decode(errors='replace')[:80]!r}. An "
-                "answer is a JSON object with left_id, right_id, duplicate (true, false or "
-                "null), similarity, ngram. "
-                "Fix the line, or name another file."
+                f"{line.decode(errors='replace')[:80]!r}. An answer is a JSON object with left_id, "
+                "right_id, duplicate (true, false or null), similarity, ngram. Fix the line, or "
+                "name another file."
             )
         question = _Question(*(row[name] for name in _Question._fields))
         if rows.setdefault(question, row)["duplicate"] != row["duplicate"]:
             raise InputError(
-                f"Line {number} of {file} contradicts an earlier answer: got {row}. Remove "
-                "one of the two."
+                f"Line {number} of {file} contradicts an earlier answer: got {row}. Remove one of "
+                "the two."
             )
     return rows
 

@@ -195,17 +195,16 @@ def _named(
     """Return methods by name. Raise SettingError if they are fewer than two, or repeat."""
     if not isinstance(methods, (Mapping, Sequence)):
         raise SettingError(
-            "methods must be a list of names, or a dict of settings by name: got "
-            f"{methods!r:.80}. Pass for example "
-            "['minhash', 'simhash']."
+            f"methods must be a list of names, or a dict of settings by name: got {methods!r:.80}. "
+            "Pass for example ['minhash', 'simhash']."
         )
     named: dict[str, MethodSettings | str] = (
         dict(methods) if isinstance(methods, Mapping) else {name: name for name in methods}
     )
     if len(named) < 2 or len(named) < len(methods):
         raise SettingError(
-            f"methods must be two or more different ones: got {methods!r}. To score one "
-            "method, use evaluate."
+            f"methods must be two or more different ones: got {methods!r}. To score one method, "
+            "use evaluate."
         )
     return named
 
@@ -215,8 +214,7 @@ def _checked(curve_from: float | None) -> float | None:
         return curve_from
     raise SettingError(
         f"curve_from must be a threshold from 0.05 to 1: got {curve_from!r}. Leave curve_from "
-        "(--curve-from) out to "
-        "begin at 0.2."
+        "(--curve-from) out to begin at 0.2."
     )
 
 
@@ -273,8 +271,8 @@ def _verdicts(pairs: Source, label: str | None) -> Verdicts:
     files = list_inputs(paths)
     if len(files) > 1:
         raise InputError(
-            f"Judged pairs must be in one file: got {len(files)}, the first {files[0].name}. "
-            "Join them into one."
+            f"Judged pairs must be in one file: got {len(files)}, the first {files[0].name}. Join "
+            "them into one."
         )
     return read_verdicts(files[0], label)
 
@@ -291,9 +289,8 @@ def _truth(tasks: list[Task], label: str | None, pairs: Source | None) -> str | 
 def _check_label(label: str | None) -> None:
     if label is not None and not isinstance(label, str):
         raise SettingError(
-            f"label must be the name of a column: got {label!r:.80}. Put the labels into a "
-            "column of the source, and "
-            "pass its name."
+            f"label must be the name of a column: got {label!r:.80}. Put the labels into a column "
+            "of the source, and pass its name."
         )
 
 

@@ -235,17 +235,15 @@ def _kept_path(output: str, parts: Sequence[Part], overwrite: bool) -> Path:
         return path
     if len(parts) > 1:
         raise OutputError(
-            f"The kept rows of {len(parts)} inputs are written to one file per input: got the "
-            f"file {output}. Pass a "
-            "folder."
+            f"The kept rows of {len(parts)} inputs are written to one file per input: got the file "
+            f"{output}. Pass a folder."
         )
     found = format_of(parts[0].relative_name)
     if wanted != found:
         suffix = "".join(Path(parts[0].relative_name).suffixes[-2 if found[1] else -1 :])
         raise OutputError(
-            f"Kept rows have the format of their input, {parts[0].name}: got {output}. Use a "
-            "name that ends in "
-            f"{suffix}, or a folder."
+            f"Kept rows have the format of their input, {parts[0].name}: got {output}. Use a name "
+            f"that ends in {suffix}, or a folder."
         )
     return path
 

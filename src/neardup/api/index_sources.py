@@ -32,9 +32,8 @@ def index_in(source: Any, name: str = "against") -> Index | str | None:
     ]
     if found and len(items) > 1:
         raise SettingError(
-            f"{name} is either one index or files and tables: got {len(items)} names, with "
-            "the index "
-            f"{shown_address(found[0])}. Add the others to the index first."
+            f"{name} is either one index or files and tables: got {len(items)} names, with the "
+            f"index {shown_address(found[0])}. Add the others to the index first."
         )
     named: list[Index | str] = opened or found
     return named[0] if named else None

@@ -171,9 +171,8 @@ def fingerprint_paths(source: Source) -> list[str]:
     texts = [path for path in paths if not is_fingerprint_file(path)]
     if texts and len(texts) < len(paths):
         raise InputError(
-            f"Some inputs are fingerprints and others are texts: {texts[0]} has no "
-            "fingerprints. Create them first "
-            "(neardup sign --method simhash), with the same settings."
+            f"Some inputs are fingerprints and others are texts: {texts[0]} has no fingerprints. "
+            "Create them first (neardup sign --method simhash), with the same settings."
         )
     return [] if texts else paths
 

@@ -245,8 +245,8 @@ def _check_engine(engine: str, **options: Mapping[str, object]) -> None:
             if value is not None and engine != other:
                 raise SettingError(
                     f"{name} goes with engine={other!r}: got {name}={value!r} and "
-                    f"engine={engine!r}. Leave {name} out, "
-                    f"or use engine={other!r} (--engine {other})."
+                    f"engine={engine!r}. Leave {name} out, or use engine={other!r} (--engine "
+                    f"{other})."
                 )
 
 

@@ -410,8 +410,8 @@ def _named_limits(method: Method, limits: Options) -> Options:
     known = constraints_of(type(method.settings))
     if not named or not named.keys() <= known.keys():
         raise SettingError(
-            f"rethreshold takes {' or '.join(limit for limit in limits if limit in known)} "
-            f"with this method: got {limits}. Give a limit that the method has."
+            f"rethreshold takes {' or '.join(limit for limit in limits if limit in known)} with "
+            f"this method: got {limits}. Give a limit that the method has."
         )
     return named
 
@@ -423,7 +423,7 @@ def _refuse_looser(settings: DocumentSettings, limits: Options) -> None:
         is_looser = value < of_run if name == "threshold" else value > of_run
         if is_looser:
             raise SettingError(
-                "rethreshold answers at limits as strict as that of the run, "
-                f"{name}={of_run:g}: got {name}={value!r}. "
-                f"Run dedup(..., {name}={value!r}, rethreshold=True) for pairs that reach so far."
+                f"rethreshold answers at limits as strict as that of the run, {name}={of_run:g}: "
+                f"got {name}={value!r}. Run dedup(..., {name}={value!r}, rethreshold=True) for "
+                "pairs that reach so far."
             )

@@ -103,8 +103,8 @@ def document_frequencies(
     named: DocumentSettings = method_named(method) if isinstance(method, str) else method
     if not isinstance(named, DocumentSettings):
         raise SettingError(
-            f"document_frequencies counts shingles of texts: got {named!r:.80}. Use "
-            "MinHash(...) or SimHash(...)."
+            f"document_frequencies counts shingles of texts: got {named!r:.80}. Use MinHash(...) "
+            "or SimHash(...)."
         )
     settings = getattr(named, "of_structure", None) or named.shingling
     run = run_of("document_frequencies", source, options, method=settings)
@@ -260,8 +260,8 @@ def _refuse_tokens(column: Column | None) -> None:
     """Raise InputError if a column has sets of tokens, which workers do not sign."""
     if column is not None and not is_text(column.dtype):
         raise InputError(
-            f"On Spark, sign reads documents: got a column of {column.dtype}. Leave "
-            "engine (--engine) out to sign sets of tokens."
+            f"On Spark, sign reads documents: got a column of {column.dtype}. Leave engine "
+            "(--engine) out to sign sets of tokens."
         )
 
 
@@ -447,9 +447,9 @@ def _convert(block: list[Any], first: int, convert: Callable[[list[Any]], pa.Arr
             for offset, row in enumerate(block):
                 _convert([row], first + offset, convert)
         raise InputError(
-            f"Row {first:,} cannot be signed: got {block[0]!r:.80} ({error}). All rows must "
-            "be texts, lists of "
-            "strings, or dictionaries of a string and its weight, as the first one is."
+            f"Row {first:,} cannot be signed: got {block[0]!r:.80} ({error}). All rows must be "
+            "texts, lists of strings, or dictionaries of a string and its weight, as the first "
+            "one is."
         ) from error
 
 
@@ -482,6 +482,6 @@ def _weighted(counts: list[int], features: list[Any], weights: list[Any]) -> pa.
 def _refuse(source: object) -> InputError:
     return InputError(
         f"Cannot sign {type(source).__name__}: {shown(source)}. Pass documents as dedup takes "
-        "them, or a column or a "
-        "list, of lists of strings or of dictionaries of a string and its weight."
+        "them, or a column or a list, of lists of strings or of dictionaries of a string and its "
+        "weight."
     )

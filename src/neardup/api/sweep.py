@@ -186,8 +186,7 @@ def _checked(thresholds: Sequence[float]) -> list[float]:
     if not 1 <= len(limits) <= _MAX_THRESHOLDS or not 0 < limits[0] <= limits[-1] <= 1:
         raise SettingError(
             f"thresholds must be 1 to {_MAX_THRESHOLDS} numbers above 0 and at most 1: got "
-            f"{thresholds!r:.80}. "
-            "Change thresholds (--thresholds 0.5..0.95, or 0.6,0.8)."
+            f"{thresholds!r:.80}. Change thresholds (--thresholds 0.5..0.95, or 0.6,0.8)."
         )
     return limits
 

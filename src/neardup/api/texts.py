@@ -131,9 +131,8 @@ def _warn_of_names(left: Text, right: Text) -> None:
     ]
     if len(names) == 2 and all(map(os.path.isfile, names)):
         warnings.warn(
-            f"compare compared the strings {left!r} and {right!r}, which are also names of "
-            "files. To compare the "
-            f"files, pass pathlib.Path({left!r}).",
+            f"compare compared the strings {left!r} and {right!r}, which are also names of files. "
+            f"To compare the files, pass pathlib.Path({left!r}).",
             stacklevel=3,
         )
 
@@ -155,9 +154,8 @@ def decode_text(content: bytes, name: str) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{name} is not UTF-8: byte {error.start} is 0x{content[error.start]:02x}. "
-            "Convert it first, for example "
-            "with `iconv -f LATIN1 -t UTF-8`."
+            f"{name} is not UTF-8: byte {error.start} is 0x{content[error.start]:02x}. Convert it "
+            "first, for example with `iconv -f LATIN1 -t UTF-8`."
         ) from error
 
 
@@ -172,8 +170,7 @@ def text_of(text: Text, vector_length: int | None = None) -> str:
     if not isinstance(text, os.PathLike):
         raise InputError(
             f"A text must be a str, and a file a pathlib.Path: got {type(text).__name__}, "
-            f"{text!r:.80}. Pass one of "
-            "the two."
+            f"{text!r:.80}. Pass one of the two."
         )
     name = os.fspath(text)
     try:

@@ -124,10 +124,9 @@ def _unreachable_recall(
     limit_text = f"{limit} bands" if limit == MAX_BANDS else f"the {limit} hashes of a signature"
     longer = "" if limit == MAX_BANDS else ", or use longer signatures"
     return SettingError(
-        f"recall={recall} at threshold={threshold} needs more than {limit_text}. "
-        f"At this threshold a recall of {math.floor(reached * 1000) / 1000} can be "
-        "reached: lower the recall "
-        f"or raise the threshold{longer}."
+        f"recall={recall} at threshold={threshold} needs more than {limit_text}. At this threshold "
+        f"a recall of {math.floor(reached * 1000) / 1000} can be reached: lower the recall or "
+        f"raise the threshold{longer}."
     )
 
 

@@ -84,9 +84,8 @@ def check_distance(bits: int, max_distance: int, num_blocks: int | None = None) 
             )
     if num_blocks is not None and not max_distance < num_blocks <= bits:
         raise SettingError(
-            f"num_blocks must be above max_distance={max_distance} and at most bits={bits}: "
-            f"got {num_blocks!r}. "
-            "Change num_blocks, or leave it unset to choose it automatically."
+            f"num_blocks must be above max_distance={max_distance} and at most bits={bits}: got "
+            f"{num_blocks!r}. Change num_blocks, or leave it unset to choose it automatically."
         )
 
 
@@ -137,8 +136,8 @@ def choose_blocks(
     raise SettingError(
         f"{num_fingerprints:,} fingerprints of {bits} bits at max_distance={max_distance} need "
         f"{smallest.memory_bytes:,} bytes or more ({smallest.num_tables} tables): got "
-        f"memory_bytes={allowed:,.0f}. "
-        f"This memory {is_enough_for}. Lower max_distance, or allow more memory."
+        f"memory_bytes={allowed:,.0f}. This memory {is_enough_for}. Lower max_distance, or allow "
+        "more memory."
     )
 
 

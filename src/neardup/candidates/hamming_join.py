@@ -350,20 +350,19 @@ def _check(fingerprints: Words, bits: int, max_distance: int, num_blocks: int | 
     if fingerprints.dtype != np.uint64 or fingerprints.ndim != 2 or fingerprints.shape[1] != words:
         raise TypeError(
             f"Fingerprints of {bits} bits must be a uint64 array of shape (n, {words}): got "
-            f"{fingerprints.dtype} "
-            f"{fingerprints.shape}. Split them into 64-bit words, the lowest first."
+            f"{fingerprints.dtype} {fingerprints.shape}. Split them into 64-bit words, the lowest "
+            "first."
         )
     if len(fingerprints) >= _MAX_COUNT:
         raise InputError(
             f"At most {_MAX_COUNT - 1:,} fingerprints can be joined at once: got "
-            f"{len(fingerprints):,}. "
-            "Join them in parts, or query a HammingIndex."
+            f"{len(fingerprints):,}. Join them in parts, or query a HammingIndex."
         )
     if bits == 32 and len(fingerprints) and int(fingerprints.max()) >> 32:
         row = int(np.flatnonzero(fingerprints[:, 0] >> np.uint64(32))[0])
         raise InputError(
-            f"Fingerprints of 32 bits must be below 2^32: got {int(fingerprints[row, 0])} at "
-            f"row {row}. Pass bits=64."
+            f"Fingerprints of 32 bits must be below 2^32: got {int(fingerprints[row, 0])} at row "
+            f"{row}. Pass bits=64."
         )
     return np.ascontiguousarray(fingerprints)
 

@@ -83,9 +83,8 @@ def choose_samples(threshold: float, recall: float) -> Samples:
             break
     if best is None:
         raise SettingError(
-            f"recall={recall} at threshold={threshold} needs more than {_SIZES[-1]} samples "
-            "of a document. "
-            "Lower the recall or raise the threshold."
+            f"recall={recall} at threshold={threshold} needs more than {_SIZES[-1]} samples of a "
+            "document. Lower the recall or raise the threshold."
         )
     return best
 

@@ -155,8 +155,8 @@ def _check(texts: _Texts, cuts: Cuts) -> None:
     document, start, end = (int(column[number]) for column in cuts)
     size = int(np.diff(texts.offsets)[texts.text[number]])
     raise ValueError(
-        f"Bytes {start} to {end} cannot be cut from document {document}, a text of {size} "
-        "bytes: cuts must be ranges of whole characters that rise and do not overlap."
+        f"Bytes {start} to {end} cannot be cut from document {document}, a text of {size} bytes: "
+        "cuts must be ranges of whole characters that rise and do not overlap."
     )
 
 

@@ -216,9 +216,8 @@ class Rule(ABC):
             option, value = self.both_ways
             raise SettingError(
                 f"{option}={value!r} compares documents in both directions: got "
-                "similarity='containment'. Use "
-                f"another similarity (--similarity), or leave {option} "
-                f"(--{option.replace('_', '-')}) out."
+                "similarity='containment'. Use another similarity (--similarity), or leave "
+                f"{option} (--{option.replace('_', '-')}) out."
             )
 
     def order(self, order: Positions, num_against: int, values: Words) -> Positions:

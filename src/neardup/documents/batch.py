@@ -185,9 +185,8 @@ def rejecter(on_error: str, use: Reject, before: str = "nothing is written") -> 
 def _stop(before: str, row: Rejected) -> None:
     raise InputError(
         f"{describe_rejected(row)}. The run stops at the first such document because of "
-        "on_error='stop' (--on-error "
-        f"stop): {before}. Use on_error='reject' (--on-error reject) to leave such documents "
-        "out and list them."
+        f"on_error='stop' (--on-error stop): {before}. Use on_error='reject' (--on-error reject) "
+        "to leave such documents out and list them."
     )
 
 

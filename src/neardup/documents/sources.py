@@ -199,9 +199,8 @@ def resolve(address: str, options: str = "") -> tuple[Any, str]:
         return pafs.PyFileSystem(pafs.FSSpecHandler(filesystem)), path
     except ImportError as error:
         raise MissingExtraError(
-            f"'{scheme}://' needs a package that is not installed ({error}), for {address}. "
-            "Run: pip install 'neardup[remote]', then fsspec's package for it (s3fs, gcsfs, "
-            "aiohttp)."
+            f"'{scheme}://' needs a package that is not installed ({error}), for {address}. Run: "
+            "pip install 'neardup[remote]', then fsspec's package for it (s3fs, gcsfs, aiohttp)."
         ) from error
     except Exception as error:
         raise unreachable(address, f"{error} ({refused})") from error
@@ -245,9 +244,8 @@ def check_columns(num_columns: int) -> None:
     """Raise OSError if a table has more than MAX_COLUMNS columns."""
     if num_columns > MAX_COLUMNS:
         raise OSError(
-            f"it has {num_columns:,} columns, more than the {MAX_COLUMNS:,} that are read. "
-            "Write the columns that "
-            "are needed to another file"
+            f"it has {num_columns:,} columns, more than the {MAX_COLUMNS:,} that are read. Write "
+            "the columns that are needed to another file"
         )
 
 
@@ -427,6 +425,6 @@ class Source:
             is_missing = has_code or isinstance(error, FileNotFoundError)
             why = "it is no longer there" if is_missing else str(error)
             raise CannotOpen(
-                f"Cannot open {self.name}: {why}. Check the path and the access rights, then "
-                "run again."
+                f"Cannot open {self.name}: {why}. Check the path and the access rights, then run "
+                "again."
             ) from error

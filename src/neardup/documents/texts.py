@@ -312,9 +312,8 @@ def _rank_of_key(name: str, value: str | None, file: str) -> tuple[float, float]
     rank = ranks.rank_of(value or "nan")
     if rank is None:
         raise ColumnError(
-            f"The folder {name}={value} of {file} cannot rank documents: its value is "
-            "neither a number nor a "
-            "date. Name another column (keep='max:COLUMN', --keep max:COLUMN)."
+            f"The folder {name}={value} of {file} cannot rank documents: its value is neither a "
+            "number nor a date. Name another column (keep='max:COLUMN', --keep max:COLUMN)."
         )
     return rank
 

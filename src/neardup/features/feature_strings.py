@@ -75,9 +75,9 @@ def _call_each(features: list[bytes], function: FeatureHash, num_words: int) -> 
         value: Any = function(feature)
         if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
             raise InputError(
-                f"A feature hash must be an integer of 0 or more: got {value!r} from "
-                f"{function!r} for the feature "
-                f"{feature!r}. Return an int, for example int.from_bytes(digest, 'big')."
+                f"A feature hash must be an integer of 0 or more: got {value!r} from {function!r} "
+                f"for the feature {feature!r}. Return an int, for example int.from_bytes(digest, "
+                "'big')."
             )
         packed.append((int(value) & mask).to_bytes(8 * num_words, "little"))
     return np.frombuffer(b"".join(packed), "<u8").astype(np.uint64).reshape(-1, num_words)
@@ -193,8 +193,7 @@ def _check_pair(pair: Any, source: object) -> tuple[str, float]:
         pass
     raise InputError(
         f"Weighted features must be pairs of a string and a finite number: got {pair!r} from "
-        f"{source!r}. "
-        "Give an iterable of (str, number)."
+        f"{source!r}. Give an iterable of (str, number)."
     )
 
 

@@ -260,10 +260,9 @@ class IdfTable(IdfSource):
             theirs = ", ".join(f"{name}={self.scheme.get(name)!r}" for name in different)
             ours = ", ".join(f"{name}={expected[name]!r}" for name in different)
             raise SchemeError(
-                f"The table of document frequencies counts other features: it has {theirs}, "
-                f"the method {ours}. Use a "
-                "table made with the method's settings (neardup document-frequencies), or the "
-                "settings of the table."
+                f"The table of document frequencies counts other features: it has {theirs}, the "
+                f"method {ours}. Use a table made with the method's settings (neardup "
+                "document-frequencies), or the settings of the table."
             )
 
     def save(self, path: AnyPath) -> None:
@@ -317,8 +316,7 @@ class IdfTable(IdfSource):
             reason = "there is no such file" if isinstance(error, FileNotFoundError) else error
             raise InputError(
                 f"{path} is not a table of document frequencies in format {_FORMAT} "
-                f"{_FORMAT_VERSION}: "
-                f"{reason}. Create one with neardup document-frequencies."
+                f"{_FORMAT_VERSION}: {reason}. Create one with neardup document-frequencies."
             ) from error
         return loaded
 
@@ -372,9 +370,8 @@ def _check_count(word: Any, count: Any, num_documents: int) -> None:
     is_whole = isinstance(count, Integral) and not isinstance(count, bool)
     if not is_whole or not 0 <= count <= num_documents:
         raise InputError(
-            "A document count must be a whole number from 0 to "
-            f"num_documents={num_documents}: got {count!r} "
-            f"for {word!r}. Count each document once, or correct num_documents."
+            f"A document count must be a whole number from 0 to num_documents={num_documents}: got "
+            f"{count!r} for {word!r}. Count each document once, or correct num_documents."
         )
 
 
@@ -392,9 +389,8 @@ def _word_hashes(words: list[str], method: Shingling) -> tuple[Words, Mask]:
         word = words[int(np.argmax(num_features > 1))]
         raise InputError(
             f"A word must be one feature: got {word!r}, which is several with "
-            f"tokens={method.tokens!r} and "
-            f"ngram={method.ngram}. Leave it out, or use the tokens with which the words were "
-            "counted."
+            f"tokens={method.tokens!r} and ngram={method.ngram}. Leave it out, or use the tokens "
+            "with which the words were counted."
         )
     return shingles.hashes, num_features > 0
 
@@ -411,11 +407,9 @@ def resolve_idf(method: SimHash) -> IdfTable | None:
         return None
     if method.idf == "corpus":
         raise SettingError(
-            "weights='tfidf' takes document frequencies from a corpus, which single texts do "
-            "not have: got "
-            "idf='corpus'. Pass a table as idf (--idf TABLE, made by neardup "
-            "document-frequencies), or idf='lines' to "
-            "count lines of the text itself."
+            "weights='tfidf' takes document frequencies from a corpus, which single texts do not "
+            "have: got idf='corpus'. Pass a table as idf (--idf TABLE, made by neardup "
+            "document-frequencies), or idf='lines' to count lines of the text itself."
         )
     table = method.idf if isinstance(method.idf, IdfTable) else IdfTable.open(str(method.idf))
     table.require(method)

@@ -32,9 +32,8 @@ _PLAIN_WEIGHT = 0.1  # of a label with neither class nor id; a label with one of
 # takes their place.
 _HIDDEN = "base head link math meta noscript script style svg template title"
 _INLINE = (
-    "a abbr acronym b bdi bdo big br cite code data del dfn em font html i ins kbd label mark "
-    "nobr q rp rt ruby s samp "
-    "small span strike strong sub sup time tt u var wbr"
+    "a abbr acronym b bdi bdo big br cite code data del dfn em font html i ins kbd label mark nobr "
+    "q rp rt ruby s samp small span strike strong sub sup time tt u var wbr"
 )
 _IMPLIED = "body colgroup p tbody tr"  # elements that a page may have without naming them
 

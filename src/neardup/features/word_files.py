@@ -71,8 +71,8 @@ def read_word_file(path: str, stamp: FileStamp | None, parameter: str) -> WordFi
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
-            f"Cannot read {parameter} {path!r}: {reason}. It must be a text file in UTF-8. "
-            "Check the path."
+            f"Cannot read {parameter} {path!r}: {reason}. It must be a text file in UTF-8. Check "
+            "the path."
         ) from error
     try:
         text = data.decode("utf-8-sig")
@@ -80,8 +80,8 @@ def read_word_file(path: str, stamp: FileStamp | None, parameter: str) -> WordFi
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(
             f"Line {line} of {parameter} {path} is not UTF-8: got the byte "
-            f"0x{data[error.start]:02x}. Save the file "
-            "as UTF-8, for example with: iconv -f GB18030 -t UTF-8."
+            f"0x{data[error.start]:02x}. Save the file as UTF-8, for example with: iconv -f "
+            "GB18030 -t UTF-8."
         ) from error
     return WordFile(lines=text.split("\n"), digest=sha256(data).hexdigest())
 
@@ -112,10 +112,8 @@ def _parse_entry(line: str, number: int, path: str) -> Entry:
     if rest or not is_in_range:
         raise InputError(
             f"Line {number} of the user dictionary {path} is not valid: got "
-            f"{line.strip()[:100]!r}. A line holds a "
-            "word without white space, then optionally its frequency, a whole number from 1 "
-            f"to {_MAX_FREQUENCY}, and "
-            "its part of speech in Latin letters: '云计算', '云计算 5', '云计算 n' or "
-            "'云计算 5 n'. Correct the line, or remove it."
+            f"{line.strip()[:100]!r}. A line holds a word without white space, then optionally its "
+            f"frequency, a whole number from 1 to {_MAX_FREQUENCY}, and its part of speech in "
+            "Latin letters: '云计算', '云计算 5', '云计算 n' or '云计算 5 n'. Correct the line, or remove it."
         )
     return Entry(word=word, frequency=None if digits is None else int(digits), tag=tag)

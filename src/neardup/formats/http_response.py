@@ -171,8 +171,8 @@ def _inflated(body: bytes, coding: str, limit: int) -> bytes:
     if coding == "deflate":
         return _inflate(body, _DEFLATE_WINDOWS, coding, limit)
     raise BadResponse(
-        f"the body has the content encoding {coding:.50}, which is not supported (only gzip "
-        "and deflate are)"
+        f"the body has the content encoding {coding:.50}, which is not supported (only gzip and "
+        "deflate are)"
     )
 
 

@@ -104,9 +104,9 @@ def read(
     except _DamagedFile as error:
         if with_payload and _readable_rows(source, wanted) > first_row:
             raise InputError(
-                f"A column of {source.name} other than {', '.join(wanted)} is damaged after "
-                f"row {first_row}, so "
-                f"its rows cannot be copied: {error}. Replace the file, or leave it out."
+                f"A column of {source.name} other than {', '.join(wanted)} is damaged after row "
+                f"{first_row}, so its rows cannot be copied: {error}. Replace the file, or leave "
+                "it out."
             ) from error
         reason = f"the Parquet file cannot be read: {error}"
         reject(lost_file(source.name, reason))

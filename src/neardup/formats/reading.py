@@ -486,8 +486,7 @@ class Task(NamedTuple):
         for row, length in zip(batch.rows[~fits].tolist(), lengths[~fits].tolist(), strict=True):
             reason = (
                 f"the document has {length} bytes, more than "
-                f"max_document_bytes={self.max_document_bytes} "
-                "(--max-document-bytes)"
+                f"max_document_bytes={self.max_document_bytes} (--max-document-bytes)"
             )
             reject(Rejected(self.part.name, row, None, None, reason, excluded=True, too_long=True))
         return batch.filter(fits)

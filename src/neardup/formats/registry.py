@@ -141,10 +141,9 @@ register(Format("csv", (".csv",), _HERE + "delimited"))
 register(Format("tsv", (".tsv",), _HERE + "delimited"))
 register(Format("text", (".txt", ".text", ".md"), _HERE + "plain", unit="auto"))
 _CODE = (
-    ".py .pyi .pyx .js .jsx .mjs .cjs .ts .tsx .java .kt .scala .c .h .cc .cpp .cxx .hh .hpp "
-    ".cu .cs .m .mm .go .rs "
-    ".rb .php .swift .dart .zig .nim .jl .r .pl .pm .lua .sh .bash .sql .hs .ml .fs .clj .ex "
-    ".exs .erl .f90 .vue"
+    ".py .pyi .pyx .js .jsx .mjs .cjs .ts .tsx .java .kt .scala .c .h .cc .cpp .cxx .hh .hpp .cu "
+    ".cs .m .mm .go .rs .rb .php .swift .dart .zig .nim .jl .r .pl .pm .lua .sh .bash .sql .hs .ml "
+    ".fs .clj .ex .exs .erl .f90 .vue"
 )
 register(Format("code", tuple(_CODE.split()), _HERE + "plain", unit="file"))
 register(Format("notebook", (".ipynb",), _HERE + "notebook", unit="file"))

@@ -104,9 +104,8 @@ def _from_stream(source: Any) -> pa.Table:
 
 def _cannot_read(source: object, error: Exception) -> InputError:
     return InputError(
-        f"Cannot read {type(source).__name__} as a table: {str(error).rstrip('.')}. Convert "
-        "its columns to plain "
-        "strings and numbers first, or pass a pyarrow table."
+        f"Cannot read {type(source).__name__} as a table: {str(error).rstrip('.')}. Convert its "
+        "columns to plain strings and numbers first, or pass a pyarrow table."
     )
 
 
@@ -129,8 +128,7 @@ def _hugging_face_table(dataset: Any) -> pa.Table:
     if not hasattr(dataset, "num_rows"):
         raise InputError(
             f"A streaming dataset cannot be read twice: got {type(dataset).__name__}. Load it "
-            "without streaming=True, "
-            "or save it to files and pass their paths."
+            "without streaming=True, or save it to files and pass their paths."
         )
     return dataset.with_format("arrow")[:]
 
@@ -161,13 +159,13 @@ def _not_strings(block: list[Any], begin: int, error: Exception) -> InputError:
             if isinstance(value, Mapping):
                 advice = "Make a table of rows first: pyarrow.Table.from_pylist(rows)."
             return InputError(
-                f"Document {begin + index} is {type(value).__name__}, not a string: "
-                f"{value!r:.80}. {advice}"
+                f"Document {begin + index} is {type(value).__name__}, not a string: {value!r:.80}. "
+                f"{advice}"
             )
     return InputError(
-        f"Documents {begin} to {begin + len(block) - 1} contain a string that is not Unicode "
-        f"text: {error}. Replace "
-        "lone surrogates, for example with text.encode('utf-8', 'replace').decode()."
+        f"Documents {begin} to {begin + len(block) - 1} contain a string that is not Unicode text: "
+        f"{error}. Replace lone surrogates, for example with text.encode('utf-8', "
+        "'replace').decode()."
     )
 
 
@@ -182,9 +180,8 @@ def _unknown(source: object) -> InputError:
     elif iterates_over_names(source):
         advice = "Convert it to a pyarrow table first."
     return InputError(
-        f"Cannot read {type(source).__name__} as documents: {shown(source)}. Accepted are "
-        "paths, a list of "
-        f"strings, or a table (pyarrow, polars, pandas, DuckDB, Hugging Face). {advice}"
+        f"Cannot read {type(source).__name__} as documents: {shown(source)}. Accepted are paths, a "
+        f"list of strings, or a table (pyarrow, polars, pandas, DuckDB, Hugging Face). {advice}"
     )
 
 

@@ -222,8 +222,7 @@ def _skip_to_next_member(data: WarcBytes, record: Record, length: int) -> _Found
     if data.resume():
         return _Found(record, damage=None)
     reason = (
-        f"the record would inflate to {length} bytes, more than the {MAX_SKIPPED_BYTES} that "
-        "can be skipped, and no "
-        "record was found after it"
+        f"the record would inflate to {length} bytes, more than the {MAX_SKIPPED_BYTES} that can "
+        "be skipped, and no record was found after it"
     )
     return _Found(record, Damage(record.byte, reason, data.position, is_final=True))

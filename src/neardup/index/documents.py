@@ -125,8 +125,8 @@ def find(run: Run) -> Found:
     if found.settings != run.method:
         raise InputError(
             f"{found.tasks[0].part.name} contains web pages, and this index compares texts. Create "
-            "an index with method='content' for their main text (--method content), or 'structure' "
-            "for their templates."
+            "an index with method='content' for their main text (--method content), or "
+            "'structure' for their templates."
         )
     return found
 

@@ -35,9 +35,9 @@ try:
 except (ImportError, AttributeError) as error:
     internals = None
     warnings.warn(
-        f"Numba {numba.__version__} lacks a private interface that neardup uses ({error}), so "
-        "each process compiles "
-        "its kernels again, which takes seconds. Install an earlier Numba, or a later neardup.",
+        f"Numba {numba.__version__} lacks a private interface that neardup uses ({error}), so each "
+        "process compiles its kernels again, which takes seconds. Install an earlier Numba, or a "
+        "later neardup.",
         RuntimeWarning,
         stacklevel=2,
     )
@@ -53,9 +53,8 @@ _PREFIX = "kernels-"
 # Folders kept, the latest used: for environments that share a base, or versions that alternate.
 _NUM_KEPT = 4
 _NO_FOLDER = (
-    "neardup found no folder to cache compiled code in, so each process compiles it again, "
-    "which takes seconds. Set "
-    "NUMBA_CACHE_DIR to a folder that only this user can write to."
+    "neardup found no folder to cache compiled code in, so each process compiles it again, which "
+    "takes seconds. Set NUMBA_CACHE_DIR to a folder that only this user can write to."
 )
 
 

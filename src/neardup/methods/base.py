@@ -149,8 +149,8 @@ class Method(ABC):
         """Return the error of a search in a file of fingerprints that needs more than distances."""
         return SettingError(
             f"{name} contains fingerprints, which are compared by Hamming distance only: got "
-            f"{given}. Use "
-            "SimHash(max_distance=...) (--method simhash --max-distance N), or give the texts."
+            f"{given}. Use SimHash(max_distance=...) (--method simhash --max-distance N), or give "
+            "the texts."
         )
 
     def in_all_pairs(self, selection: SelectionSettings) -> SelectionSettings:
@@ -294,8 +294,7 @@ class Method(ABC):
         """Raise SettingError if this method cannot be audited."""
         raise SettingError(
             "audit_sample measures the recall of bands, and this method has none: got "
-            f"audit_sample={audit_sample}. "
-            "Leave audit_sample (--audit-sample) at 0."
+            f"audit_sample={audit_sample}. Leave audit_sample (--audit-sample) at 0."
         )
 
     # Evaluation.
@@ -341,8 +340,8 @@ class Method(ABC):
     def explain(self, text: Any, idf: IdfTable | None = None) -> Explanation | SignatureExplanation:
         """Return the computation of the fingerprint of a text; see `neardup.explain`."""
         raise SettingError(
-            f"{type(self.settings).__name__} has no fingerprint to explain. Use SimHash or "
-            "MinHash (--method simhash)."
+            f"{type(self.settings).__name__} has no fingerprint to explain. Use SimHash or MinHash "
+            "(--method simhash)."
         )
 
     # Reports.

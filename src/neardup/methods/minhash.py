@@ -243,10 +243,9 @@ class MinHashMethod(Method):
         if self.settings.similarity != "jaccard" or self.settings.min_structure is not None:
             raise SettingError(
                 "audit_sample measures the recall of Jaccard similarity only: got "
-                f"audit_sample={audit_sample} with "
-                f"similarity={self.settings.similarity!r}, "
-                f"min_structure={self.settings.min_structure!r}. "
-                "Leave audit_sample (--audit-sample) at 0; every run estimates its recall."
+                f"audit_sample={audit_sample} with similarity={self.settings.similarity!r}, "
+                f"min_structure={self.settings.min_structure!r}. Leave audit_sample "
+                "(--audit-sample) at 0; every run estimates its recall."
             )
 
     def curve(self, lowest: float | None = None) -> Curve:
@@ -286,9 +285,8 @@ class MinHashMethod(Method):
         if self.by_samples:
             raise SettingError(
                 "Contained texts are found by samples of shingles, not by signatures: got "
-                "similarity="
-                f"{self.settings.similarity!r}. Explain the text with similarity='jaccard' "
-                "(--similarity jaccard)."
+                f"similarity={self.settings.similarity!r}. Explain the text with "
+                "similarity='jaccard' (--similarity jaccard)."
             )
         if idf is not None:
             raise SettingError(
@@ -352,8 +350,8 @@ class MinHashSketcher(TokenSketcher):
         if method.settings.min_structure is not None:
             raise SettingError(
                 "A signature is of one set of features, and min_structure compares two: got "
-                f"min_structure={method.settings.min_structure!r}. Leave it unset, or use "
-                "dedup or find_pairs."
+                f"min_structure={method.settings.min_structure!r}. Leave it unset, or use dedup or "
+                "find_pairs."
             )
         super().__init__(method, method.settings.signature_length)
 
@@ -366,8 +364,8 @@ class MinHashSketcher(TokenSketcher):
     def scheme_of_tokens(self, *, weighted: bool) -> JsonObject:
         if self.method.settings.boost_rare:
             raise SettingError(
-                "boost_rare counts the documents that contain a shingle of texts: got lists "
-                "of tokens. Leave it unset."
+                "boost_rare counts the documents that contain a shingle of texts: got lists of "
+                "tokens. Leave it unset."
             )
         return self._scheme(WEIGHTED_SCHEME_NAME if weighted else SCHEME_NAME, GIVEN)
 
@@ -415,9 +413,8 @@ def _warn_of_texts(num_without: int, num_documents: int) -> list[str]:
         return []
     have = "document has" if num_documents == 1 else "documents have"
     return [
-        f"{num_without:,} of {num_documents:,} {have} no HTML tags, so they were not "
-        "compared. For texts use "
-        "method='minhash' (--method minhash)."
+        f"{num_without:,} of {num_documents:,} {have} no HTML tags, so they were not compared. For "
+        "texts use method='minhash' (--method minhash)."
     ]
 
 

@@ -38,9 +38,8 @@ def settings_to_json(settings: Any) -> JsonObject:
         if callable(value):
             raise SettingError(
                 f"An index stores its settings, and {field.name} is a Python function: got "
-                f"{value!r:.80}. Use one of "
-                "the named choices, or HammingIndex or LSHIndex with fingerprints or "
-                "signatures of your own."
+                f"{value!r:.80}. Use one of the named choices, or HammingIndex or LSHIndex with "
+                "fingerprints or signatures of your own."
             )
         values[field.name] = value
     return dict(json.loads(json.dumps(values)))  # tuples as lists
@@ -76,9 +75,8 @@ def settings_from_json(values: Mapping[str, Any]) -> Any:
         return kinds[str(name)](**rest)
     except (KeyError, TypeError, InputError, SettingError) as error:
         raise StoreError(
-            f"The index was created with settings that this version does not have: {name} "
-            f"{error}. Use the version of "
-            "neardup that created it."
+            f"The index was created with settings that this version does not have: {name} {error}. "
+            "Use the version of neardup that created it."
         ) from error
 
 
@@ -107,8 +105,7 @@ def register(
         if name in METHODS and type(METHODS[name]) is not settings:
             raise SettingError(
                 f"The name {name!r} belongs to {type(METHODS[name]).__name__}: got it for "
-                f"{settings.__name__}. Use "
-                "another name."
+                f"{settings.__name__}. Use another name."
             )
         METHODS[name] = named
     _METHODS[settings] = method

@@ -186,9 +186,9 @@ class SimHashMethod(Method):
 
     def refuse_audit(self, audit_sample: int) -> None:
         raise SettingError(
-            f"audit_sample measures the recall of MinHash: got audit_sample={audit_sample} "
-            "with SimHash, whose search "
-            "misses no pair within max_distance. Leave audit_sample (--audit-sample) at 0."
+            f"audit_sample measures the recall of MinHash: got audit_sample={audit_sample} with "
+            "SimHash, whose search misses no pair within max_distance. Leave audit_sample "
+            "(--audit-sample) at 0."
         )
 
     def curve(self, lowest: float | None = None) -> Curve:
@@ -196,8 +196,7 @@ class SimHashMethod(Method):
         if lowest is not None:
             raise SettingError(
                 "curve_from is a threshold, but the curve of SimHash has distances: got "
-                f"{lowest:g}. Leave curve_from "
-                "(--curve-from) out."
+                f"{lowest:g}. Leave curve_from (--curve-from) out."
             )
         max_distance = min(MAX_HAMMING_DISTANCE, self.settings.bits // 4)
         max_distance = max(self.settings.max_distance, max_distance)
@@ -273,8 +272,8 @@ class SimHashSketcher(TokenSketcher):
         if needs_text or needs_weights:
             raise SettingError(
                 "Token lists have no text to compute weights from: got "
-                f"weights={settings.weights!r}, "
-                f"idf={settings.idf!r}. Pass each token with its weight, or use weights='tf'."
+                f"weights={settings.weights!r}, idf={settings.idf!r}. Pass each token with its "
+                "weight, or use weights='tf'."
             )
         return self.scheme | {"features": GIVEN} | ({"weights": "given"} if weighted else {})
 
@@ -306,8 +305,7 @@ def warn_of_short(num_documents: int) -> list[str]:
         return []
     have = "document has" if num_documents == 1 else "documents have"
     return [
-        f"{num_documents:,} {have} fewer than {SHORT} features. SimHash is unreliable for "
-        "such short texts: one "
-        "changed word flips many bits, and most near-duplicates are missed. Use MinHash for "
-        "them (--method minhash)."
+        f"{num_documents:,} {have} fewer than {SHORT} features. SimHash is unreliable for such "
+        "short texts: one changed word flips many bits, and most near-duplicates are missed. Use "
+        "MinHash for them (--method minhash)."
     ]

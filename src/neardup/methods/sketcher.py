@@ -54,9 +54,8 @@ class Sketcher:
     def of_tokens(self) -> TokenSketcher:
         """The sketcher of token lists. Raises SettingError if the method signs texts only."""
         raise SettingError(
-            f"{type(self.method.settings).__name__} signs texts only: got lists of tokens. "
-            "Pass texts, or use "
-            "MinHash(...) or SimHash(...)."
+            f"{type(self.method.settings).__name__} signs texts only: got lists of tokens. Pass "
+            "texts, or use MinHash(...) or SimHash(...)."
         )
 
     def allocate(self, num_rows: int) -> SketchBuffers:

@@ -69,10 +69,9 @@ class VectorsMethod(Method):
         fitting = [bands for bands in choices if bands.num_bands <= _MAX_BANDS]
         if not fitting:
             raise SettingError(
-                f"recall={self.settings.recall} at threshold={self.settings.threshold} needs "
-                f"more than {_MAX_BANDS} "
-                f"bands of {planes} hyperplanes. Set fewer planes (--planes), or leave planes "
-                "unset."
+                f"recall={self.settings.recall} at threshold={self.settings.threshold} needs more "
+                f"than {_MAX_BANDS} bands of {planes} hyperplanes. Set fewer planes (--planes), or "
+                "leave planes unset."
             )
         return min(
             fitting,
@@ -122,8 +121,8 @@ class VectorsMethod(Method):
     def refuse_audit(self, audit_sample: int) -> None:
         raise SettingError(
             "audit_sample measures the recall of Jaccard similarity only: got "
-            f"audit_sample={audit_sample} with "
-            "Vectors. Leave audit_sample (--audit-sample) at 0; every run estimates its recall."
+            f"audit_sample={audit_sample} with Vectors. Leave audit_sample (--audit-sample) at 0; "
+            "every run estimates its recall."
         )
 
     def curve(self, lowest: float | None = None) -> Curve:

@@ -174,8 +174,8 @@ def open_job(
     refuse_missing(scratch)
     if run.resume and output is None:
         raise SettingError(
-            "resume continues the run of an output folder: got resume=True without output. "
-            "Pass output."
+            "resume continues the run of an output folder: got resume=True without output. Pass "
+            "output."
         )
     folder = None
     if output is not None:

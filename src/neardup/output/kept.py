@@ -32,8 +32,8 @@ def refuse_cuts(task: Task) -> None:
     if task.columns.more_text:
         raise OutputError(
             "Parts of a text cannot be cut where it is of several columns: got "
-            f"{', '.join(task.columns.texts)} of "
-            f"{task.part.name}. Name one text column (--text-column)."
+            f"{', '.join(task.columns.texts)} of {task.part.name}. Name one text column "
+            "(--text-column)."
         )
     if has_pages(task) or task.part.format == "notebook":
         kind = (
@@ -42,8 +42,8 @@ def refuse_cuts(task: Task) -> None:
             else "notebooks, whose text is in cells"
         )
         raise OutputError(
-            f"Parts of a text cannot be cut from {task.part.name}: its documents are {kind}. "
-            "Pass output and write='removed' (--write removed), or read a table of their texts."
+            f"Parts of a text cannot be cut from {task.part.name}: its documents are {kind}. Pass "
+            "output and write='removed' (--write removed), or read a table of their texts."
         )
 
 
@@ -76,9 +76,9 @@ def try_sinks(tasks: Iterable[Task]) -> None:
             make_sink(os.devnull).discard()
         except pa.ArrowException as error:
             raise OutputError(
-                f"The rows of {task.part.name} cannot be written: {reason_of(error)}. Convert "
-                "the column or the file "
-                "first, or pass write='removed' (--write removed), which copies no rows."
+                f"The rows of {task.part.name} cannot be written: {reason_of(error)}. Convert the "
+                "column or the file first, or pass write='removed' (--write removed), which "
+                "copies no rows."
             ) from error
 
 
@@ -148,8 +148,8 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
         self._selected.encoders = self._encoders = encoders
         if not overwrite and os.path.exists(self.path):
             raise OutputError(
-                f"The output file {self.path} already exists. Use another folder, or delete "
-                "the file."
+                f"The output file {self.path} already exists. Use another folder, or delete the "
+                "file."
             )
         try:
             self._make_sink = part.make_sink()

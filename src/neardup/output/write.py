@@ -318,9 +318,9 @@ def kept_table(tasks: list[Task], edits: Edits) -> pa.Table:
         return pa.concat_tables(tables, promote_options="none" if is_same else "permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
         raise ColumnError(
-            "The kept rows of these inputs have columns that cannot be in one table: "
-            f"{error}. Read them from the "
-            "files of an output folder (output), or give the columns the same types."
+            f"The kept rows of these inputs have columns that cannot be in one table: {error}. "
+            "Read them from the files of an output folder (output), or give the columns the same "
+            "types."
         ) from error
 
 

@@ -342,8 +342,8 @@ def _no_text_column(types: dict[str, ColumnTypes], names: tuple[str, ...]) -> Co
         if set(other) != set(columns):
             return ColumnError(
                 f"No column of {kind} that all inputs have: {part} has {listed(columns)}; "
-                f"{other_part} has {listed(other)}. Looked for {known}. "
-                f"Name the {column} ({option}), or run such inputs separately."
+                f"{other_part} has {listed(other)}. Looked for {known}. Name the {column} "
+                f"({option}), or run such inputs separately."
             )
     advice = (
         _other_separator(columns)
@@ -366,8 +366,8 @@ def _other_separator(columns: Mapping[str, object]) -> str:
     if mark is None:
         return ""
     return (
-        f" Its columns seem to be separated by {mark!r}: use commas in .csv files, tabs in "
-        ".tsv files."
+        f" Its columns seem to be separated by {mark!r}: use commas in .csv files, tabs in .tsv "
+        "files."
     )
 
 
@@ -431,8 +431,8 @@ def _refuse_bare(parts: Sequence[Part]) -> None:
     bare = next((part.name for part in parts if part.column_types() == {} and part.is_bare()), None)
     if bare is not None:
         raise ColumnError(
-            f"{bare} is a table without columns. Pass one with a column of texts "
-            "(text_column, --text-column)."
+            f"{bare} is a table without columns. Pass one with a column of texts (text_column, "
+            "--text-column)."
         )
 
 

@@ -267,8 +267,8 @@ def refuse_address(path: AnyPath, what: str) -> None:
     name = name_of(path)
     if _ADDRESS.match(name):
         raise OutputError(
-            f"The output must be a local {what}: got {name}. Copy the output to the storage "
-            "after the run."
+            f"The output must be a local {what}: got {name}. Copy the output to the storage after "
+            "the run."
         )
 
 
@@ -276,8 +276,8 @@ def refuse_stdout(path: AnyPath) -> None:
     """Raise OutputError if the output is a hyphen, which would become the name of a folder."""
     if name_of(path) == "-":
         raise OutputError(
-            "The output '-' is no folder: only neardup dedup writes to standard output. Name "
-            "a folder."
+            "The output '-' is no folder: only neardup dedup writes to standard output. Name a "
+            "folder."
         )
 
 
@@ -381,8 +381,8 @@ class OutputDirectory:
         if foreign:
             raise OutputError(
                 f"The folder {self.partial} is used while the output is written, and is not "
-                "emptied: it has "
-                f"{foreign[0]}, which is not of a run. Use another output, or rename that folder."
+                f"emptied: it has {foreign[0]}, which is not of a run. Use another output, or "
+                "rename that folder."
             )
 
     def _clear(self) -> None:

@@ -166,8 +166,8 @@ def _direct(name: str, location: str, path: str, format_name: str | None) -> Fou
     if (format_name or format_of(location)[0]) is None:
         raise InputError(
             f"Unknown kind of file: {name} ends with {os.path.splitext(name)[1]!r}. Known are "
-            f"{accepted_suffixes()}. "
-            "Name its format with in_format (--in-format), or rename the file."
+            f"{accepted_suffixes()}. Name its format with in_format (--in-format), or rename the "
+            "file."
         )
     return FoundFile(
         name=shown(name),
@@ -450,6 +450,6 @@ def _missing(name: str, neighbours: list[str]) -> InputError:
     hint = hint or " Create an index with `neardup index create`." * name.endswith(".index")
     return InputError(
         f"No such file or folder: {name}.{hint} Inputs are files, folders, patterns "
-        "('data/*.parquet'), "
-        "addresses such as s3://bucket/data, or - for standard input. Check the path."
+        "('data/*.parquet'), addresses such as s3://bucket/data, or - for standard input. Check "
+        "the path."
     )

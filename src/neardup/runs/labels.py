@@ -119,8 +119,8 @@ def _verdict_column(names: list[str], column: str | None, source: str) -> str:
     if chosen is None:
         wanted = " or ".join(f"'{name}'" for name in accepted)
         raise ColumnError(
-            f"No column {wanted} in {source}: it has {listed(names)}. Name the column of "
-            "verdicts, true or false, as label (--label)."
+            f"No column {wanted} in {source}: it has {listed(names)}. Name the column of verdicts, "
+            "true or false, as label (--label)."
         )
     return chosen
 
@@ -134,8 +134,8 @@ def _as_verdicts(column: pa.ChunkedArray, name: str, source: str) -> pa.Array:
         row = int(np.argmin(fits.to_numpy(zero_copy_only=False)))
         raise InputError(
             f"The column {name!r} of {source} must have true or false, 1 or 0: got "
-            f"{values[row].as_py()!r} in row {row}. Name another column as label (--label), "
-            "or convert it."
+            f"{values[row].as_py()!r} in row {row}. Name another column as label (--label), or "
+            "convert it."
         )
     return pc.if_else(words.is_valid(), same, pa.scalar(None, pa.bool_()))
 

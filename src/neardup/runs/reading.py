@@ -181,8 +181,8 @@ class Reading:
             self._store_ends(ends)
         if self.tally.documents > MAX_DOCUMENTS:
             raise InputError(
-                f"A run can process at most {MAX_DOCUMENTS:,} documents. Split the corpus, "
-                "and run the parts one after the other with --against."
+                f"A run can process at most {MAX_DOCUMENTS:,} documents. Split the corpus, and run "
+                "the parts one after the other with --against."
             )
 
     def store_features(self, features: Features, keys: Keys) -> None:

@@ -83,9 +83,9 @@ _REFUSALS = (
     _Refusal(
         "fingerprints",
         lambda given: given["within"] is not None,
-        "within needs a method that compares the features of documents: got within={within!r} "
-        "with confirm='hamming'. "
-        "Use confirm='jaccard' (--confirm jaccard), or method='minhash' (--method minhash).",
+        "within needs a method that compares the features of documents: got within={within!r} with "
+        "confirm='hamming'. Use confirm='jaccard' (--confirm jaccard), or method='minhash' "
+        "(--method minhash).",
     ),
 )
 

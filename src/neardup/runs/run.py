@@ -169,8 +169,8 @@ def _refuse_fingerprints(parts: Sequence[Part]) -> None:
             kind = "signatures" if "signature" in types else "fingerprints"
             raise ColumnError(
                 f"{part.name} is a table of {kind}, without a column of texts: got "
-                f"{', '.join(types)}. {_USES[kind]} "
-                "To read another column as the text, name it: text_column (--text-column)."
+                f"{', '.join(types)}. {_USES[kind]} To read another column as the text, name it: "
+                "text_column (--text-column)."
             )
 
 
@@ -180,8 +180,8 @@ def _refuse_reserved(parts: Sequence[Part], reserved: tuple[str, ...]) -> None:
         if taken is not None:
             raise ColumnError(
                 f"{part.name} has a column '{taken}', and write='annotated' adds columns with "
-                "these names: "
-                f"{', '.join(reserved)}. Rename the column, or use write='mask' (--write mask)."
+                f"these names: {', '.join(reserved)}. Rename the column, or use write='mask' "
+                "(--write mask)."
             )
 
 

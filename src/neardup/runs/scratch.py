@@ -62,9 +62,9 @@ def prepare(
         different = [*_differences(_read_note(note), this)]
         if different:
             raise ResumeError(
-                f"The interrupted run in {scratch.directory.parent} is a different run: it "
-                f"had {'; '.join(different)}. "
-                "Use the same inputs and settings, or run without resume (--resume) to start again."
+                f"The interrupted run in {scratch.directory.parent} is a different run: it had "
+                f"{'; '.join(different)}. Use the same inputs and settings, or run without resume "
+                "(--resume) to start again."
             )
     else:
         scratch.clear()
@@ -193,9 +193,9 @@ class Scratch:
             column = self.directory / name
             if not column.exists() or column.stat().st_size < length:
                 raise ResumeError(
-                    f"The scratch file {column} is shorter than at the last checkpoint "
-                    f"({length} bytes). The run "
-                    "cannot be resumed: run without resume (--resume) to start again."
+                    f"The scratch file {column} is shorter than at the last checkpoint ({length} "
+                    "bytes). The run cannot be resumed: run without resume (--resume) to start "
+                    "again."
                 )
             os.truncate(column, length)
         state: JsonObject = record["state"]
@@ -373,17 +373,17 @@ def _cannot_write(folder: OutputDirectory, error: OSError) -> str:
     problem = f"{error.strerror or error}: {error.filename or folder.partial}."
     if folder.is_published:
         return (
-            f"{problem} The output {folder.path} is complete, but the run failed afterwards, "
-            "while it updated an index or deleted temporary files. "
-            "With an index, repeat the run with overwrite=True (--overwrite): it decides as before."
+            f"{problem} The output {folder.path} is complete, but the run failed afterwards, while "
+            "it updated an index or deleted temporary files. With an index, repeat the run with "
+            "overwrite=True (--overwrite): it decides as before."
         )
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return (
-            f"The disk is full: {folder.partial} could not be extended. Nothing was written "
-            f"to {folder.path}. Free some space and run again with resume=True (--resume), "
-            f"or delete {folder.partial}."
+            f"The disk is full: {folder.partial} could not be extended. Nothing was written to "
+            f"{folder.path}. Free some space and run again with resume=True (--resume), or delete "
+            f"{folder.partial}."
         )
     return (
-        f"{problem} Nothing was written to {folder.path}. "
-        "Run again with resume=True (--resume) once this is fixed."
+        f"{problem} Nothing was written to {folder.path}. Run again with resume=True (--resume) "
+        "once this is fixed."
     )

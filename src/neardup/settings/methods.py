@@ -448,8 +448,8 @@ class SimHash(TextSettings):
         hash_bits = _HASH_BITS.get(self.hash if isinstance(self.hash, str) else "", 256)
         if self.bits > hash_bits:
             raise SettingError(
-                f"hash={self.hash!r} has {hash_bits} bits: got bits={self.bits}. Use "
-                f"hash='native' or bits={hash_bits} or fewer."
+                f"hash={self.hash!r} has {hash_bits} bits: got bits={self.bits}. Use hash='native' "
+                f"or bits={hash_bits} or fewer."
             )
         if self.confirm == "hamming" and self.threshold != 0.5:
             raise SettingError(

@@ -415,8 +415,8 @@ class SignatureRows(RowStore):
         if not is_array or sketches.dtype != np.uint32 or sketches.ndim != 2:
             shown = f"{sketches.dtype} {sketches.shape}" if is_array else type(sketches).__name__
             raise InputError(
-                "Signatures are Signatures, or a uint32 array with a row for each; a single one is "
-                f"one row: got {shown}. Sign texts with neardup.sign(texts, method=...), or "
+                "Signatures are Signatures, or a uint32 array with a row for each; a single one "
+                f"is one row: got {shown}. Sign texts with neardup.sign(texts, method=...), or "
                 "convert with numpy.asarray(values, numpy.uint32)."
             )
         signatures: Array = sketches

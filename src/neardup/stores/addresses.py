@@ -86,8 +86,8 @@ def _module_of(address: str) -> Any:
         return import_module("neardup.stores.embedded")
     if scheme not in _SERVERS:
         raise StoreError(
-            f"No store is known for the address {address}: a folder, memory:, postgresql://... "
-            "and redis://... are accepted. Name one of these."
+            f"No store is known for the address {address}: a folder, memory:, postgresql://... and "
+            "redis://... are accepted. Name one of these."
         )
     extra = _SERVERS[scheme]
     client = _CLIENTS[extra]

@@ -334,8 +334,8 @@ class Store(ABC):
             raise StoreError(f"The index {self.shown} was closed. Open it again.")
         if for_writing and self.read_only:
             raise StoreError(
-                f"The index {self.shown} was opened for reading only. Open it without "
-                "read_only to change it."
+                f"The index {self.shown} was opened for reading only. Open it without read_only to "
+                "change it."
             )
 
     @abstractmethod

@@ -144,9 +144,8 @@ class ServerStore(Store):
                     encoded[_INCOMPLETE] = b""
                 if not self._create(new, encoded):
                     raise StoreError(
-                        f"The index exists already: {self.shown}. A new index needs a name that "
-                        "is free. Open it, choose another name with ?index=NAME, or "
-                        f"{self._deletion}"
+                        f"The index exists already: {self.shown}. A new index needs a name that is "
+                        f"free. Open it, choose another name with ?index=NAME, or {self._deletion}"
                     )
             stored = self._stored((_FORMAT, META, LAYOUT, SCHEMA, _INCOMPLETE))
             self._check(stored, is_filled=fill is not None)
@@ -178,13 +177,13 @@ class ServerStore(Store):
         if stored[_FORMAT] != _VERSION:
             raise StoreError(
                 f"The index is of another format: version {stored[_FORMAT].decode()} at "
-                f"{self.shown}. This neardup reads version {_VERSION.decode()}. Use the version "
-                "of neardup that made it, or create the index again."
+                f"{self.shown}. This neardup reads version {_VERSION.decode()}. Use the version of "
+                "neardup that made it, or create the index again."
             )
         if _INCOMPLETE in stored and not is_filled:
             raise StoreError(
-                f"The index {self.shown} is incomplete: the process that filled it is not done, "
-                f"or was interrupted. Wait for it; or {self._deletion.rstrip('.')}, and run the "
+                f"The index {self.shown} is incomplete: the process that filled it is not done, or "
+                f"was interrupted. Wait for it; or {self._deletion.rstrip('.')}, and run the "
                 "command again."
             )
 

@@ -58,24 +58,21 @@ class Level(NamedTuple):
             )
         if self.agreement < _MIN_AGREEMENT:
             return (
-                f"two neighbours have {self.agreement * 100:.1f} % of their neighbours in "
-                "common, below "
-                f"{_MIN_AGREEMENT * 100:.0f} %: there is more than one grade of similarity"
+                f"two neighbours have {self.agreement * 100:.1f} % of their neighbours in common, "
+                f"below {_MIN_AGREEMENT * 100:.0f} %: there is more than one grade of similarity"
             )
         if self.stability < _MIN_STABILITY:
             return (
-                f"{self.stability * 100:.1f} % of the pairs remain at "
-                f"{self.threshold + 0.05:.2f}, fewer than "
-                f"{_MIN_STABILITY * 100:.0f} %: pairs lie close to the line"
+                f"{self.stability * 100:.1f} % of the pairs remain at {self.threshold + 0.05:.2f}, "
+                f"fewer than {_MIN_STABILITY * 100:.0f} %: pairs lie close to the line"
             )
         rivals = [level for level in levels if self._is_rival(level)]
         if rivals:
             rival = max(rivals, key=lambda level: level.score)
             return (
                 f"the groups at {rival.threshold:g} are clearer, without "
-                f"{(1 - rival.documents / self.documents) * 100:.1f} % of these documents, "
-                "more than "
-                f"{(1 - _RIVAL) * 100:.0f} %: there is a second grade of similarity"
+                f"{(1 - rival.documents / self.documents) * 100:.1f} % of these documents, more "
+                f"than {(1 - _RIVAL) * 100:.0f} %: there is a second grade of similarity"
             )
         return None
 

@@ -58,9 +58,8 @@ def _refuse_lone_surrogates(name: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"The {name} text contains a lone surrogate at position {error.start}, which is "
-            "not valid Unicode. "
-            "Decode it with errors='replace'."
+            f"The {name} text contains a lone surrogate at position {error.start}, which is not "
+            "valid Unicode. Decode it with errors='replace'."
         ) from error
 
 

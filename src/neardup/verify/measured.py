@@ -45,8 +45,7 @@ def hamming_distance(left: int, right: int) -> int:
         if not isinstance(value, (int, np.integer)) or not 0 <= int(value) < 1 << _MAX_BITS:
             raise InputError(
                 f"{name} must be a fingerprint, an integer from 0 to 2^{_MAX_BITS} - 1: got "
-                f"{value!r}. "
-                "Add 2^bits to a negative value, which was read as a signed number."
+                f"{value!r}. Add 2^bits to a negative value, which was read as a signed number."
             )
     return (int(left) ^ int(right)).bit_count()
 
@@ -66,8 +65,7 @@ def hamming_distances(left: Words, right: Words) -> Uint16s:
     if not are_words or left.shape != right.shape or left.ndim not in (1, 2):
         raise TypeError(
             f"hamming_distances needs two uint64 arrays of one shape: got {left.dtype} "
-            f"{left.shape} and "
-            f"{right.dtype} {right.shape}. Compare row by row."
+            f"{left.shape} and {right.dtype} {right.shape}. Compare row by row."
         )
     shape = (len(left), -1 if len(left) else 1)
     distances = np.empty(len(left), np.uint16)

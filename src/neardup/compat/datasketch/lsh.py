@@ -361,8 +361,8 @@ class MinHashLSH:
         other_sizes = (other.h, other.b, other.r)
         if sizes != other_sizes:
             raise SettingError(
-                "Cannot merge MinHashLSH with different initialization parameters: num_perm, b and "
-                f"r are {sizes} and {other_sizes}."
+                "Cannot merge MinHashLSH with different initialization parameters: num_perm, b "
+                f"and r are {sizes} and {other_sizes}."
             )
         scheme = self._minhash_scheme
         other_scheme = other._minhash_scheme

@@ -170,8 +170,8 @@ class IndexEngine(Engine):
         state = [self.index.address, created, self._snapshot.num_rows, *counts]
         if resuming and not _is_noted(note, state):
             warnings.append(
-                "The index has changed since the run was interrupted: all documents were "
-                "decided again."
+                "The index has changed since the run was interrupted: all documents were decided "
+                "again."
             )
             resuming = prepare(scratch, tasks, settings, resume=False)
         write_json(note, state)
@@ -204,10 +204,10 @@ class IndexEngine(Engine):
             batches = [dataclasses.replace(batch, ids=None) for batch in batches]
         elif any(batch.ids is None for batch in batches):
             raise InputError(
-                "A run that updates an index needs the ids of its documents, to recognise "
-                "them when it is repeated: got documents without ids. "
-                "Name their column with id_column (--id-column), or add them with "
-                "Index.add_many_if_new (neardup index add-if-new), which gives each an id."
+                "A run that updates an index needs the ids of its documents, to recognise them "
+                "when it is repeated: got documents without ids. Name their column with id_column "
+                "(--id-column), or add them with Index.add_many_if_new (neardup index add-if-new), "
+                "which gives each an id."
             )
         return self.index.describe(Batch.join([batch_of_documents(batch, []) for batch in batches]))
 
@@ -232,9 +232,9 @@ class IndexEngine(Engine):
         if len(replaced):
             (id,) = self._overlay.take(replaced[:1], ["id"])["id"].to_pylist()
             raise InputError(
-                f"The id {id!r} belongs to two documents of the run with different texts, and "
-                "an index has one document of an id: nothing was written. "
-                "Name another id_column (--id-column), or leave one out."
+                f"The id {id!r} belongs to two documents of the run with different texts, and an "
+                "index has one document of an id: nothing was written. Name another id_column "
+                "(--id-column), or leave one out."
             )
 
     def _decisions(self, rows: Rows, progress: Progress) -> _Decisions:

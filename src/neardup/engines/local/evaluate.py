@@ -220,8 +220,8 @@ def _warn_of_first(curve: list[Score], best: Score, method: Method) -> list[str]
         return []
     lower = max(_MIN_LIMIT, best.limit / 2)
     return [
-        f"The best threshold is the first one of the curve, {best.limit:g}; a lower one "
-        f"may be better. Start lower: curve_from={lower:g} (--curve-from {lower:g})."
+        f"The best threshold is the first one of the curve, {best.limit:g}; a lower one may be "
+        f"better. Start lower: curve_from={lower:g} (--curve-from {lower:g})."
     ]
 
 
@@ -365,8 +365,8 @@ def _truth_of_labels(labels: pa.Array, column: str) -> tuple[Labels, JsonObject]
     if labels.null_count == len(labels):
         raise InputError(
             f"No document has a label: the column {column!r} is null or empty in all "
-            f"{len(labels):,} of them. Pass the "
-            "column of labels (--label), or judged pairs (--pairs)."
+            f"{len(labels):,} of them. Pass the column of labels (--label), or judged pairs "
+            "(--pairs)."
         )
     encoded = labels.dictionary_encode()
     codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -441,8 +441,8 @@ def _once(left: Positions, right: Positions, same: Mask, name: str, ids: pa.Arra
         else:
             problem = "both as duplicates and as different"
         raise InputError(
-            f"{name} judges {pair} {problem}, {plural(len(wrong), 'such pair')} in all. "
-            "Remove these pairs."
+            f"{name} judges {pair} {problem}, {plural(len(wrong), 'such pair')} in all. Remove "
+            "these pairs."
         )
     # A key has the left document in its upper half.
     return Judgements(

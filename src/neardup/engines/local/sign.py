@@ -125,8 +125,8 @@ def _sign_of(dtype: pa.DataType, max_text_bytes: int) -> _Sign:
     if element is not None and is_weighted(element):
         return _sign_weighted
     raise InputError(
-        "A column to sign contains texts, lists of strings, or lists of a string and its "
-        f"weight (struct or map): got {dtype}. Pass one such column: table['text']."
+        "A column to sign contains texts, lists of strings, or lists of a string and its weight "
+        f"(struct or map): got {dtype}. Pass one such column: table['text']."
     )
 
 
@@ -143,8 +143,8 @@ def _sign_texts(
         row = int(np.argmax(lengths > max_bytes))
         raise InputError(
             f"The text in row {first + row:,} has {lengths[row]} bytes, more than "
-            f"max_document_bytes={max_bytes}. "
-            "Leave it out, or raise max_document_bytes (--max-document-bytes)."
+            f"max_document_bytes={max_bytes}. Leave it out, or raise max_document_bytes "
+            "(--max-document-bytes)."
         )
     sketcher.sign_texts(texts, out)
 

@@ -240,12 +240,10 @@ class SharedFolder:
             spark.sparkContext.setCheckpointDir(f"{self.address}/rounds")
         except Exception as error:  # py4j raises many types
             raise ClusterError(
-                f"Spark cannot write to {self.address}: {first_line(error)}. Give Spark a "
-                "client of this storage, such "
-                "as the package org.apache.hadoop:hadoop-aws for s3a://, or pass scratch "
-                "(--scratch), a folder that "
-                "the driver and all workers share. For names beyond ASCII, start Java with "
-                "LC_ALL=C.UTF-8."
+                f"Spark cannot write to {self.address}: {first_line(error)}. Give Spark a client "
+                "of this storage, such as the package org.apache.hadoop:hadoop-aws for s3a://, or "
+                "pass scratch (--scratch), a folder that the driver and all workers share. For "
+                "names beyond ASCII, start Java with LC_ALL=C.UTF-8."
             ) from error
 
     def read(self, name: str) -> pyarrow.dataset.Dataset:
@@ -465,10 +463,9 @@ def place_kept(
     for name, row in files.items():
         if sizes.get(name) != row.bytes:
             raise OutputError(
-                f"The output {output.path} has no file {name} of {row.bytes:,} bytes, as a "
-                "worker wrote it. Use a "
-                "folder that the driver and all workers share, or an address such as "
-                "s3a://bucket/clean."
+                f"The output {output.path} has no file {name} of {row.bytes:,} bytes, as a worker "
+                "wrote it. Use a folder that the driver and all workers share, or an address such "
+                "as s3a://bucket/clean."
             )
         if output.remote is None:
             target = output.result / name
@@ -526,9 +523,8 @@ def _require_folder(attempts: Path) -> None:
     """
     if not attempts.is_dir():
         raise OutputError(
-            f"The worker {platform.node()} has no folder {attempts}. Use an "
-            "output that the driver and all "
-            "workers share, or an address such as s3a://bucket/clean."
+            f"The worker {platform.node()} has no folder {attempts}. Use an output that the driver "
+            "and all workers share, or an address such as s3a://bucket/clean."
         )
 
 

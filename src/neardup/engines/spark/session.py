@@ -28,8 +28,7 @@ _DESCRIPTION = "spark.job.description"
 _POLL_S = 1.0  # between two looks at the tasks of a stage
 _SHIP = (
     "Install it on every worker (pip install neardup), or ship an environment: venv-pack -o "
-    "neardup.tar.gz, then "
-    "spark-submit --archives neardup.tar.gz#environment --conf "
+    "neardup.tar.gz, then spark-submit --archives neardup.tar.gz#environment --conf "
     "spark.pyspark.python=environment/bin/python"
 )
 
@@ -69,8 +68,8 @@ def open_session(master: str | None = None) -> SparkSession:
         session = builder.getOrCreate()
     except Exception as error:  # py4j and the launcher raise many types
         raise ClusterError(
-            f"Spark cannot start with master={master!r}: {first_line(error)}. Check the "
-            "address, or use local[*]."
+            f"Spark cannot start with master={master!r}: {first_line(error)}. Check the address, "
+            "or use local[*]."
         ) from error
     session.sparkContext.setLogLevel("ERROR")
     return session

@@ -276,8 +276,8 @@ def read_rows(batches: Batches, vector_length: int | None = None) -> Iterator[pa
             if bad and vector_length is not None:
                 row, reason = next(iter(bad.items()))
                 raise InputError(
-                    f"Document {batch['document'][row].as_py()}: {reason}. Correct it, or "
-                    "leave it out."
+                    f"Document {batch['document'][row].as_py()}: {reason}. Correct it, or leave it "
+                    "out."
                 )
             if bad:
                 is_valid = np.ones(len(text), np.bool_)

@@ -85,8 +85,8 @@ class Database:
             )
         if version > FORMAT:
             raise StoreError(
-                f"The file {self.path} has format {version}; this version of neardup reads "
-                f"formats up to {FORMAT}. Install a later version of neardup."
+                f"The file {self.path} has format {version}; this version of neardup reads formats "
+                f"up to {FORMAT}. Install a later version of neardup."
             )
 
     def close(self) -> None:

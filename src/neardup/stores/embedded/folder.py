@@ -37,8 +37,8 @@ def check_new(path: Path) -> None:
         is_taken = path.is_symlink() or (path.exists() and not _is_empty_folder(path))
     if is_taken:
         raise StoreError(
-            f"There is something at {path} already. Name a folder that is not there yet, or "
-            "remove this one first."
+            f"There is something at {path} already. Name a folder that is not there yet, or remove "
+            "this one first."
         )
 
 

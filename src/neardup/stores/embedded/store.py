@@ -79,8 +79,8 @@ class EmbeddedStore(StateStore):
 
     durable = True
     promise = (
-        "A call returns when its documents are synced to disk: they survive a crash of the "
-        "process or of the system, and a loss of power."
+        "A call returns when its documents are synced to disk: they survive a crash of the process "
+        "or of the system, and a loss of power."
     )
 
     def __init__(

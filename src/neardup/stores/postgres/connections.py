@@ -142,8 +142,8 @@ class Session:
             if self.connection.info.server_version < OLDEST_VERSION:
                 raise StoreError(
                     "The server is too old: PostgreSQL "
-                    f"{self.connection.info.server_version // 10_000} at {address.shown}. An "
-                    "index needs PostgreSQL 14 or later. Upgrade the server, or use another one."
+                    f"{self.connection.info.server_version // 10_000} at {address.shown}. An index "
+                    "needs PostgreSQL 14 or later. Upgrade the server, or use another one."
                 )
             settings = SETTINGS | {"search_path": f'"{schema_of(address)}"'}
             calls = ", ".join(["set_config(%s, %s, false)"] * len(settings))

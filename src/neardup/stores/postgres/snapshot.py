@@ -204,8 +204,8 @@ class PostgresWriter(PostgresSnapshot, Writer):
         if self.session.execute(statements.COUNT_ON, *parameters) != 1:
             raise StoreError(
                 f"Another writer changed the index meanwhile at {self.session.address.shown}: it "
-                f"has no longer {self.num_rows} rows. One writer at a time is possible. Repeat "
-                "the call; nothing was written."
+                f"has no longer {self.num_rows} rows. One writer at a time is possible. Repeat the "
+                "call; nothing was written."
             )
         self._num_rows += num_added
         self._counts = Counts(self._counts.kept + kept, self._counts.removed + removed)

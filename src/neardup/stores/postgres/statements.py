@@ -28,43 +28,41 @@ UNLOCK = f"SELECT pg_advisory_unlock{_LOCK}"
 IMPORTS = "SELECT name, opened, num_documents FROM imports ORDER BY opened, name"
 STAGED = "SELECT part, data FROM staged WHERE import_name = %s AND part > %s ORDER BY part LIMIT 1"
 IDS = (
-    "SELECT string_agg(int8send(n - 1) || int8send(row), '') "
-    "FROM unnest(%s::bytea[]) WITH ORDINALITY AS wanted(id, n) JOIN documents USING (id) "
-    "WHERE row <> ALL(%s)"
+    "SELECT string_agg(int8send(n - 1) || int8send(row), '') FROM unnest(%s::bytea[]) WITH "
+    "ORDINALITY AS wanted(id, n) JOIN documents USING (id) WHERE row <> ALL(%s)"
 )
 CONTENTS = (
-    "SELECT string_agg(int8send(n - 1) || int8send(row), '') "
-    "FROM unnest(%s::bytea[]) WITH ORDINALITY AS wanted(content, n) CROSS JOIN LATERAL "
-    "(SELECT row FROM documents WHERE member AND content = wanted.content AND row <> ALL(%s) "
-    "ORDER BY state, row LIMIT 1) AS found"
+    "SELECT string_agg(int8send(n - 1) || int8send(row), '') FROM unnest(%s::bytea[]) WITH "
+    "ORDINALITY AS wanted(content, n) CROSS JOIN LATERAL (SELECT row FROM documents WHERE member "
+    "AND content = wanted.content AND row <> ALL(%s) ORDER BY state, row LIMIT 1) AS found"
 )
 FORGET = (
-    "WITH gone AS (DELETE FROM documents WHERE row = ANY(%s) RETURNING state) "
-    "SELECT count(*) FILTER (WHERE state = 1), count(*) FILTER (WHERE state = 2) FROM gone"
+    "WITH gone AS (DELETE FROM documents WHERE row = ANY(%s) RETURNING state) SELECT count(*) "
+    "FILTER (WHERE state = 1), count(*) FILTER (WHERE state = 2) FROM gone"
 )
 FORGET_ENTRIES = "DELETE FROM entries WHERE row = ANY(%s)"
 SEE = (
-    "UPDATE documents SET last_seen = to_timestamp(0) + %s * interval '1 microsecond' "
-    "WHERE row = ANY(%s)"
+    "UPDATE documents SET last_seen = to_timestamp(0) + %s * interval '1 microsecond' WHERE row = "
+    "ANY(%s)"
 )
 COUNT_ON = (
-    "UPDATE counts SET num_rows = num_rows + %s, kept = kept + %s, removed = removed + %s "
-    "WHERE num_rows = %s"
+    "UPDATE counts SET num_rows = num_rows + %s, kept = kept + %s, removed = removed + %s WHERE "
+    "num_rows = %s"
 )
 OPEN_IMPORT = (
-    "INSERT INTO imports VALUES (%s, %s, %s) ON CONFLICT (name) "
-    "DO UPDATE SET num_documents = imports.num_documents + excluded.num_documents"
+    "INSERT INTO imports VALUES (%s, %s, %s) ON CONFLICT (name) DO UPDATE SET num_documents = "
+    "imports.num_documents + excluded.num_documents"
 )
 STAGE = (
-    "INSERT INTO staged SELECT %s, coalesce(max(part), 0) + 1, %s "
-    "FROM staged WHERE import_name = %s"
+    "INSERT INTO staged SELECT %s, coalesce(max(part), 0) + 1, %s FROM staged WHERE import_name = "
+    "%s"
 )
 END_IMPORT = ("DELETE FROM staged WHERE import_name = %s", "DELETE FROM imports WHERE name = %s")
 # Not current_schema()::regnamespace, which reads a name as SQL does: without capital letters.
 _OURS = "relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
 SIZES = (
-    "SELECT relname::text, pg_total_relation_size(oid) "
-    f"FROM pg_class WHERE {_OURS} AND relkind = 'r' ORDER BY relname"
+    f"SELECT relname::text, pg_total_relation_size(oid) FROM pg_class WHERE {_OURS} AND relkind = "
+    "'r' ORDER BY relname"
 )
 CHECKS = {
     "{} documents have a row that was never given out.": """
@@ -106,29 +104,29 @@ def create_statements(schema: pa.Schema, layout: Layout) -> list[str]:
     return [
         "CREATE TABLE settings (name text PRIMARY KEY, data bytea NOT NULL)",
         (
-            "CREATE TABLE counts "
-            "(num_rows bigint NOT NULL, kept bigint NOT NULL, removed bigint NOT NULL)"
+            "CREATE TABLE counts (num_rows bigint NOT NULL, kept bigint NOT NULL, removed bigint "
+            "NOT NULL)"
         ),
         "INSERT INTO counts VALUES (0, 0, 0)",
         (
-            "CREATE TABLE imports "
-            "(name bytea PRIMARY KEY, opened bigint NOT NULL, num_documents bigint NOT NULL)"
+            "CREATE TABLE imports (name bytea PRIMARY KEY, opened bigint NOT NULL, num_documents "
+            "bigint NOT NULL)"
         ),
         (
-            "CREATE TABLE staged "
-            "(import_name bytea, part bigint, data bytea NOT NULL, PRIMARY KEY (import_name, part))"
+            "CREATE TABLE staged (import_name bytea, part bigint, data bytea NOT NULL, PRIMARY KEY "
+            "(import_name, part))"
         ),
         # The fill factor leaves space on each page, so that a change of last_seen does not change
         # the indexes. A hash index takes ids of any length.
         (
-            f"CREATE TABLE documents ({columns}, PRIMARY KEY (row), "
-            "EXCLUDE USING hash (id WITH =)) WITH (fillfactor = 90)"
+            f"CREATE TABLE documents ({columns}, PRIMARY KEY (row), EXCLUDE USING hash (id WITH "
+            "=)) WITH (fillfactor = 90)"
         ),
         "CREATE INDEX documents_content ON documents USING hash (content) WHERE member",
         *(f"ALTER TABLE documents ALTER {name} SET STORAGE EXTERNAL" for name in LARGE),
         (
-            f"CREATE TABLE entries (row bigint NOT NULL, {' bigint, '.join(keys)} bigint, "
-            "kept boolean NOT NULL)"
+            f"CREATE TABLE entries (row bigint NOT NULL, {' bigint, '.join(keys)} bigint, kept "
+            "boolean NOT NULL)"
         ),
         "CREATE INDEX entries_row ON entries (row)",
         *(_index_statement(table, layout) for table in range(len(keys))),
@@ -166,8 +164,8 @@ def find_statement(layout: Layout) -> str:
         for table, equal in enumerate(tables_of_equal_keys(layout))
     )
     return (
-        "SELECT string_agg(int8send(n), ''), string_agg(int8send(packed), '') "
-        f"FROM ({branches}) AS found"
+        f"SELECT string_agg(int8send(n), ''), string_agg(int8send(packed), '') FROM ({branches}) "
+        "AS found"
     )
 
 
@@ -191,8 +189,7 @@ def take_statement(columns: Sequence[str]) -> str:
     each.
     """
     return (
-        f"SELECT record_send({_record(columns)}) "
-        "FROM unnest(%s) WITH ORDINALITY AS wanted(row, n) "
+        f"SELECT record_send({_record(columns)}) FROM unnest(%s) WITH ORDINALITY AS wanted(row, n) "
         "JOIN documents AS d USING (row) ORDER BY n"
     )
 
@@ -202,8 +199,8 @@ def scan_statement(columns: Sequence[str]) -> str:
     its row.
     """
     return (
-        f"SELECT record_send({_record(columns)}), row FROM documents AS d "
-        "WHERE row > %s ORDER BY row LIMIT %s"
+        f"SELECT record_send({_record(columns)}), row FROM documents AS d WHERE row > %s ORDER BY "
+        "row LIMIT %s"
     )
 
 
@@ -214,9 +211,8 @@ def copy_statement(columns: Sequence[str], table: str) -> str:
 
 def _equal_keys(table: int) -> str:
     return (
-        "SELECT n, row * 4 + kept::int AS packed "
-        "FROM unnest(%s, %s) AS wanted(n, key) CROSS JOIN LATERAL "
-        f"(SELECT row, kept FROM entries WHERE key_{table} = wanted.key AND row <> ALL(%s) "
+        "SELECT n, row * 4 + kept::int AS packed FROM unnest(%s, %s) AS wanted(n, key) CROSS JOIN "
+        f"LATERAL (SELECT row, kept FROM entries WHERE key_{table} = wanted.key AND row <> ALL(%s) "
         "ORDER BY row LIMIT %s) AS listed"
     )
 
@@ -224,13 +220,12 @@ def _equal_keys(table: int) -> str:
 def _near_keys(table: int, layout: Layout) -> str:
     key = f"key_{table}"
     return (
-        "SELECT n, row * 4 + CASE WHEN rank = bound THEN 2 ELSE 0 END + kept::int AS packed "
-        "FROM unnest(%s, %s, %s) AS wanted(n, key, prefix) CROSS JOIN LATERAL "
-        f"(SELECT row, kept, row_number() OVER (PARTITION BY {key} ORDER BY row) AS rank "
-        f"FROM entries WHERE {prefix_of(key, layout.prefix_bits[table])} = wanted.prefix "
-        f"AND bit_count(({key} # wanted.key)::bit(64)) <= {layout.max_distance} "
-        "AND row <> ALL(%s)) AS listed "
-        "CROSS JOIN (SELECT %s AS bound) AS b WHERE rank <= bound"
+        "SELECT n, row * 4 + CASE WHEN rank = bound THEN 2 ELSE 0 END + kept::int AS packed FROM "
+        "unnest(%s, %s, %s) AS wanted(n, key, prefix) CROSS JOIN LATERAL (SELECT row, kept, "
+        f"row_number() OVER (PARTITION BY {key} ORDER BY row) AS rank FROM entries WHERE "
+        f"{prefix_of(key, layout.prefix_bits[table])} = wanted.prefix AND bit_count(({key} # "
+        f"wanted.key)::bit(64)) <= {layout.max_distance} AND row <> ALL(%s)) AS listed CROSS JOIN "
+        "(SELECT %s AS bound) AS b WHERE rank <= bound"
     )
 
 
