@@ -55,10 +55,6 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
         "report": 1,
         "service": 1,
     },
-    "bare tuples": {
-        "cli": 1,
-        "client": 1,
-    },
     "vague words": {
         "api": 27,
         "cli": 3,

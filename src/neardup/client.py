@@ -73,6 +73,14 @@ class ServiceError(NeardupError):
         self.request_id = request_id
 
 
+class _Response(NamedTuple):
+    """A response of the service; retry_after_s : how long to wait before the next attempt."""
+
+    status: int
+    retry_after_s: float
+    content: bytes
+
+
 class Client:
     """A client of the service. May be used by several threads; its connections stay open.
 
@@ -222,7 +230,7 @@ class Client:
     def is_ready(self) -> bool:
         """Return whether the service answers and its index is open."""
         try:
-            return self._send("GET", "/readyz", None)[0] == 200
+            return self._send("GET", "/readyz", None).status == 200
         except ServiceError:
             return False
 
@@ -231,14 +239,15 @@ class Client:
         service is busy.
         """
         for attempt in range(self._retries + 1):
-            status, retry_after, content = self._send(method, path, body)
+            response = self._send(method, path, body)
+            status = response.status
             if status not in _RETRIED or attempt == self._retries:
                 break
-            time.sleep(retry_after)
+            time.sleep(response.retry_after_s)
         if status == 404 and missing is not ...:
             return missing
         try:
-            answer = json.loads(content)
+            answer = json.loads(response.content)
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
@@ -257,10 +266,8 @@ class Client:
             )
         return answer
 
-    def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, float, bytes]:
-        """Return status, seconds to wait and content of an answer. A connection that the service
-        closed is renewed.
-        """
+    def _send(self, method: str, path: str, body: bytes | None) -> _Response:
+        """Return the response to a request. A connection that the service closed is renewed."""
         headers = self._headers | ({"Content-Type": "application/json"} if body is not None else {})
         while True:
             try:
@@ -278,7 +285,8 @@ class Client:
                     connection.close()
                 else:
                     self._idle.append(connection)
-                return response.status, _seconds(response.getheader("Retry-After")), content
+                retry_after_s = _seconds(response.getheader("Retry-After"))
+                return _Response(response.status, retry_after_s, content)
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
                 if isinstance(error, _STALE) and not is_new:

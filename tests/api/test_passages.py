@@ -30,7 +30,7 @@ NOTICE = (
     "We use cookies to give you the best experience on our site. Déjà vu? If you go on, you accept "
     "all of them. "
 )
-CHINESE = "本网站使用缓存以便为您提供更好的服务，如果您继续浏览本网站，即表示您同意我们使用缓存，详情请参阅我们的隐私政策和使用条款。"
+CHINESE = "本网站使用缓存以便为您提供更好的服务，如果您继续浏览本网站，即表示您同意我们使用缓存，详情请参阅我们的隐私政策和使用条款。"  # noqa: E501
 EMOJI = "👩\u200d👩\u200d👧 🇫🇷🇩🇪 e\u0301a\u0308o\u0302 👍🏽 " * 4
 LENGTH = 60
 EXAMPLES = Path(__file__).parents[2] / "examples" / "data"

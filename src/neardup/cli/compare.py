@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -85,9 +85,8 @@ def compare(
         if result.outlines is None:
             render.compare.print_comparison(result, (left, right), method, plain=plain, full=full)
         else:
-            render.compare.print_similarity(
-                result, method, others=[_content_row(_content_of(result))]
-            )
+            content = _content_row(_content_of(result))
+            render.compare.print_similarity(result, method, others=[content])
             render.outlines.print_outlines(result.outlines, (left, right), plain=plain, full=full)
 
 
@@ -110,11 +109,21 @@ def _content_of(result: Comparison) -> Comparison | None:
         return None
 
 
-def _content_row(content: Comparison | None) -> tuple[str, str, str]:
+class _Figure(NamedTuple):
+    """A row of measures: its name, its figure, and a remark."""
+
+    name: str
+    figure: str
+    remark: str
+
+
+def _content_row(content: Comparison | None) -> _Figure:
+    """Return the row of the similarity of the main texts."""
+    name = say("compare.content")
     if content is None:
         install = 'pip install "neardup[web]"'
-        return say("compare.content"), "-", say("compare.install", install=install)
-    return say("compare.content"), f"{content.similarity:.4f}", say("compare.content_means")
+        return _Figure(name, "-", remark=say("compare.install", install=install))
+    return _Figure(name, f"{content.similarity:.4f}", remark=say("compare.content_means"))
 
 
 def _record(result: Comparison, explained: list[Explanation | SignatureExplanation]) -> JsonObject:

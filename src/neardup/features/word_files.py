@@ -114,6 +114,7 @@ def _parse_entry(line: str, number: int, path: str) -> Entry:
             f"Line {number} of the user dictionary {path} is not valid: got "
             f"{line.strip()[:100]!r}. A line holds a word without white space, then optionally its "
             f"frequency, a whole number from 1 to {_MAX_FREQUENCY}, and its part of speech in "
-            "Latin letters: '云计算', '云计算 5', '云计算 n' or '云计算 5 n'. Correct the line, or remove it."
+            "Latin letters: '云计算', '云计算 5', '云计算 n' or '云计算 5 n'. Correct the line, or "
+            "remove it."
         )
     return Entry(word=word, frequency=None if digits is None else int(digits), tag=tag)
