@@ -16,6 +16,7 @@ import pandas
 import pytest
 
 import neardup
+from neardup import client as client_module
 from neardup.client import Client, ServiceError
 from neardup.errors import InputError, SettingError
 from neardup.settings.service import ServiceSettings
@@ -232,7 +233,8 @@ def test_no_request_is_larger_than_half_of_what_a_service_accepts(monkeypatch, d
 
     def send(method, path, body):
         bodies.append(body)
-        return 200, 0.0, json.dumps({"staged": len(json.loads(body)["documents"])}).encode()
+        answer = {"staged": len(json.loads(body)["documents"])}
+        return client_module._Response(200, 0.0, json.dumps(answer).encode())
 
     monkeypatch.setattr(sent, "_send", send)
     assert sent.stage("name", documents) == len(documents)
