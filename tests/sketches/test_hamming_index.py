@@ -128,6 +128,29 @@ def test_what_was_removed_may_come_back_with_another_fingerprint():
     assert index._store.num_rows <= 4098
 
 
+def test_rows_of_removed_fingerprints_are_given_back_once_they_are_the_majority(monkeypatch):
+    monkeypatch.setattr(row_store, "_MIN_ROWS_TO_COMPACT", 10)
+    index = neardup.HammingIndex()
+    index.add_many(list(range(100)), list(range(100)))
+    for id in range(49):
+        index.remove(id)
+    assert index._store.num_rows == 100  # 51 are left: not the minority
+    index.remove(49)
+    assert index._store.num_rows == 100  # 50 of 100 is no majority
+    index.remove(50)
+    assert index._store.num_rows == len(index) == 49
+    assert sorted(index) == list(range(51, 100))
+
+
+def test_an_index_has_fewer_rows_than_row_numbers(monkeypatch):
+    monkeypatch.setattr(row_store.FingerprintRows, "max_rows", 4)
+    index = neardup.HammingIndex()
+    index.add_many(["a", "b", "c"], [1, 2, 3])
+    with pytest.raises(InputError, match=r"An index has fewer than 4 fingerprints: got 4\."):
+        index.add("d", 4)
+    assert list(index) == ["a", "b", "c"]
+
+
 def test_a_query_with_more_results_than_there_is_room_for_gets_all():
     index = neardup.HammingIndex()
     index.add_many(np.arange(3000), np.zeros(3000, np.uint64))
