@@ -223,8 +223,8 @@ class Deduplication(_Reported):
         Raises
         ------
         SettingError
-            If the run had no rethreshold=True, the limit is not that of the method, or it is less
-            strict.
+            If the run had no rethreshold=True, the method does not have the limit, or the limit is
+            less strict.
         """
         if self._again is None:
             raise SettingError(
@@ -448,7 +448,7 @@ class Sweep(_Reported):
         ----------
         answer : called with each SweepPair; returns whether they are duplicates, None to skip the
             pair. It raises StopIteration to end.
-        count : the number of answers, with those in the file.
+        count : the number of answers, including the answers in the file.
         answers : a file of JSON lines that answers are read from, if it exists, and appended to:
             the judged pairs that `evaluate` reads. Default: None.
         min_precision : the least estimated precision of settings that are suggested, from 0 to

@@ -44,7 +44,7 @@ class Suggestion:
     reason : why, in a sentence.
     clearest : the settings that separate groups best, suggested or not; None if there are none.
     added : up to ten SweepPair that they add to the settings of the sweep.
-    above, below : up to three SweepPair, those closest to the threshold from each side.
+    above, below : up to three SweepPair, the closest to the threshold from each side.
     levels : the graph of the pairs at each threshold; see `verify.choosing.Level`.
     estimate : the threshold with the largest F1 by answers, suggested or not, with its precision
         and recall, as in `verify.asking.Estimate`; None without an answer that is yes.

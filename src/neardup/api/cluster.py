@@ -68,8 +68,8 @@ def cluster(
     output : a folder to write clusters.parquet, cluster_summary.parquet, rejected.jsonl,
         report.json and report.html to; or an address, as in `dedup`. Default: None, which only
         returns the result.
-    linkage : sieve, where a cluster is a document and those that `dedup` would remove because of
-        it; or connected, for chains of similar documents.
+    linkage : sieve, where a cluster is a document and the documents that `dedup` would remove
+        because of it; or connected, for chains of similar documents.
     tables : fill the tables of the result. Use False with `output` if they do not fit into memory;
         accessing them then raises SettingError.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.

@@ -77,7 +77,7 @@ def find_contamination(
     item_columns : the columns of an item; a list, each perhaps with its weight, as in "answer:0.5".
         Default: the first of question, problem, prompt, query, instruction, input, text, content
         and sentence; and choices, options, answer, answers, solution, target, output and
-        canonical_solution where they exist.
+        canonical_solution, if there are any.
     item_id_column : the id column of the items. Default: as of a corpus.
     benchmark_column : the column with the benchmark of an item. Default: the name of the input.
     threshold : the minimum containment: the share of an item's shingles in a stretch of a document.
@@ -86,14 +86,14 @@ def find_contamination(
     min_shingles : the fewest shingles that show an item, half of them rare; one with fewer must be
         whole.
     common : the most documents that may have a sequence of eight words of an item, and the most
-        items that may have a shingle of it. What more have is boilerplate, which is listed and does
-        not count.
-    max_documents : the most documents that are listed for one item, the best first; of those that
-        have at least 0.95 of a long item, the first. All are counted.
+        items that may have a shingle of it. A sequence or shingle beyond that is boilerplate, which
+        is listed and does not count.
+    max_documents : the most documents that are listed for one item, the best first; among documents
+        with at least 0.95 of a long item, the first. All are counted.
     output : a folder to write hits.parquet, items.parquet, boilerplate.parquet, rejected.jsonl,
         report.json and report.html to; or an address, as in `dedup`. Default: None, which only
         returns the result.
-    write : the clean copies to write: of the items without those that were found (items), of the
+    write : the clean copies to write: of the items without the found ones (items), of the
         corpus without the documents that contain items (corpus), or none. Both are in kept/.
     lang : the language of the report: English or simplified Chinese.
     tables : fill the tables of the result; False leaves them to the files of `output`, and

@@ -231,7 +231,7 @@ def _open_engine(
     *,
     update: bool,
 ) -> AbstractContextManager[Engine]:
-    """Open the index that `against` is, or else the engine that was named, for the named method."""
+    """Open the index that `against` is, otherwise the named engine, for the named method."""
     index = None
     if run.inputs.against is not None:
         from neardup.api.index_sources import index_in  # loads addresses of stores

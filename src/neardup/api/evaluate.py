@@ -57,7 +57,7 @@ def evaluate(
     source, method, threshold, max_distance : as in `dedup`.
     label : the column of labels; default: cluster. Documents with the same label are duplicates,
         documents with different labels are not; pairs with a document whose label is null or empty
-        are ignored. With `pairs`, the column of verdicts; default: duplicate, else label.
+        are ignored. With `pairs`, the column of verdicts; default: duplicate, otherwise label.
     pairs : judged pairs, a file or a table with the columns left_id, right_id, and the verdict:
         true or false, 1 or 0. All other pairs are ignored.
     plot : an SVG file for the plot of the curve. Default: None.

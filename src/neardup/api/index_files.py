@@ -1,6 +1,4 @@
-"""File jobs on an index: add, query or stage the documents of files, and export those of the
-index.
-"""
+"""File jobs on an index: add, query or stage the documents of files, and export its documents."""
 
 from __future__ import annotations
 
@@ -467,9 +465,9 @@ class FileJobs:
         groups : lines without line ends, such as lines that arrived together; a group is
             stored at once, before its answers are yielded.
         on_error : stop ends with the first line that has no document.
-        text_column, id_column : the fields of the text and of the id, of which several are joined
-            as in `dedup`; a dot leads into an object: `response.body`. Default: the first of the
-            usual names that the first line has. Documents without an id get one.
+        text_column, id_column : the fields of the text and of the id, several joined as in `dedup`;
+            a dot leads into an object: `response.body`. Default: the first of the usual names that
+            the first line has. Documents without an id get one.
         payload_column, import_name : as in `add_many_if_new`.
         max_document_bytes : above which a text is refused.
 

@@ -22,7 +22,7 @@ def index_in(source: Any, name: str = "against") -> Index | str | None:
     Raises
     ------
     SettingError
-        If it lists an index beside something else.
+        If it lists an index beside other sources.
     """
     module = sys.modules.get("neardup.api.index")  # without it, there is no open index
     items = list(source) if isinstance(source, (list, tuple)) else [source]

@@ -71,14 +71,14 @@ def remove_passages(
         passages that may begin anywhere.
     normalise : with unit, compare words as dedup does: without case, width, white space and
         punctuation. Default: compare their characters, but for white space at their ends.
-    cut_at : where cuts end: between characters as readers see them, words, sentences or lines. What
-        is not whole stays.
-    bridge : cut the text between two passages, too, if it has at most so many characters. Less than
-        min_length.
+    cut_at : where cuts end: between characters as readers see them, words, sentences or lines. An
+        incomplete unit stays.
+    bridge : cut the text between two passages, too, if it has at most this many characters. Less
+        than min_length.
     keep : the copy of a passage that stays: the first one; or none, which cuts the passages that at
         least min_share of the documents have from all of them.
-    min_share : with keep=none, the least share of the documents (with within, of those of equal
-        value) that have a passage, and two at least.
+    min_share : with keep=none, the least share of the documents (with within, of the documents of
+        equal value) that have a passage, and two at least.
     within : with keep="none", a column, such as the site of a page.
     max_loss : drop a document that loses more than this share of its characters. With 1, only one
         that loses all of them.

@@ -79,9 +79,9 @@ class Plan:
 
     memory_bytes : of a local run, an upper limit, with the cached documents; on Spark, for each
     core of an executor, the JVM and the Python worker together. cache_bytes : of a local run, the
-    part for its documents, if they fit into a quarter of the memory of this machine, else 0: a run
-    decodes its files again. A compressed file is cached until it does not fit. Columns besides text
-    and id take more. parts : bytes by content: of scratch files, an upper limit for English,
+    part for its documents, if they fit into a quarter of the memory of this machine, otherwise 0: a
+    run decodes its files again. A compressed file is cached until it does not fit. Columns besides
+    text and id take more. parts : bytes by content: of scratch files, an upper limit for English,
     reached if each document has a candidate and none is cached, and twice as much for Chinese,
     where a character is a token; shuffled on Spark; or of the files of an index after compaction.
     core_hours : on Spark, of a core like the measured one.
@@ -157,7 +157,7 @@ def plan(
 
     Parameters
     ----------
-    documents : the number of documents; of an index, those that are kept. A removed document takes
+    documents : the number of documents; for an index, of the kept ones. A removed document takes
         its keys and fingerprint alone.
     document_bytes : the average size of a text in bytes of UTF-8.
     method, threshold, max_distance : as in `dedup`.

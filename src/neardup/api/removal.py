@@ -101,7 +101,7 @@ class _AnyRemoval(Product[Deduplication]):
 
     @abstractmethod
     def examples(self) -> list[Example]:
-        """Return the removals that the page shows, once all else is written."""
+        """Return the removals that the page shows, once all other files are written."""
 
     def report(self) -> DedupReport:
         """Return the report."""

@@ -79,7 +79,7 @@ def document_frequencies(
     ----------
     source : as in `dedup`.
     method : the settings that cut texts into features, or the name of a method. For `page`, the
-        features of the structure are counted, which are those that its index weighs.
+        features of the structure are counted: its index weighs them.
     text_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, on_error, max_unreadable, progress : as in `dedup`. A document that cannot be read is
         not counted; the table lists it as `rejected`.
@@ -190,14 +190,14 @@ def sign(
 
     Returns
     -------
-    Signatures of MinHash, Fingerprints of SimHash, a row for each document. Those of weighted sets
-    have a scheme of their own. `report` has the counts and times if files, a table or an output
-    file were processed.
+    Signatures of MinHash, Fingerprints of SimHash, a row for each document. Signatures of weighted
+    sets have a scheme of their own. `report` has the counts and times if files, a table or an
+    output file were processed.
 
     Raises
     ------
     InputError
-        If a row contains anything else, or a weight is outside its limits: for MinHash 0, or from
+        If a row contains another type, or a weight is outside its limits: for MinHash 0, or from
         1e-100 to 1e100.
     SettingError
         If method uses `min_structure`, which compares two sets of features, or `boost_rare` for

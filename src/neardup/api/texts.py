@@ -37,8 +37,8 @@ def compare(
     left, right : a text, or a file as an os.PathLike such as pathlib.Path: UTF-8, or an HTML page
         (.html, .htm) in any encoding; or a list of numbers, or the JSON of one, if the method
         compares vectors.
-    method, threshold, max_distance : as in `dedup`. Default: structure for two HTML files, else
-        minhash. similarity="containment" measures how much of `left` is in `right`.
+    method, threshold, max_distance : as in `dedup`. Default: structure for two HTML files,
+        otherwise minhash. similarity="containment" measures how much of `left` is in `right`.
 
     Returns
     -------

@@ -50,7 +50,7 @@ class Table(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """How a count is shown.
+    """The presentation of a count.
 
     kind, depth, is_detail : as of a Row. whole : the count that its share is taken of. is_rare :
     left out if it is 0.

@@ -508,7 +508,7 @@ class Run:
 
     @property
     def options(self) -> dict[str, object]:
-        """The options that an engine may refuse, by name: those of the call and their defaults."""
+        """The options that an engine may refuse, by name: of the call, and their defaults."""
         return {
             **self.given,
             **asdict(self.selection),

@@ -49,7 +49,7 @@ class DocumentSettings(Validated):
 
 @dataclass(frozen=True, kw_only=True)
 class Shingling(DocumentSettings):
-    """How a text becomes a set of shingles.
+    """The steps from a text to a set of shingles.
 
     A text is normalised (Unicode NFKC, then case folding), cut into tokens, and each run of `ngram`
     tokens is a shingle. A text of fewer tokens is one shingle; a text of none has no features and

@@ -43,14 +43,14 @@ class PassageSettings(Validated):
         "word",
         (
             "Where cuts end: between characters as readers see them, words, sentences or lines. "
-            "What is not whole stays."
+            "An incomplete unit stays."
         ),
         choices=("character", "word", "sentence", "line"),
     )
     bridge: int = parameter(
         0,
         (
-            "Cut the text between two passages, too, if it has at most so many characters. Less "
+            "Cut the text between two passages, too, if it has at most this many characters. Less "
             "than min_length."
         ),
         low=0,

@@ -88,7 +88,7 @@ class Search(NamedTuple):
 
     @property
     def fits_driver(self) -> bool:
-        """Whether the driver can collect the documents, without their texts, and the pairs."""
+        """True if the driver can collect the documents, without their texts, and the pairs."""
         return fits_driver(self.num_documents, self.num_pairs)
 
 
