@@ -71,8 +71,8 @@ def dedup(
     method : settings of the comparison, or their name: minhash, simhash, structure, content, page.
         Default: minhash, or the method of the index passed as `against`; another method is then an
         error.
-    threshold, max_distance : the limit of a duplicate, instead of that of the named method: the
-        minimum similarity, or the maximum number of differing bits (SimHash). If `method` is an
+    threshold, max_distance : the limit of a duplicate, in place of the limit of the named method:
+        the minimum similarity, or the maximum number of differing bits (SimHash). If `method` is an
         object, set them there.
     against : an earlier collection, read as `source` is. Its documents are never removed, and come
         before all others. Or an Index, or its address: documents are decided one after the other,
@@ -88,12 +88,12 @@ def dedup(
         (kept), a true or false for each input row (mask), the ids of the kept documents (ids), all
         documents with the columns duplicate_of, similarity, cluster and duplicates (annotated), or
         nothing (removed). In the folder these are kept/, mask.parquet, ids.parquet and annotated/.
-    passages : the fewest characters of a passage: those that are repeated in the kept documents are
-        then cut, as by remove_passages; also passages.parquet and passages.html are written.
+    passages : the fewest characters of a passage: passages that are repeated in the kept documents
+        are then cut, as by remove_passages; also passages.parquet and passages.html are written.
         Default: None, nothing is cut.
     keep : which document of a cluster to keep: by position, length in UTF-8 bytes, a column of
         numbers or dates, or the order of the inputs (source). Separate several by commas: each
-        decides the ties of those before it. longest:3 keeps three of a cluster, and so on; none
+        decides the ties of the ones before. longest:3 keeps three of a cluster, and so on; none
         keeps no document that has a near-duplicate. "max:date,longest" has two orders; "none"
         implies linkage="connected".
     within : compare only documents with the same value in this column, such as a language or a
@@ -126,7 +126,7 @@ def dedup(
     max_document_bytes : longer documents are rejected.
     tables : fill `removed` and `pairs` of the result. Use False with `output` if they do not fit
         into memory; accessing them then raises SettingError.
-    rethreshold : measure all pairs, also those of removed documents, and keep them in memory, so
+    rethreshold : measure all pairs, also of removed documents, and keep them in memory, so
         that `result.rethreshold` answers at stricter limits. Not with an index,
         linkage="connected", keep="none", passages, group_by or containment. The result is the same
         where no bucket overflows; the search takes longer where clusters are large.
@@ -150,9 +150,9 @@ def dedup(
     progress : True for progress bars on stderr (plain lines if it is no terminal), or an object
         with the methods of neardup.Progress.
     engine : run on this machine, or on Spark (pip install 'neardup[spark]'), with the same result.
-        docs/what-works-where.md lists what each does not take. Workers open files under the names
-        that are given here.
-    master : the cluster, such as spark://host:7077. Default: the active session, that of
+        docs/what-works-where.md lists the options that each refuses. Workers open files under the
+        names that are given here.
+    master : the cluster, such as spark://host:7077. Default: the active session, the cluster of
         spark-submit, or this machine.
 
     Returns

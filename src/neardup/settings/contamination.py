@@ -36,15 +36,17 @@ class ContaminationSettings(Validated):
     common: int = parameter(
         10,
         "The most documents that may have a sequence of eight words of an item, and the most items "
-        "that may have a shingle of it. What more have is boilerplate, which is listed and does "
-        "not count.",
+        "that may have a shingle of it. A sequence or shingle beyond that is boilerplate, which is "
+        "listed and does not count.",
         low=1,
         high=1_000_000,
     )
     max_documents: int = parameter(
         100,
-        "The most documents that are listed for one item, the best first; of those that have at "
-        "least 0.95 of a long item, the first. All are counted.",
+        (
+            "The most documents that are listed for one item, the best first; among documents with "
+            "at least 0.95 of a long item, the first. All are counted."
+        ),
         low=1,
         high=100_000,
     )
@@ -84,8 +86,8 @@ class ContaminationOutput(Validated):
 
     write: Literal["none", "items", "corpus"] = parameter(
         "none",
-        "The clean copies to write: of the items without those that were found (items), of the "
-        "corpus without the documents that contain items (corpus), or none.",
+        "The clean copies to write: of the items without the found ones (items), of the corpus "
+        "without the documents that contain items (corpus), or none.",
         choices=("none", "items", "corpus"),
     )
     lang: Literal["en", "zh"] = parameter(

@@ -42,8 +42,8 @@ class PassageSettings(Validated):
     cut_at: CutAt = parameter(
         "word",
         (
-            "Where cuts end: between characters as readers see them, words, sentences or lines. "
-            "An incomplete unit stays."
+            "Where cuts end: between characters as readers see them, words, sentences or lines. An "
+            "incomplete unit stays."
         ),
         choices=("character", "word", "sentence", "line"),
     )
@@ -64,8 +64,10 @@ class PassageSettings(Validated):
     )
     min_share: float = parameter(
         0.0,
-        "With keep=none, the least share of the documents (with within, of those of equal value) "
-        "that have a passage, and two at least.",
+        (
+            "With keep=none, the least share of the documents (with within, of the documents of "
+            "equal value) that have a passage, and two at least."
+        ),
         low=0.0,
         high=1.0,
     )

@@ -69,7 +69,7 @@ class SelectionSettings(Validated):
         "first",
         "Which document of a cluster to keep: by position, length in UTF-8 bytes, a column of "
         "numbers or dates, or the order of the inputs (source). Separate several by commas: each "
-        "decides the ties of those before it. longest:3 keeps three of a cluster, and so on; none "
+        "decides the ties of the ones before. longest:3 keeps three of a cluster, and so on; none "
         "keeps no document that has a near-duplicate.",
         choices=get_args(get_args(Keep)[0]),
         prefixes=("max:", "min:"),
