@@ -177,23 +177,26 @@ def test_a_file_that_cannot_be_read_makes_the_run_incomplete_and_the_rest_is_wri
     assert not Path("out3").exists()
 
 
-def test_the_library_warns_of_files_that_are_lost():
-    corpus(Path("good.parquet"), 30)
-    Path("cut.parquet").write_bytes(Path("good.parquet").read_bytes()[:500])
-    for call in (
+@pytest.mark.parametrize(
+    "call",
+    [
         neardup.dedup,
         neardup.find_pairs,
         neardup.cluster,
         neardup.sign,
         neardup.document_frequencies,
-    ):
-        incomplete = neardup.errors.IncompleteWarning
-        with pytest.warns(
-            incomplete, match=r"1 file could not be read completely: cut\.parquet"
-        ) as caught:
-            call(["good.parquet", "cut.parquet"])
-        assert caught[0].filename == __file__
-        call(["good.parquet", "cut.parquet"], on_error="skip")
+    ],
+)
+def test_the_library_warns_of_files_that_are_lost(call):
+    corpus(Path("good.parquet"), 30)
+    Path("cut.parquet").write_bytes(Path("good.parquet").read_bytes()[:500])
+    incomplete = neardup.errors.IncompleteWarning
+    with pytest.warns(
+        incomplete, match=r"1 file could not be read completely: cut\.parquet"
+    ) as caught:
+        call(["good.parquet", "cut.parquet"])
+    assert caught[0].filename == __file__
+    call(["good.parquet", "cut.parquet"], on_error="skip")
 
 
 def test_columns_of_chinese_tables_are_recognised():
@@ -588,15 +591,13 @@ def test_what_is_no_regular_file_is_passed_over_and_said():
     assert "Left out 1 file whose names have no known suffix: in/notes.pdf." in said
 
 
-def test_each_folder_is_entered_once_however_linked():
+@pytest.mark.parametrize("pattern", ["in", "in/**/*.txt"])
+def test_each_folder_is_entered_once_however_linked(pattern):
     Path("in/deep").mkdir(parents=True)
     Path("in/deep/a.txt").write_text(TEXTS[0])
     Path("in/deep/up").symlink_to(Path("in").resolve())
     Path("in/also").symlink_to(Path("in/deep").resolve())
-    for pattern in ("in", "in/**/*.txt"):
-        assert neardup.dedup(pattern, text_unit="file").kept["file"].to_pylist() == [
-            "in/deep/a.txt"
-        ]
+    assert neardup.dedup(pattern, text_unit="file").kept["file"].to_pylist() == ["in/deep/a.txt"]
 
 
 @pytest.mark.slow

@@ -67,11 +67,13 @@ def test_a_name_of_255_bytes_can_be_written(tmp_path: Path) -> None:
     assert read_text(path) == "x"
 
 
-def test_an_error_of_neardup_passes_unchanged(tmp_path: Path) -> None:
-    for error in (OutputError("the disk of another file is full"), InputError("a row is missing")):
-        with pytest.raises(type(error)) as raised, AtomicFile(tmp_path / "a.txt"):
-            raise error
-        assert raised.value is error
+@pytest.mark.parametrize(
+    "error", [OutputError("the disk of another file is full"), InputError("a row is missing")]
+)
+def test_an_error_of_neardup_passes_unchanged(tmp_path: Path, error) -> None:
+    with pytest.raises(type(error)) as raised, AtomicFile(tmp_path / "a.txt"):
+        raise error
+    assert raised.value is error
 
 
 @pytest.mark.parametrize(

@@ -143,17 +143,19 @@ def test_a_folder_without_permission_is_named():
 
 
 # Rows
-def test_a_file_of_which_more_than_one_row_in_a_hundred_cannot_be_read_makes_the_run_incomplete():
-    for bad, code in ((1, 0), (2, 1)):
-        write_lines("in.jsonl", 100, bad)
-        done = run("dedup", "in.jsonl", "-o", f"out{bad}", "--quiet")
-        assert (done.exit_code, f"{bad} of {100 + bad} rows" in done.stderr) == (code, True), (
-            done.stderr
-        )
-        assert "iconv -f LATIN1 -t UTF-8" in done.stderr
-        assert (
-            len(Path(f"out{bad}/kept/in.jsonl").read_text().splitlines()) == 100
-        )  # the output is complete
+@pytest.mark.parametrize(("bad", "code"), [(1, 0), (2, 1)])
+def test_a_file_of_which_more_than_one_row_in_a_hundred_cannot_be_read_makes_the_run_incomplete(
+    bad, code
+):
+    write_lines("in.jsonl", 100, bad)
+    done = run("dedup", "in.jsonl", "-o", f"out{bad}", "--quiet")
+    assert (done.exit_code, f"{bad} of {100 + bad} rows" in done.stderr) == (code, True), (
+        done.stderr
+    )
+    assert "iconv -f LATIN1 -t UTF-8" in done.stderr
+    assert (
+        len(Path(f"out{bad}/kept/in.jsonl").read_text().splitlines()) == 100
+    )  # the output is complete
 
 
 def test_one_bad_file_among_a_hundred_good_ones_does_not_hide():

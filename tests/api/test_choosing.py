@@ -488,10 +488,10 @@ def test_a_file_of_answers_may_end_without_a_line_end_and_have_separators_in_its
         assert swept.ask(same_text, count=count, answers=file).estimate.answers == count
 
 
-def test_a_file_that_cannot_be_written_is_refused_before_anything_is_asked(swept, tmp_path):
-    for name in ("answers.csv", "missing/answers.jsonl"):
-        with pytest.raises(OutputError):
-            swept.ask(lambda pair: pytest.fail("asked"), answers=tmp_path / name)
+@pytest.mark.parametrize("name", ["answers.csv", "missing/answers.jsonl"])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_asked(swept, tmp_path, name):
+    with pytest.raises(OutputError):
+        swept.ask(lambda pair: pytest.fail("asked"), answers=tmp_path / name)
 
 
 def test_a_count_of_answers_is_a_number(swept):

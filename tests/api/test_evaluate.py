@@ -154,20 +154,20 @@ def test_scores_do_not_depend_on_the_order_of_documents_batches_or_threads(case,
     assert here.by_length.equals(there.by_length)
 
 
-def test_what_is_found_is_what_find_pairs_finds(real_texts):
+@pytest.mark.parametrize("method", [neardup.MinHash(threshold=0.5, recall=0.8), neardup.SimHash()])
+def test_what_is_found_is_what_find_pairs_finds(real_texts, method):
     texts = real_texts("en_licenses", 300_000)
     labels = [str(number % 7) for number in range(len(texts))]
-    for method in (neardup.MinHash(threshold=0.5, recall=0.8), neardup.SimHash()):
-        result = neardup.evaluate(table_of(texts, labels), method=method)
-        pairs = neardup.find_pairs(texts, method=method).pairs
-        same = sum(
-            labels[int(a)] == labels[int(b)]
-            for a, b, *_ in zip(*pairs.to_pydict().values(), strict=True)
-        )
-        assert counts(result.at_threshold)[:2] == (pairs.num_rows, same)
-        assert result.at_threshold.positives == sum(
-            math.comb(labels.count(one), 2) for one in set(labels)
-        )
+    result = neardup.evaluate(table_of(texts, labels), method=method)
+    pairs = neardup.find_pairs(texts, method=method).pairs
+    same = sum(
+        labels[int(a)] == labels[int(b)]
+        for a, b, *_ in zip(*pairs.to_pydict().values(), strict=True)
+    )
+    assert counts(result.at_threshold)[:2] == (pairs.num_rows, same)
+    assert result.at_threshold.positives == sum(
+        math.comb(labels.count(one), 2) for one in set(labels)
+    )
 
 
 def test_the_curve_shows_the_score_of_the_method_at_its_own_threshold(real_texts):
@@ -584,13 +584,13 @@ def test_ids_that_the_corpus_does_not_have_are_counted_and_named():
     ]
 
 
-def test_a_verdict_that_is_null_counts_for_nothing_and_the_label_names_its_column():
+@pytest.mark.parametrize("name", ["label", "sure"])
+def test_a_verdict_that_is_null_counts_for_nothing_and_the_label_names_its_column(name):
     rows = [*JUDGED[:1], ("a", "c", None), (None, "c", True)]
-    for name in ("label", "sure"):
-        result = neardup.evaluate(
-            CORPUS, pairs=judged(rows, name), label=None if name == "label" else name
-        )
-        assert (result.at_threshold.positives, result.report["truth"]["pairs"]) == (1, 1)
+    result = neardup.evaluate(
+        CORPUS, pairs=judged(rows, name), label=None if name == "label" else name
+    )
+    assert (result.at_threshold.positives, result.report["truth"]["pairs"]) == (1, 1)
 
 
 # Errors

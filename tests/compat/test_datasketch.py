@@ -335,17 +335,20 @@ def test_settings_of_a_signature_that_cannot_be_are_refused(settings, message):
         MinHash(**settings)
 
 
-def test_hashes_that_a_scheme_has_no_room_for_are_refused():
-    for scheme, hashed in (
+@pytest.mark.parametrize(
+    ("scheme", "hashed"),
+    [
         ("affine32", 2**32),
         ("affine32", -1),
         ("affine64", 2**64),
         ("legacy", -1),
+    ],
+)
+def test_hashes_that_a_scheme_has_no_room_for_are_refused(scheme, hashed):
+    with pytest.raises(
+        InputError, match=f"hashfunc returned a value out of range for scheme '{scheme}'"
     ):
-        with pytest.raises(
-            InputError, match=f"hashfunc returned a value out of range for scheme '{scheme}'"
-        ):
-            MinHash(scheme=scheme, hashfunc=lambda hashed: hashed).update(hashed)
+        MinHash(scheme=scheme, hashfunc=lambda hashed: hashed).update(hashed)
 
 
 def test_hashobj_warns_and_a_processor_that_is_not_there_is_refused():

@@ -352,9 +352,9 @@ def test_of_an_input_without_documents_the_kept_table_has_its_columns():
     assert result.report["counts"]["read"] == 0
 
 
-def test_many_documents_of_one_set_in_small_and_large_batches_are_one_cluster():
+@pytest.mark.parametrize("batch_rows", [None, 10])
+def test_many_documents_of_one_set_in_small_and_large_batches_are_one_cluster(batch_rows):
     texts = [f"{'same text again and again ' * 3}" for _ in range(3000)]
-    for batch_rows in (None, 10):
-        result = neardup.dedup(pa.table({"text": texts}), batch_rows=batch_rows)
-        assert np.all(np.array(result.removed["cluster"]) == 0)
-        assert result.removed.num_rows == 2999
+    result = neardup.dedup(pa.table({"text": texts}), batch_rows=batch_rows)
+    assert np.all(np.array(result.removed["cluster"]) == 0)
+    assert result.removed.num_rows == 2999

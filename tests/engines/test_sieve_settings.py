@@ -49,24 +49,26 @@ def test_every_policy_of_keeping_is_that_of_the_oracle(keep, texts, method, data
     assert answer == runs.expected(texts, method, keep=keep, ranks=ranks)
 
 
-def test_of_equal_rank_the_document_read_first_stays():
-    texts = ["a b c d", "a b c d", "a b c d"]
-    for keep, ranks in (
+@pytest.mark.parametrize(
+    ("keep", "ranks"),
+    [
         ("max:score", [1, 1, 1]),
         ("min:score", [None] * 3),
         ("longest", None),
         ("shortest", None),
-    ):
-        assert runs.answer_of(runs.run(texts, MinHash(), keep=keep, ranks=ranks)).kept == [0]
-
-
-def test_a_missing_rank_comes_last_whichever_end_is_kept():
+    ],
+)
+def test_of_equal_rank_the_document_read_first_stays(keep, ranks):
     texts = ["a b c d", "a b c d", "a b c d"]
-    for keep, kept in (("max:score", [2]), ("min:score", [1])):
-        assert (
-            runs.answer_of(runs.run(texts, MinHash(), keep=keep, ranks=[None, -2.0, 5.0])).kept
-            == kept
-        )
+    assert runs.answer_of(runs.run(texts, MinHash(), keep=keep, ranks=ranks)).kept == [0]
+
+
+@pytest.mark.parametrize(("keep", "kept"), [("max:score", [2]), ("min:score", [1])])
+def test_a_missing_rank_comes_last_whichever_end_is_kept(keep, kept):
+    texts = ["a b c d", "a b c d", "a b c d"]
+    assert (
+        runs.answer_of(runs.run(texts, MinHash(), keep=keep, ranks=[None, -2.0, 5.0])).kept == kept
+    )
 
 
 def test_length_is_that_of_the_text_in_bytes():

@@ -243,14 +243,14 @@ def test_suggested_frequencies_are_those_of_jieba(jieba):
     assert segmenter_of(Jieba(words=tuple(added)))(text) == theirs.lcut(text)
 
 
-def test_a_missing_package_is_answered_with_the_command_that_installs_it(monkeypatch):
+@pytest.mark.parametrize("ask", [segmenter_of, describe_segmenter])
+def test_a_missing_package_is_answered_with_the_command_that_installs_it(monkeypatch, ask):
     monkeypatch.setitem(sys.modules, "rjieba", None)
-    for ask in (segmenter_of, describe_segmenter):
-        with pytest.raises(
-            MissingExtraError,
-            match=r'rjieba, which is not installed. .*pip install "neardup\[zh\]"',
-        ):
-            ask(Jieba())
+    with pytest.raises(
+        MissingExtraError,
+        match=r'rjieba, which is not installed. .*pip install "neardup\[zh\]"',
+    ):
+        ask(Jieba())
 
 
 def test_a_segmenter_describes_all_that_decides_its_words(tmp_path):
@@ -309,17 +309,20 @@ def test_time_is_bounded_whatever_the_text(text, settings):
     assert seconds(text) < 40 * max(tenth, 0.01)
 
 
-def test_a_long_text_is_cut_where_no_word_is():
-    sentence = "我来到北京清华大学，"
-    text = sentence * (3 * MAX_PIECE // len(sentence))
-    for settings in (
+@pytest.mark.parametrize(
+    "settings",
+    [
         Jieba(),
         Jieba(mode="full"),
         Jieba(mode="search"),
         Jieba(parts_of_speech=("n", "v")),
-    ):
-        cut = segmenter_of(settings)
-        assert cut(text) == cut(sentence) * (3 * MAX_PIECE // len(sentence))
+    ],
+)
+def test_a_long_text_is_cut_where_no_word_is(settings):
+    sentence = "我来到北京清华大学，"
+    text = sentence * (3 * MAX_PIECE // len(sentence))
+    cut = segmenter_of(settings)
+    assert cut(text) == cut(sentence) * (3 * MAX_PIECE // len(sentence))
 
 
 # Shingles, spans and runs.

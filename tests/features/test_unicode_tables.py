@@ -94,16 +94,18 @@ def test_every_flagged_character_also_has_its_own_normal_form():
 
 
 @pytest.mark.slow
-def test_every_class_and_whitespace_bit_is_that_of_the_reference():
-    for options in ({"nfkc": False, "case_fold": False}, {"nfkc": True, "case_fold": True}):
-        table = load_tables(**options, fold_chinese=False)
-        for character in KNOWN:
-            for word in words_of(table, ord(character)):
-                result = chr(word & tables.LOW_MASK)
-                kind = CLASSES[word >> tables.CLASS_SHIFT & tables.CLASS_MASK]
-                is_space = result.isspace() or result == "\0"
-                assert kind == reference.class_of(result), hex(ord(character))
-                assert bool(word & tables.WHITESPACE) == is_space, hex(ord(character))
+@pytest.mark.parametrize(
+    "options", [{"nfkc": False, "case_fold": False}, {"nfkc": True, "case_fold": True}]
+)
+def test_every_class_and_whitespace_bit_is_that_of_the_reference(options):
+    table = load_tables(**options, fold_chinese=False)
+    for character in KNOWN:
+        for word in words_of(table, ord(character)):
+            result = chr(word & tables.LOW_MASK)
+            kind = CLASSES[word >> tables.CLASS_SHIFT & tables.CLASS_MASK]
+            is_space = result.isspace() or result == "\0"
+            assert kind == reference.class_of(result), hex(ord(character))
+            assert bool(word & tables.WHITESPACE) == is_space, hex(ord(character))
 
 
 def test_ranks_have_the_order_of_the_combining_classes():
@@ -118,11 +120,11 @@ def test_ranks_have_the_order_of_the_combining_classes():
     assert len(set(ranks)) == len(ranks)
 
 
-def test_without_nfkc_no_entry_needs_its_neighbours():
-    for case_fold in (False, True):
-        table = load_tables(nfkc=False, case_fold=case_fold, fold_chinese=False)
-        assert not (table.entries & np.uint32(tables.COMPOSE)).any()
-        assert not (table.entries >> np.uint32(tables.RANK_SHIFT)).any()
+@pytest.mark.parametrize("case_fold", [False, True])
+def test_without_nfkc_no_entry_needs_its_neighbours(case_fold):
+    table = load_tables(nfkc=False, case_fold=case_fold, fold_chinese=False)
+    assert not (table.entries & np.uint32(tables.COMPOSE)).any()
+    assert not (table.entries >> np.uint32(tables.RANK_SHIFT)).any()
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -234,6 +236,6 @@ def test_tables_load_in_milliseconds():
     assert min(durations) < 0.1
 
 
-def test_surrogates_and_noncharacters_are_separators_that_stay_themselves():
-    for code_point in (0xD800, 0xDFFF, 0xFDD0, 0xFFFE, 0xFFFF, 0x1FFFE, 0x10FFFF):
-        assert entry_of(DEFAULT, code_point) == code_point | tables.SEPARATOR << tables.CLASS_SHIFT
+@pytest.mark.parametrize("code_point", [0xD800, 0xDFFF, 0xFDD0, 0xFFFE, 0xFFFF, 0x1FFFE, 0x10FFFF])
+def test_surrogates_and_noncharacters_are_separators_that_stay_themselves(code_point):
+    assert entry_of(DEFAULT, code_point) == code_point | tables.SEPARATOR << tables.CLASS_SHIFT

@@ -161,16 +161,19 @@ def test_a_column_of_uint64_without_metadata_has_an_unknown_scheme():
     )
 
 
-def test_ids_are_strings_or_integers():
-    column = pa.array([1, 2], pa.uint64())
-    for ids, kind in (
+@pytest.mark.parametrize(
+    ("ids", "kind"),
+    [
         (pa.array([7, 9], pa.int32()), pa.int64()),
         (pa.array(["b", "a"]).dictionary_encode(), pa.large_string()),
         (pa.array(["b", "a"]), pa.large_string()),
-    ):
-        found = Fingerprints.from_table(pa.table({"id": ids, "fingerprint": column}))
-        assert found.ids.type == kind
-        assert found.ids.to_pylist() == ids.to_pylist()
+    ],
+)
+def test_ids_are_strings_or_integers(ids, kind):
+    column = pa.array([1, 2], pa.uint64())
+    found = Fingerprints.from_table(pa.table({"id": ids, "fingerprint": column}))
+    assert found.ids.type == kind
+    assert found.ids.to_pylist() == ids.to_pylist()
 
 
 def test_ids_of_any_number_of_rows_have_room_for_more_than_2_gib(tmp_path: Path):
@@ -416,11 +419,11 @@ def test_an_output_file_holds_what_is_returned_otherwise(tmp_path, method):
         neardup.sign(SHORT_AND_ALIKE, method=method, output=tmp_path / "signed.txt")
 
 
-def test_no_documents_have_no_rows():
-    for method, width in (("minhash", 128), ("simhash", 1)):
-        found = neardup.sign([], method=method)
-        assert found.values.shape == (0, width)
-        assert found.similarity(found).tolist() == found.ids.to_pylist() == []
+@pytest.mark.parametrize(("method", "width"), [("minhash", 128), ("simhash", 1)])
+def test_no_documents_have_no_rows(method, width):
+    found = neardup.sign([], method=method)
+    assert found.values.shape == (0, width)
+    assert found.similarity(found).tolist() == found.ids.to_pylist() == []
 
 
 @pytest.mark.parametrize("weights", ["tf", "tfidf"])

@@ -75,13 +75,15 @@ def test_null_lists_that_cover_values_are_empty():
     assert rows_of(small(pairs[1:])) == rows_of(small([["c", "d"]]))
 
 
-def test_texts_are_signed_as_dedup_signs_them(real_texts):
+@pytest.mark.parametrize(
+    "method", [MinHash(), MinHash(tokens="chars", seed=7), MinHash(tokens=str.split, ngram=2)]
+)
+def test_texts_are_signed_as_dedup_signs_them(real_texts, method):
     texts = real_texts("en_licenses", 100_000)
-    for method in (MinHash(), MinHash(tokens="chars", seed=7), MinHash(tokens=str.split, ngram=2)):
-        shingles = shingle_documents(pa.array(texts, pa.large_string()), method)
-        expected = sign_hashes(shingles.hashes, shingles.offsets, 16, method.seed)
-        for column in (texts, pa.array(texts), pa.array(texts).dictionary_encode(), iter(texts)):
-            assert (sign(column, method=replace(method, num_hashes=16)).values == expected).all()
+    shingles = shingle_documents(pa.array(texts, pa.large_string()), method)
+    expected = sign_hashes(shingles.hashes, shingles.offsets, 16, method.seed)
+    for column in (texts, pa.array(texts), pa.array(texts).dictionary_encode(), iter(texts)):
+        assert (sign(column, method=replace(method, num_hashes=16)).values == expected).all()
 
 
 def test_threads_and_batches_change_nothing(monkeypatch):
@@ -384,10 +386,10 @@ def test_the_first_bad_row_is_named_however_many_threads_there_are(monkeypatch, 
         sign([*rows[:7], 5, *rows, {"b": -1.0}], threads=threads)
 
 
-def test_one_thing_that_cannot_be_signed_is_refused():
-    for thing in (5, b"bytes", None):
-        with pytest.raises(InputError, match="Cannot sign"):
-            sign(thing)
+@pytest.mark.parametrize("thing", [5, b"bytes", None])
+def test_one_thing_that_cannot_be_signed_is_refused(thing):
+    with pytest.raises(InputError, match="Cannot sign"):
+        sign(thing)
 
 
 def test_files_of_anything_else_are_refused(tmp_path):

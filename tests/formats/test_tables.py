@@ -397,14 +397,14 @@ def test_a_query_whose_connection_was_closed_is_refused_in_our_words(monkeypatch
             monkeypatch.delattr(duckdb.DuckDBPyRelation, "__arrow_c_stream__")
 
 
-def test_an_object_that_cannot_be_shown_is_refused_in_our_words() -> None:
+@pytest.mark.parametrize("call", [neardup.dedup, neardup.sign])
+def test_an_object_that_cannot_be_shown_is_refused_in_our_words(call) -> None:
     class Hidden:
         def __repr__(self) -> str:
             raise RuntimeError
 
-    for call in (neardup.dedup, neardup.sign):
-        with pytest.raises(InputError, match="Hidden"):
-            call(Hidden())
+    with pytest.raises(InputError, match="Hidden"):
+        call(Hidden())
 
 
 @pytest.mark.parametrize("values", [[], [float("nan")] * 2])

@@ -71,13 +71,13 @@ def test_a_file_of_one_gzip_member_is_read_too(tmp_path: Path) -> None:
     )
 
 
-def test_members_may_end_anywhere(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [1, 7, 100, 300])
+def test_members_may_end_anywhere(tmp_path: Path, size) -> None:
     data = ONE + TWO + THREE
-    for size in (1, 7, 100, 300):
-        cut = members(*(data[begin : begin + size] for begin in range(0, len(data), size)))
-        found, rejected = read_bytes(tmp_path, cut, "a.warc.gz")
-        assert not rejected
-        assert list(found) == ALL
+    cut = members(*(data[begin : begin + size] for begin in range(0, len(data), size)))
+    found, rejected = read_bytes(tmp_path, cut, "a.warc.gz")
+    assert not rejected
+    assert list(found) == ALL
 
 
 def test_a_remote_archive_is_read(tmp_path: Path) -> None:
@@ -331,23 +331,28 @@ def test_loose_http_is_read(tmp_path: Path, block: bytes) -> None:
 # Beside other inputs.
 
 
-def test_standard_input_is_known_for_an_archive_or_a_page(pipe: Callable[[bytes], None]) -> None:
-    for content, format_name, compression, name in [
+@pytest.mark.parametrize(
+    ("content", "format_name", "compression", "name"),
+    [
         (ONE, "warc", None, "stdin.warc"),
         (members(ONE), "warc", "gzip", "stdin.warc.gz"),
         (b"\xef\xbb\xbf\n<!DOCTYPE  html><p>", "html", None, "stdin.html"),
         (b"<html lang=en><p>", "html", None, "stdin.html"),
         (gzip.compress(b"<HTML>", mtime=0), "html", "gzip", "stdin.html.gz"),
         (b"<htmlx>", "text", None, "stdin.txt"),
-    ]:
-        pipe(content)
-        (part,) = list_inputs(["-"])
-        assert (part.format, part.compression, part.relative_name) == (
-            format_name,
-            compression,
-            name,
-        )
-        assert sum(len(batch.rows) for batch in part.read(choose_columns([part]), pytest.fail)) == 1
+    ],
+)
+def test_standard_input_is_known_for_an_archive_or_a_page(
+    pipe: Callable[[bytes], None], content, format_name, compression, name
+) -> None:
+    pipe(content)
+    (part,) = list_inputs(["-"])
+    assert (part.format, part.compression, part.relative_name) == (
+        format_name,
+        compression,
+        name,
+    )
+    assert sum(len(batch.rows) for batch in part.read(choose_columns([part]), pytest.fail)) == 1
 
 
 def test_pages_beside_tables_and_texts_are_asked_for_their_html(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from reference.index_cases import BIGRAMS, FOX, OTHER
 # What is refused.
 
 
-def test_what_an_index_cannot_store_is_refused(make):
-    for options, message in (
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
         (
             {"storage": "fingerprints"},
             "storage='fingerprints' requires SimHash\\(confirm='hamming'\\)",
@@ -38,9 +39,11 @@ def test_what_an_index_cannot_store_is_refused(make):
             "storage must be one of 'fingerprints', 'features', 'text': got 'all'",
         ),
         ({"max_bucket_size": 0}, "max_bucket_size must be a whole number of 1 or more"),
-    ):
-        with pytest.raises(SettingError, match=message):
-            make(**options)
+    ],
+)
+def test_what_an_index_cannot_store_is_refused(make, options, message):
+    with pytest.raises(SettingError, match=message):
+        make(**options)
 
 
 def test_what_is_no_document_is_refused(make):

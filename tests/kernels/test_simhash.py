@@ -112,20 +112,20 @@ def probability_of_difference(num_common: int, num_own: int) -> float:
     return float(np.sum(common * 2 * one * (1 - one)))
 
 
-def test_the_probability_that_a_bit_differs_tends_to_the_angle_by_pi():
+@pytest.mark.parametrize("share", [0.5, 0.75, 0.9])
+def test_the_probability_that_a_bit_differs_tends_to_the_angle_by_pi(share):
     """Charikar (2002), section 3. Two sets that share the part s of their features are at the angle
     arccos(s).
     """
-    for share in (0.5, 0.75, 0.9):
-        errors = [
-            abs(
-                probability_of_difference(round(n * share), round(n * (1 - share)))
-                - np.arccos(share) / np.pi
-            )
-            for n in (20, 80, 320, 960)
-        ]
-        assert errors == sorted(errors, reverse=True)
-        assert errors[-1] < 0.01
+    errors = [
+        abs(
+            probability_of_difference(round(n * share), round(n * (1 - share)))
+            - np.arccos(share) / np.pi
+        )
+        for n in (20, 80, 320, 960)
+    ]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 0.01
 
 
 @pytest.mark.parametrize("bits", [64, 128, 256])

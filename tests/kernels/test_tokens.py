@@ -201,11 +201,11 @@ def test_repeats_are_left_out_in_each_document_anew_and_nothing_else(documents):
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
-def test_arrays_without_documents_or_without_bytes_have_no_shingles(kind):
-    for texts in ([], [""], [None], ["", None, ""], ["...", " \n", "\0"]):
-        result = shingled(texts, MinHash(), kind)
-        assert rows(result) == [[]] * len(texts)
-        assert result.content.shape == (len(texts), 2)
+@pytest.mark.parametrize("texts", [[], [""], [None], ["", None, ""], ["...", " \n", "\0"]])
+def test_arrays_without_documents_or_without_bytes_have_no_shingles(kind, texts):
+    result = shingled(texts, MinHash(), kind)
+    assert rows(result) == [[]] * len(texts)
+    assert result.content.shape == (len(texts), 2)
 
 
 def test_a_text_shorter_than_an_ngram_is_one_shingle_that_no_longer_text_has():
@@ -299,13 +299,13 @@ def test_token_lists_hash_as_words_do(lists, ngram):
     assert [tuple(row) for row in result.content.tolist()] == expected
 
 
-def test_a_callable_that_splits_at_spaces_equals_whitespace_tokens():
+@pytest.mark.parametrize("ngram", [1, 2, 5])
+def test_a_callable_that_splits_at_spaces_equals_whitespace_tokens(ngram):
     texts = ["one two three", "", "drei  VIER", None, "x" * 70 + " y"]
-    for ngram in (1, 2, 5):
-        by_callable = shingled(texts, MinHash(tokens=str.split, ngram=ngram))
-        by_name = shingled(texts, MinHash(tokens="whitespace", ngram=ngram))
-        assert rows(by_callable) == rows(by_name)
-        assert by_callable.content[[0, 2, 4]].tolist() == by_name.content[[0, 2, 4]].tolist()
+    by_callable = shingled(texts, MinHash(tokens=str.split, ngram=ngram))
+    by_name = shingled(texts, MinHash(tokens="whitespace", ngram=ngram))
+    assert rows(by_callable) == rows(by_name)
+    assert by_callable.content[[0, 2, 4]].tolist() == by_name.content[[0, 2, 4]].tolist()
 
 
 def test_shingles_of_a_periodic_text_repeat_with_its_period():

@@ -331,14 +331,16 @@ def test_the_text_of_a_line_is_the_last_string_of_its_key(
 
 
 @pytest.mark.parametrize("text", ["déjà 再见 🙂 end", 'a "quote" \\ \x01 end'])
-def test_escapes_stay_escapes_and_characters_stay_characters(tmp_path: Path, text: str) -> None:
-    for is_escaped in (True, False):
-        line = json.dumps({"text": text}, ensure_ascii=is_escaped)
-        expected = json.dumps({"text": text[:-4]}, ensure_ascii=is_escaped)
-        assert (
-            jsonl(tmp_path, [line.encode()], [text], {0: [(len(text) - 4, len(text))]})
-            == expected.encode()
-        )
+@pytest.mark.parametrize("is_escaped", [True, False])
+def test_escapes_stay_escapes_and_characters_stay_characters(
+    tmp_path: Path, text: str, is_escaped
+) -> None:
+    line = json.dumps({"text": text}, ensure_ascii=is_escaped)
+    expected = json.dumps({"text": text[:-4]}, ensure_ascii=is_escaped)
+    assert (
+        jsonl(tmp_path, [line.encode()], [text], {0: [(len(text) - 4, len(text))]})
+        == expected.encode()
+    )
 
 
 SPACES = st.text(" \t", max_size=2)

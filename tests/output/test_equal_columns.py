@@ -101,42 +101,42 @@ def test_documents_without_their_passages_have_every_column(tmp_path: Path, name
     assert read(tmp_path / "out" / "kept" / name) == FIRST_TWO
 
 
-def test_blank_lines_before_the_header_are_no_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mark", [b"", MARK])
+def test_blank_lines_before_the_header_are_no_rows(tmp_path: Path, mark) -> None:
     data = b'\r\n\n"id\n1",text,text2\r\n\r\n1,a b c,x\r\n1,2\r\n2,a b d,y\n'
-    for mark in (b"", MARK):
-        (tmp_path / "in.csv").write_bytes(mark + data)
-        result = neardup.dedup(
-            tmp_path / "in.csv", output=tmp_path / "out", overwrite=True, max_unreadable=1
-        )
-        assert result.kept.to_pydict() == {
-            "id\n1": ["1", "2"],
-            "text": ["a b c", "a b d"],
-            "text2": ["x", "y"],
-        }
-        (rejected,) = map(
-            json.loads, (tmp_path / "out" / "rejected.jsonl").read_text().split("\n")[:-1]
-        )
-        assert rejected["row"] == 1
-        assert rejected["reason"] == "expected 3 columns, got 2"
+    (tmp_path / "in.csv").write_bytes(mark + data)
+    result = neardup.dedup(
+        tmp_path / "in.csv", output=tmp_path / "out", overwrite=True, max_unreadable=1
+    )
+    assert result.kept.to_pydict() == {
+        "id\n1": ["1", "2"],
+        "text": ["a b c", "a b d"],
+        "text2": ["x", "y"],
+    }
+    (rejected,) = map(
+        json.loads, (tmp_path / "out" / "rejected.jsonl").read_text().split("\n")[:-1]
+    )
+    assert rejected["row"] == 1
+    assert rejected["reason"] == "expected 3 columns, got 2"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".csv.zst", ".tsv.xz"])
-def test_a_byte_order_mark_stays(tmp_path: Path, suffix: str) -> None:
+@pytest.mark.parametrize("mark", [MARK, b""])
+def test_a_byte_order_mark_stays(tmp_path: Path, suffix: str, mark) -> None:
     path = tmp_path / f"in{suffix}"
     between = b"\t" if "tsv" in suffix else b","
     codec = {".csv": None, ".gz": "gzip", ".zst": "zstd", ".xz": "xz"}[path.suffix]
-    for mark in (MARK, b""):
-        with open_as(path, codec, "w") as file:
-            file.write(
-                mark
-                + between.join([b"id", b"text"])
-                + b"\n"
-                + between.join([b"1", "é a b".encode()])
-                + b"\n"
-            )
-        neardup.dedup(path, output=tmp_path / "out", overwrite=True)
-        with open_as(tmp_path / "out" / "kept" / path.name, codec, "r") as file:
-            assert bytes(file.read()).startswith(mark + b'"id"')
+    with open_as(path, codec, "w") as file:
+        file.write(
+            mark
+            + between.join([b"id", b"text"])
+            + b"\n"
+            + between.join([b"1", "é a b".encode()])
+            + b"\n"
+        )
+    neardup.dedup(path, output=tmp_path / "out", overwrite=True)
+    with open_as(tmp_path / "out" / "kept" / path.name, codec, "r") as file:
+        assert bytes(file.read()).startswith(mark + b'"id"')
 
 
 def open_as(path: Path, codec: str | None, mode: str):

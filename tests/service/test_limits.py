@@ -315,21 +315,24 @@ def test_without_a_token_the_request_is_refused(service):
         assert service.request("GET", path).status == 401
 
 
-def test_a_token_that_may_read_cannot_write(service):
-    assert post(service, "/v1/query", {"texts": ["a"]}, READER).status == 200
-    assert service.request("GET", "/metrics", Authorization=f"Bearer {READER}").status == 200
-    for method, path in (
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
         ("POST", "/v1/documents"),
         ("DELETE", "/v1/documents/a"),
         ("POST", "/v1/imports/a/commit"),
-    ):
-        response = service.request(method, path, one(), Authorization=f"Bearer {READER}")
-        assert (response.status, "may only read" in response.json["detail"]) == (403, True)
+    ],
+)
+def test_a_token_that_may_read_cannot_write(service, method, path):
+    assert post(service, "/v1/query", {"texts": ["a"]}, READER).status == 200
+    assert service.request("GET", "/metrics", Authorization=f"Bearer {READER}").status == 200
+    response = service.request(method, path, one(), Authorization=f"Bearer {READER}")
+    assert (response.status, "may only read" in response.json["detail"]) == (403, True)
 
 
-def test_health_and_the_page_need_no_token(service):
-    for path in ("/healthz", "/readyz", "/openapi.json", "/"):
-        assert service.request("GET", path).status == 200
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json", "/"])
+def test_health_and_the_page_need_no_token(service, path):
+    assert service.request("GET", path).status == 200
 
 
 def test_with_tokens_any_host_name_is_answered(service):
@@ -362,11 +365,11 @@ def run(*arguments: str) -> str:
     return result.output
 
 
-def test_beyond_this_host_the_service_does_not_start_without_tokens(tmp_path):
-    for host in ("0.0.0.0", "::", "192.0.2.1", "news.example"):
-        output = run(str(tmp_path / "an.index"), "--host", host)
-        assert output.count("\n") == 1
-        assert "no token protects the index. Pass --token-file FILE, or --host 127.0.0.1." in output
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "news.example"])
+def test_beyond_this_host_the_service_does_not_start_without_tokens(tmp_path, host):
+    output = run(str(tmp_path / "an.index"), "--host", host)
+    assert output.count("\n") == 1
+    assert "no token protects the index. Pass --token-file FILE, or --host 127.0.0.1." in output
 
 
 def test_a_port_in_use_is_named(service, tmp_path):
@@ -407,21 +410,24 @@ def test_a_comment_may_stand_behind_a_token(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes of files are those of POSIX")
-def test_a_token_file_that_others_can_change_is_refused(tmp_path: Path):
-    file = tmp_path / "tokens"
-    file.write_text("write " + "x" * 16)
-    for mode, is_safe in (
+@pytest.mark.parametrize(
+    ("mode", "is_safe"),
+    [
         (0o666, False),
         (0o620, False),
         (0o602, False),
         (0o600, True),
         (0o444, True),
-    ):
-        file.chmod(mode)
-        if is_safe:
-            assert read_tokens([file])
-        else:
-            with pytest.raises(
-                InputError, match=rf"can be changed by other users.* Run `chmod 600 {file}`"
-            ):
-                read_tokens([file])
+    ],
+)
+def test_a_token_file_that_others_can_change_is_refused(tmp_path: Path, mode, is_safe):
+    file = tmp_path / "tokens"
+    file.write_text("write " + "x" * 16)
+    file.chmod(mode)
+    if is_safe:
+        assert read_tokens([file])
+    else:
+        with pytest.raises(
+            InputError, match=rf"can be changed by other users.* Run `chmod 600 {file}`"
+        ):
+            read_tokens([file])

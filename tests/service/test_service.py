@@ -356,17 +356,20 @@ def test_a_problem_has_the_sentence_of_the_library_and_the_id_of_the_request(ser
     assert problem["request_id"] == response.headers["x-request-id"]
 
 
-def test_an_import_that_is_not_open_is_not_found(service):
-    documents = {"documents": [{"id": "a", "text": "b"}]}
-    for method, path in (
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
         ("POST", "commit"),
         ("POST", "cancel"),
         ("POST", "documents"),
         ("DELETE", ""),
-    ):
-        body = documents if path == "documents" else None
-        response = service.request(method, f"/v1/imports/nowhere/{path}".rstrip("/"), body)
-        assert (response.status, "'nowhere'" in response.json["detail"]) == (404, True)
+    ],
+)
+def test_an_import_that_is_not_open_is_not_found(service, method, path):
+    documents = {"documents": [{"id": "a", "text": "b"}]}
+    body = documents if path == "documents" else None
+    response = service.request(method, f"/v1/imports/nowhere/{path}".rstrip("/"), body)
+    assert (response.status, "'nowhere'" in response.json["detail"]) == (404, True)
 
 
 def test_the_openapi_document_has_the_limits_of_the_service(service):
@@ -438,15 +441,16 @@ def test_of_a_repeated_key_the_last_one_counts(service):
     assert answer["id"] == "last"
 
 
-def test_a_body_must_be_plain_json(service):
-    for headers in (
+@pytest.mark.parametrize(
+    "headers",
+    [
         {"Content_Type": "text/plain"},
         {"Content_Type": ""},
         {"Content_Encoding": "gzip"},
-    ):
-        assert (
-            service.request("POST", "/v1/query", body=b'{"texts": ["a"]}', **headers).status == 415
-        )
+    ],
+)
+def test_a_body_must_be_plain_json(service, headers):
+    assert service.request("POST", "/v1/query", body=b'{"texts": ["a"]}', **headers).status == 415
 
 
 def test_another_host_name_is_refused_as_in_dns_rebinding(service):

@@ -268,12 +268,10 @@ def test_ids_are_read_from_any_iterable_and_one_string_is_none():
 
 
 @pytest.mark.parametrize("threads", [0, -1, "2", 1.5, True, 5000])
-def test_the_number_of_threads_is_checked_when_an_index_is_made(threads):
-    for kind in (neardup.HammingIndex, neardup.LSHIndex):
-        with pytest.raises(
-            SettingError, match=r"^threads must be a whole number of 1 or more .* got "
-        ):
-            kind(threads=threads)
+@pytest.mark.parametrize("kind", [neardup.HammingIndex, neardup.LSHIndex])
+def test_the_number_of_threads_is_checked_when_an_index_is_made(threads, kind):
+    with pytest.raises(SettingError, match=r"^threads must be a whole number of 1 or more .* got "):
+        kind(threads=threads)
 
 
 def test_the_first_id_decides_the_kind():
@@ -399,14 +397,14 @@ def test_indexes_of_one_scheme_merge_and_others_do_not():
         neardup.HammingIndex(32, scheme=scheme)
 
 
-def test_the_distance_of_two_fingerprints():
+@pytest.mark.parametrize("wrong", [-1, 2**256, 1.0, "1"])
+def test_the_distance_of_two_fingerprints(wrong):
     assert neardup.lsh.hamming_distance(0, 2**256 - 1) == 256
     assert neardup.lsh.hamming_distance(np.uint64(2**63), 0) == 1
-    for wrong in (-1, 2**256, 1.0, "1"):
-        with pytest.raises(
-            InputError, match=r"right must be a fingerprint, an integer from 0 to 2\^256 - 1: got"
-        ):
-            neardup.lsh.hamming_distance(1, wrong)
+    with pytest.raises(
+        InputError, match=r"right must be a fingerprint, an integer from 0 to 2\^256 - 1: got"
+    ):
+        neardup.lsh.hamming_distance(1, wrong)
 
 
 # Fingerprints

@@ -177,16 +177,16 @@ def test_what_was_removed_may_come_back_with_another_signature():
     assert index.query(array([7, 1]), min_similarity=0.5) == [("same", 0.5)]
 
 
-def test_the_estimate_reaches_a_least_similarity_exactly():
+@pytest.mark.parametrize("length", [10, 49, 128])
+def test_the_estimate_reaches_a_least_similarity_exactly(length):
     """Every k / n, also where n times its nearest number is above k."""
-    for length in (10, 49, 128):
-        index = banded(1, 1)
-        base = np.zeros(length, np.uint32)
-        for agree in range(1, length + 1):
-            index.add(agree, np.where(np.arange(length) < agree, base, np.uint32(1)))
-        for agree in range(1, length + 1):
-            found = index.query(base, min_similarity=agree / length)
-            assert [one for one, _ in found] == list(range(length, agree - 1, -1))
+    index = banded(1, 1)
+    base = np.zeros(length, np.uint32)
+    for agree in range(1, length + 1):
+        index.add(agree, np.where(np.arange(length) < agree, base, np.uint32(1)))
+    for agree in range(1, length + 1):
+        found = index.query(base, min_similarity=agree / length)
+        assert [one for one, _ in found] == list(range(length, agree - 1, -1))
 
 
 def test_an_index_of_empty_sets_finds_nothing():
@@ -447,16 +447,19 @@ def test_an_empty_index_is_saved_and_opened(tmp_path):
     opened.add(1, np.zeros(100, np.uint32))
 
 
-def test_a_file_of_something_else_is_refused(tmp_path):
-    pq.write_table(pa.table({"id": ["a"], "signature": [b"1234"]}), tmp_path / "other.parquet")
-    (tmp_path / "text.parquet").write_text("no")
-    for name, message in (
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
         ("other", "has no column 'signature' of fixed-size binary"),
         ("text", "as Parquet"),
         ("none", "as Parquet"),
-    ):
-        with pytest.raises(neardup.NeardupError, match=message):
-            neardup.LSHIndex.open(tmp_path / f"{name}.parquet")
+    ],
+)
+def test_a_file_of_something_else_is_refused(tmp_path, name, message):
+    pq.write_table(pa.table({"id": ["a"], "signature": [b"1234"]}), tmp_path / "other.parquet")
+    (tmp_path / "text.parquet").write_text("no")
+    with pytest.raises(neardup.NeardupError, match=message):
+        neardup.LSHIndex.open(tmp_path / f"{name}.parquet")
 
 
 def test_an_index_yields_its_ids_in_order():

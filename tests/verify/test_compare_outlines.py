@@ -105,21 +105,21 @@ def test_equal_outlines_are_reported():
     assert "The outlines are the same" in printed("", "")
 
 
-def test_nothing_hostile_reaches_the_terminal():
+@pytest.mark.parametrize("width", [80, 120])
+def test_nothing_hostile_reaches_the_terminal(width):
     hostile = "<body class='\x1b[31mred \u202egnp <script>alert(1)</script> [bold]'><p id='\x07'>"
-    for width in (80, 120):
-        text = printed(hostile, LEFT, width=width)
-        assert "[ESC]" in text
-        assert "[U+202E]" in text
-        assert "[BEL]" in text
-        assert "[bold]" in text
-        assert not set(text) & {"\x1b", "\x07", "\u202e"}
+    text = printed(hostile, LEFT, width=width)
+    assert "[ESC]" in text
+    assert "[U+202E]" in text
+    assert "[BEL]" in text
+    assert "[bold]" in text
+    assert not set(text) & {"\x1b", "\x07", "\u202e"}
 
 
-def test_where_only_ascii_can_be_shown_only_ascii_is_printed():
+@pytest.mark.parametrize("width", [80, 120])
+def test_where_only_ascii_can_be_shown_only_ascii_is_printed(width):
     many = "".join(f"<p class={letter}>" for letter in "abcdefghijkl")
-    for width in (80, 120):
-        assert printed(many + LEFT, many + RIGHT, width=width, ascii_only=True).isascii()
+    assert printed(many + LEFT, many + RIGHT, width=width, ascii_only=True).isascii()
 
 
 def run(*arguments: str, **settings: object):
