@@ -1,4 +1,10 @@
-"""The features of a batch of documents with their weights: the input of all later stages."""
+"""The features of a batch of documents with their weights: the input of all later stages.
+
+Lists of hashes follow each other in one array, and offsets have one entry more than documents:
+
+    hashes    | a b c | d | | e f |      of four documents, the third without features
+    offsets   0       3   4 4     6
+"""
 
 from __future__ import annotations
 
@@ -108,8 +114,8 @@ def replicate_rare_features(
     The Jaccard similarity of the sets is the weighted similarity with integer weights (Haveliwala,
     Gionis and Indyk 2000). Three steps of weight differ by a factor of at most 3: if one template
     fills half of a crawl, its shingles still count. A feature of a single document is shared with
-    no other, so its weight could only lower the similarities of this document, the more so the more
-    such features it has (docs/accuracy.md, Web pages).
+    no other: a weight would only lower the similarities of this document, most of all if it has
+    many such features (docs/accuracy.md, Web pages).
     """
     square_root = math.isqrt(num_documents)
     limits = np.array([square_root, math.isqrt(square_root)], np.int64)
@@ -124,13 +130,13 @@ def replicate_rare_features(
 class Weighed(NamedTuple):
     """Weights of the chosen features.
 
-    offsets : int64 (num_documents + 1,). places : the indices of the chosen features among the
-    distinct features, None for all.
+    weights : float64, the weight of each chosen feature. offsets : int64 (num_documents + 1,).
+    indices : int64, the chosen features among the distinct features; None for all.
     """
 
     weights: Floats
     offsets: Ints
-    places: Ints | None
+    indices: Ints | None
 
 
 def choose(weights: Floats, offsets: Ints, *, top: int, levels: bool) -> Weighed:
@@ -146,14 +152,14 @@ def choose(weights: Floats, offsets: Ints, *, top: int, levels: bool) -> Weighed
         heaviest.
     """
     if not top and not levels:
-        return Weighed(weights=weights, offsets=offsets, places=None)
+        return Weighed(weights=weights, offsets=offsets, indices=None)
     weights = weights.copy()
     is_kept = np.empty(len(weights), np.bool_)
     kernels.weights.choose(weights, offsets, top, levels, is_kept)
     return Weighed(
         weights=weights[is_kept],
         offsets=offsets_from_lengths(is_kept)[offsets],
-        places=np.flatnonzero(is_kept),
+        indices=np.flatnonzero(is_kept),
     )
 
 
@@ -194,7 +200,7 @@ class Lists(NamedTuple):
 
     @property
     def sizes(self) -> Ints:
-        """Return the length of each list."""
+        """The length of each list."""
         return np.diff(self.offsets)
 
     def take(self, rows: Integers) -> Lists:
@@ -205,33 +211,38 @@ class Lists(NamedTuple):
 
 
 def even_features(lists: Lists) -> Lists:
-    """Return the distinct hashes of each list that occur in it an even number of times by chance,
-    rising.
+    """Return the distinct hashes of each list that occur an even number of times by chance, rising.
 
-    Their number estimates how much two unrelated texts share: see
+    Their number estimates the number of features that two unrelated texts share: see
     `kernels.sorted_sets.shared_above_chance`.
 
     Notes
     -----
     A text that repeats whole passages has many features twice, and few of them once or three times.
     If occurrences are independent, the numbers of features that occur once, twice and three times
-    have the means sum(m e^-m), sum(m^2 e^-m) / 2 and sum(m^3 e^-m) / 6. By Cauchy and Schwarz the
-    second is at most the root of 1.5 times the product of the others: the features that occur twice
-    count up to this limit.
+    have the means sum(m e^-m), sum(m^2 e^-m) / 2 and sum(m^3 e^-m) / 6. By the Cauchy-Schwarz
+    inequality the second is at most the root of 1.5 times the product of the others. Of the
+    features that occur twice, at most this number is returned.
     """
-    found = distinct_features(*lists)
-    sizes = np.diff(found.offsets)
-    is_twice = found.counts == 2
-    num_once = np.diff(offsets_from_lengths(found.counts == 1)[found.offsets])
-    num_thrice = np.diff(offsets_from_lengths(found.counts == 3)[found.offsets])
+    features = distinct_features(*lists)
+    offsets = features.offsets
+    num_once = _count_in_lists(features.counts == 1, offsets)
+    num_thrice = _count_in_lists(features.counts == 3, offsets)
     max_twice = np.floor(np.sqrt(1.5 * num_once * num_thrice)).astype(np.int64)
 
-    # The features that occur twice are numbered from 1 on in each document.
-    twice_before = offsets_from_lengths(is_twice)[found.offsets[:-1]]
+    # The features that occur twice are numbered from 1 on in each list, and the last are left out.
+    is_twice = features.counts == 2
+    twice_before = offsets_from_lengths(is_twice)[offsets[:-1]]
+    sizes = np.diff(offsets)
     number = np.cumsum(is_twice) - np.repeat(twice_before, sizes)
     is_beyond = is_twice & (number > np.repeat(max_twice, sizes))
-    is_kept = (found.counts % 2 == 0) & ~is_beyond
-    return Lists(found.hashes[is_kept], offsets_from_lengths(is_kept)[found.offsets])
+    is_kept = (features.counts % 2 == 0) & ~is_beyond
+    return Lists(features.hashes[is_kept], offsets_from_lengths(is_kept)[offsets])
+
+
+def _count_in_lists(mask: Mask, offsets: Ints) -> Ints:
+    """Return the number of true values of each list."""
+    return np.diff(offsets_from_lengths(mask)[offsets])
 
 
 class Features(NamedTuple):
@@ -239,10 +250,10 @@ class Features(NamedTuple):
 
     content : uint64 (num_documents, 2), equal for equal features in equal order; undefined without
     features. sets : the hashes of the features of each document, in the order of the text, repeats
-    included; a document with an empty list is in no pair. The hashes may be in a workspace: see
-    `Method.describe`. structure : a second list, if a method needs one: the structure of pages, or
-    `even_features` of the sets. weighed : the other data that a method needs to summarise the
-    batch, None if it needs the sets alone.
+    included; a document with an empty list is in no pair. The hashes may be in a workspace, which
+    the next batch overwrites: see `Method.describe`. structure : a second list, if a method needs
+    it: the structure of pages, or `even_features` of the sets. weighed : data of the method from
+    which it summarises the batch, None if it needs the sets alone; no other code reads it.
     """
 
     content: Words
@@ -251,7 +262,7 @@ class Features(NamedTuple):
     weighed: Any = None
 
     def take(self, rows: Integers) -> Features:
-        """Return the features of some documents, without `weighed`."""
+        """Return the features of some documents, to compare them: without `weighed`."""
         structure = None if self.structure is None else self.structure.take(rows)
         return Features(self.content[rows], self.sets.take(rows), structure)
 
