@@ -20,6 +20,7 @@ from neardup.features.outline import Line
 from neardup.features.vectors import array_of_documents
 from neardup.files import JsonObject
 from neardup.index.open_index import Batch
+from neardup.results import Comparison
 from neardup.schemas import TIME
 from neardup.service.messages import Compared, Growth, Import, NewDocument, Passage, Stretch, Text
 from neardup.stores.documents import array_of
@@ -102,15 +103,7 @@ class Library:
         measures = compared.measures._asdict()
         left_fingerprint, right_fingerprint = measures.pop("fingerprints") or (None, None)
         num_bits = getattr(method, "bits", 64)
-        if compared.outlines is not None:
-            stretches: list[alignment.Stretch] | None = _outline_stretches(compared.outlines)
-        else:
-            stretches = alignment.align(
-                compared.left,
-                compared.left_passages,
-                compared.right,
-                compared.right_passages,
-            )
+        stretches = _stretches_of(compared)
         left_passages = None
         right_passages = None
         if stretches is None:  # the order of the passages differs: each text by itself
@@ -122,7 +115,7 @@ class Library:
             threshold=compared.threshold,
             is_outline=compared.outlines is not None,
             measures={name: value for name, value in measures.items() if value is not None},
-            stretches=None if stretches is None else [Stretch(*stretch) for stretch in stretches],
+            stretches=stretches,
             left_passages=left_passages,
             right_passages=right_passages,
             left_fingerprint=_fingerprint_digits(left_fingerprint, num_bits),
@@ -259,6 +252,22 @@ def _hexadecimal(sketch: Array) -> str:
 
 def _time(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def _stretches_of(compared: Comparison) -> list[Stretch] | None:
+    """Return the stretches of both texts; None if they share passages in a different order."""
+    if compared.outlines is not None:
+        stretches: list[alignment.Stretch] | None = _outline_stretches(compared.outlines)
+    else:
+        stretches = alignment.align(
+            compared.left,
+            compared.left_passages,
+            compared.right,
+            compared.right_passages,
+        )
+    if stretches is None:
+        return None
+    return [Stretch(left=left, right=right, shared=shared) for left, right, shared in stretches]
 
 
 def _outline_stretches(outlines: Outlines) -> list[alignment.Stretch]:
