@@ -46,7 +46,7 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
         "engines": 1,
         "kernels": 50,
         "output": 2,
-        "report": 2,
+        "report": 1,
         "service": 1,
     },
     "parameters by place": {

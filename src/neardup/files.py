@@ -1,5 +1,7 @@
-"""Write files that appear only when they are complete, read small ones as UTF-8, and give advice on
-errors of files.
+"""Files of the run: atomic writes, small files of UTF-8, JSON and TOML, and their errors.
+
+All modules write and read small files by these functions: encodings do not depend on the locale,
+and a file is complete or absent.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ AnyPath: TypeAlias = str | os.PathLike[str]
 JsonObject: TypeAlias = dict[str, Any]
 Output: TypeAlias = Path | str | None
 """The folder of an output, or its address; None if nothing is written."""
-_SHOWN_OF_NAME = 40  # characters, at most 160 bytes: a name may have 255 with the additions
+# Characters of a name that its temporary name repeats, at most 160 bytes: file systems allow 255
+# bytes, which include the random digits and the ending.
+_PARTIAL_PREFIX = 40
 
 # The advice on an OSError depends on its cause, not on the operation that failed.
 _NO_SPACE = "Free some space, or use another disk."
@@ -57,8 +61,9 @@ _UNWRITABLE_VALUE = "Leave the values out, or use another format."
 def reason_of(error: Exception) -> str:
     """Return the reason of an error, without its number and without a full stop."""
     reason = str(getattr(error, "strerror", None) or error)
-    is_of_arrow = "[errno" in reason  # Arrow words the cause in its own way
-    if isinstance(error, OSError) and error.errno is not None and is_of_arrow:
+    # Arrow puts the file, the operation and the number into the reason: only the cause is shown.
+    is_from_arrow = "[errno" in reason
+    if isinstance(error, OSError) and error.errno is not None and is_from_arrow:
         reason = os.strerror(error.errno)
     return reason.rstrip(".")
 
@@ -88,7 +93,7 @@ class AtomicFile(AbstractContextManager[Path]):
 
     def __init__(self, path: AnyPath) -> None:
         self.path = Path(path)
-        beginning = self.path.name[:_SHOWN_OF_NAME]
+        beginning = self.path.name[:_PARTIAL_PREFIX]
         self.partial = self.path.with_name(f".{beginning}.{secrets.token_hex(8)}.partial")
 
     def __enter__(self) -> Path:
@@ -102,7 +107,7 @@ class AtomicFile(AbstractContextManager[Path]):
                 elif isinstance(error, OSError):
                     raise error
         finally:
-            with suppress(OSError):  # the first error is raised, or there is nothing to remove
+            with suppress(OSError):  # the first error counts; after a commit no file is left
                 self.discard()
 
     def commit(self) -> None:
@@ -135,9 +140,7 @@ def cannot_write(path: Path, error: Exception) -> OutputError:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a small file in one step: it has all bytes afterwards, or is as it was before. Raises
-    OSError.
-    """
+    """Write a small file in one step: after an error, the old file is unchanged. Raises OSError."""
     file = AtomicFile(path)
     try:
         file.partial.write_bytes(data)

@@ -79,7 +79,7 @@ def test_an_option_works_or_is_refused_with_the_sentence_of_the_engine(
     engine, option, value, tmp_path, request
 ):
     limit = limit_of(engine, option)
-    if limit is not None and not limit.takes(value):
+    if limit is not None and not limit.accepts(value):
         if engine is SPARK:
             pytest.importorskip("pyspark")
         with pytest.raises(neardup.SettingError) as caught:
@@ -97,7 +97,7 @@ def test_every_limit_is_tried():
     for engine in (*ENGINES, LARGE_SPARK):  # test_spark_files.py has what is refused to a large run
         for limit in engine.limits:
             tried = VALUES.get(limit.option, ())
-            assert any(not limit.takes(value) for value in tried) or limit.option in elsewhere, (
+            assert any(not limit.accepts(value) for value in tried) or limit.option in elsewhere, (
                 limit
             )
 
@@ -134,7 +134,7 @@ def test_a_command_takes_an_engine_if_spark_runs_it(command):
 def test_clusters_are_not_found_on_top_of_an_index():
     with neardup.Index.create("memory:") as index, pytest.raises(neardup.SettingError) as caught:
         neardup.cluster(TEXTS, against=index)
-    assert caught.value.args[0] == INDEX.refusal_of("cluster")
+    assert caught.value.args[0] == INDEX.command_refusal("cluster")
 
 
 def test_a_run_on_top_of_an_index_counts_by_the_values_of_a_column():

@@ -56,9 +56,9 @@ def test_the_weightiest_features_stay_and_get_levels_as_in_the_reference(documen
             expected = reference.levels(expected)
         span = slice(result.offsets[document], result.offsets[document + 1])
         assert result.weights[span].tolist() == [expected[key] for key in sorted(expected)]
-        if result.places is not None:
+        if result.indices is not None:
             places = [offsets[document] + sorted(one).index(key) for key in sorted(expected)]
-            assert result.places[span].tolist() == places
+            assert result.indices[span].tolist() == places
 
 
 def test_levels_are_the_fifths_of_the_features_that_weigh_less():

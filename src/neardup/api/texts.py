@@ -17,7 +17,7 @@ from neardup.fingerprints.explain import Explanation, SignatureExplanation, Weig
 from neardup.methods.registry import method_of
 from neardup.results import Comparison
 from neardup.settings.methods import PAGE_TOKENS, MethodSettings, method_named
-from neardup.verify import comparison as comparing
+from neardup.verify import comparison
 
 Text = AnyPath | Sequence[float]
 
@@ -59,24 +59,26 @@ def compare(
     0.75
     """
     _warn_of_names(left, right)
-    method = method_named(
-        default_method(left, right) if method is None else method, threshold, max_distance
-    )
-    texts = text_of(left, method.vector_length), text_of(right, method.vector_length)
+    if method is None:
+        method = default_method(left, right)
+    method = method_named(method, threshold, max_distance)
+    left_text = text_of(left, method.vector_length)
+    right_text = text_of(right, method.vector_length)
     chosen = method_of(method).resolve()
-    measures = chosen.compare(*texts)
-    similarity = measures.jaccard if measures.similarity is None else measures.similarity
-    shown = comparing.shown(*texts, method.shingling)
+    measures = chosen.compare(left_text, right_text)
+    compares_tags = getattr(method, "tokens", None) in PAGE_TOKENS
+    left_shown, right_shown = comparison.shown(left_text, right_text, method.shingling)
     return Comparison(
-        measures.duplicate,
-        similarity,
-        method.threshold,
-        measures,
-        *shown,
-        chosen.lookup.bands,
-        _mark=partial(comparing.mark, *shown, method.shingling),
-        _pages=texts if getattr(method, "tokens", None) in PAGE_TOKENS else None,
-        _compare=compare,
+        duplicate=measures.duplicate,
+        similarity=measures.jaccard if measures.similarity is None else measures.similarity,
+        threshold=method.threshold,
+        measures=measures,
+        left=left_shown,
+        right=right_shown,
+        bands=chosen.lookup.bands,
+        _mark=partial(comparison.mark, left_shown, right_shown, method.shingling),
+        _pages=(left_text, right_text) if compares_tags else None,
+        _compare=compare,  # passed, because `results` must not import this module
     )
 
 
@@ -123,7 +125,12 @@ def explain(
 
 
 def _warn_of_names(left: Text, right: Text) -> None:
-    """Warn if two texts are the names of files."""
+    """Warn if two texts are the names of files.
+
+    A file is compared only if it is an os.PathLike: a string is always a text, so the result does
+    not depend on the files of the current folder.
+    """
+    # A longer string is a text, and is not looked up.
     names = [
         text
         for text in (left, right)
@@ -145,10 +152,15 @@ def default_method(left: Text, right: Text) -> str:
 def decode_text(content: bytes, name: str) -> str:
     """Return the text of a file of UTF-8, with or without a byte order mark.
 
+    Parameters
+    ----------
+    content : the bytes of the file.
+    name : the name of the file in the error.
+
     Raises
     ------
     InputError
-        If it is not UTF-8; name : of the file, for the message.
+        If the content is not UTF-8.
     """
     try:
         return content.decode("utf-8-sig")
@@ -160,8 +172,17 @@ def decode_text(content: bytes, name: str) -> str:
 
 
 def text_of(text: Text, vector_length: int | None = None) -> str:
-    """Return a text, or the text of a file, as `compare` reads it; errors as there. vector_length :
-    as of `Columns`.
+    """Return a text, or the text of a file, as `compare` reads it.
+
+    Parameters
+    ----------
+    vector_length : the length of vectors, 0 for any; None if the method compares texts. The text of
+        a list of numbers is its JSON.
+
+    Raises
+    ------
+    InputError
+        As in `compare`.
     """
     if vector_length is not None and not isinstance(text, (str, os.PathLike)):
         return str(texts_of(array_of_documents([text], vector_length))[0])
@@ -177,7 +198,10 @@ def text_of(text: Text, vector_length: int | None = None) -> str:
         content = Path(name).read_bytes()
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror}. Pass a text file.") from error
-    return decode_page(content)[0].decode("utf-8") if _is_page(text) else decode_text(content, name)
+    if not _is_page(text):
+        return decode_text(content, name)
+    page, _ = decode_page(content)
+    return page.decode("utf-8")
 
 
 def _is_page(text: Text) -> bool:

@@ -25,8 +25,10 @@ COMMANDS = (
 class Limit(NamedTuple):
     """An option whose values an engine limits.
 
-    reason : the reason, as a clause. applies : whether the option means something to the engine; if
-    not, the error says that it is not applicable.
+    accepted : the accepted values; the first is the default. A value with a column is listed with
+    the word COLUMN: "max:COLUMN" accepts max:length. reason : the reason for the limit, as a
+    clause. applies : False if the option has no meaning for the engine: the error then calls it not
+    applicable.
     """
 
     option: str
@@ -34,20 +36,20 @@ class Limit(NamedTuple):
     reason: str
     applies: bool = True
 
-    def takes(self, value: object) -> bool:
-        """Return whether the engine takes a value, such as several keys joined by commas; `COLUMN`
-        stands for any column.
-        """
-        words = {re.sub(":.*", ":COLUMN", word) for word in str(value).split(",")}
-        return value in self.accepted or words <= {*self.accepted}
+    def accepts(self, value: object) -> bool:
+        """Return whether a value is accepted. Of keys joined by commas, each must be."""
+        if value in self.accepted:
+            return True
+        keys = {re.sub(":.*", ":COLUMN", key) for key in str(value).split(",")}
+        return keys <= set(self.accepted)
 
 
 class Capabilities(NamedTuple):
     """The commands and options that an engine supports.
 
-    name : the name of the engine. where : the engine in a sentence. commands : the functions it
-    runs, of COMMANDS. limits : the options that it does not take as the local engine does. advice :
-    the next step for the user; {option} is the option.
+    name : the name of the engine. where : the engine in a sentence. commands : the functions that
+    it runs, from COMMANDS. limits : the options that it supports only with some values. advice :
+    the next step for the user; {option} is replaced by the option.
     """
 
     name: str
@@ -61,12 +63,13 @@ class Capabilities(NamedTuple):
         options.
         """
         if command not in self.commands:
-            raise SettingError(self.refusal_of(command))
+            raise SettingError(self.command_refusal(command))
         for limit in self.limits:
-            if not limit.takes(options.get(limit.option, limit.accepted[0])):
+            default = limit.accepted[0]
+            if not limit.accepts(options.get(limit.option, default)):
                 raise SettingError(self.refusal(limit, options[limit.option]))
 
-    def refusal_of(self, command: str) -> str:
+    def command_refusal(self, command: str) -> str:
         """Return the sentence that refuses a command."""
         return (
             f"{command} does not run {self.where}: got {command}. It runs "
@@ -89,15 +92,18 @@ LOCAL = Capabilities(
     limits=(
         Limit(
             "update",
-            (False,),
-            "there is no index as against to add the documents to",
+            accepted=(False,),
+            reason="there is no index as against to add the documents to",
             applies=False,
         ),
     ),
     advice="Name an index as against (--against INDEX), or leave {option} out.",
 )
+# Replaced by `index_of`, which knows the size of the buckets of the index.
 _BUCKETS = Limit(
-    "max_bucket_size", (None, "that of the index"), "the buckets of the index are filled already"
+    "max_bucket_size",
+    accepted=(None, "that of the index"),
+    reason="the buckets of the index are filled already",
 )
 
 INDEX = Capabilities(
@@ -106,29 +112,43 @@ INDEX = Capabilities(
     commands=("dedup",),
     limits=(
         Limit(
-            "keep", ("first",), "an index decides in the order of arrival, and keeps what it has"
+            "keep",
+            accepted=("first",),
+            reason="an index decides in the order of arrival, and keeps what it has",
         ),
-        Limit("within", (None,), "an index does not store groups, and compares all its documents"),
+        Limit(
+            "within",
+            accepted=(None,),
+            reason="an index does not store groups, and compares all its documents",
+        ),
         Limit(
             "linkage",
-            ("sieve",),
-            "an index decides about each document once, and a chain would change that",
+            accepted=("sieve",),
+            reason="an index decides about each document once, and a chain would change that",
         ),
         _BUCKETS,
-        Limit("audit_sample", (0,), "an index has no scratch files to compare all documents from"),
         Limit(
-            "cache_bytes", (None,), "the documents of the run are put into a store, not into memory"
+            "audit_sample",
+            accepted=(0,),
+            reason="an index has no scratch files to compare all documents from",
+        ),
+        Limit(
+            "cache_bytes",
+            accepted=(None,),
+            reason="the documents of the run are put into a store, not into memory",
         ),
         Limit(
             "passages",
-            (None,),
-            "an index does not store the texts in which passages would be found",
+            accepted=(None,),
+            reason="an index does not store the texts in which passages would be found",
         ),
-        Limit("group_by", (None,), "an index decides about each document as it comes"),
+        Limit(
+            "group_by", accepted=(None,), reason="an index decides about each document as it comes"
+        ),
         Limit(
             "rethreshold",
-            (False,),
-            "an index compares a document with those that it keeps, and no others",
+            accepted=(False,),
+            reason="an index compares a document with those that it keeps, and no others",
         ),
     ),
     advice="Leave {option} out.",
@@ -139,22 +159,30 @@ SPARK = Capabilities(
     where="on Spark",
     commands=("dedup", "cluster", "find_pairs", "sign"),
     limits=(
-        Limit("against", (None, "a collection"), "workers do not share the locks of an index"),
-        Limit("update", (False,), "workers do not share the locks of an index"),
+        Limit(
+            "against",
+            accepted=(None, "a collection"),
+            reason="workers do not share the locks of an index",
+        ),
+        Limit("update", accepted=(False,), reason="workers do not share the locks of an index"),
         Limit(
             "passages",
-            (None,),
-            "passages are decided about in the order of all documents, on one machine",
+            accepted=(None,),
+            reason="passages are decided about in the order of all documents, on one machine",
         ),
         Limit(
             "resume",
-            (False,),
-            "Spark repeats tasks that fail, and keeps nothing of a run that does",
+            accepted=(False,),
+            reason="Spark repeats tasks that fail, and keeps nothing of a run that does",
             applies=False,
         ),
-        Limit("threads", (None,), "Spark gives a worker its processors", applies=False),
-        Limit("batch_rows", (None,), "Spark cuts the batches", applies=False),
-        Limit("cache_bytes", (None,), "Spark gives a worker its memory", applies=False),
+        Limit(
+            "threads", accepted=(None,), reason="Spark gives a worker its processors", applies=False
+        ),
+        Limit("batch_rows", accepted=(None,), reason="Spark cuts the batches", applies=False),
+        Limit(
+            "cache_bytes", accepted=(None,), reason="Spark gives a worker its memory", applies=False
+        ),
     ),
     advice="Leave {option} out, or use the local engine (--engine local).",
 )
@@ -167,13 +195,17 @@ LARGE_SPARK = Capabilities(
     limits=(
         Limit(
             "keep",
-            ("first", "last", "longest", "shortest", "source", "max:COLUMN", "min:COLUMN"),
-            "workers keep one document of each cluster",
+            accepted=("first", "last", "longest", "shortest", "source", "max:COLUMN", "min:COLUMN"),
+            reason="workers keep one document of each cluster",
         ),
-        Limit("linkage", ("sieve", "connected"), "workers perform two rules"),
-        Limit("group_by", (None,), "groups are decided about one after the other, on the driver"),
-        Limit("rethreshold", (False,), "the pairs are kept on the driver"),
-        Limit("audit_sample", (0,), "the sample is drawn on the driver"),
+        Limit("linkage", accepted=("sieve", "connected"), reason="workers perform two rules"),
+        Limit(
+            "group_by",
+            accepted=(None,),
+            reason="groups are decided about one after the other, on the driver",
+        ),
+        Limit("rethreshold", accepted=(False,), reason="the pairs are kept on the driver"),
+        Limit("audit_sample", accepted=(0,), reason="the sample is drawn on the driver"),
     ),
     advice=(
         "Leave {option} out, decide about fewer documents at once, or use the local engine "
@@ -211,8 +243,8 @@ FRAMES = Capabilities(
     limits=(
         Limit(
             "keep",
-            ("first", "last", "longest", "shortest", "max:COLUMN", "min:COLUMN"),
-            "its rows come in the order of their ids, and not of inputs",
+            accepted=("first", "last", "longest", "shortest", "max:COLUMN", "min:COLUMN"),
+            reason="its rows come in the order of their ids, and not of inputs",
         ),
     ),
     advice="Leave {option} out, or pass files to neardup.dedup(engine='spark').",

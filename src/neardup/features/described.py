@@ -1,4 +1,10 @@
-"""The features of a batch of documents with their weights: the input of all later stages."""
+"""The features of a batch of documents with their weights: the input of all later stages.
+
+Lists of hashes follow each other in one array, and offsets have one entry more than documents:
+
+    hashes    | a b c | d | | e f |      of four documents, the third without features
+    offsets   0       3   4 4     6
+"""
 
 from __future__ import annotations
 
@@ -20,6 +26,75 @@ from neardup.arrays import (
     ranges,
     writable,
 )
+
+
+class Features(NamedTuple):
+    """The features of a batch of documents.
+
+    content : uint64 (num_documents, 2), equal for equal features in equal order; undefined without
+    features. sets : the hashes of the features of each document, in the order of the text, repeats
+    included; a document with an empty list is in no pair. The hashes may be in a workspace, which
+    the next batch overwrites: see `Method.describe`. structure : a second list, if a method needs
+    it: the structure of pages, or `even_features` of the sets. weighed : data of the method from
+    which it summarises the batch, None if it needs the sets alone; no other code reads it.
+    """
+
+    content: Words
+    sets: Lists
+    structure: Lists | None = None
+    weighed: Any = None
+
+    def take(self, rows: Integers) -> Features:
+        """Return the features of some documents, to compare them: without `weighed`."""
+        structure = None if self.structure is None else self.structure.take(rows)
+        return Features(content=self.content[rows], sets=self.sets.take(rows), structure=structure)
+
+
+class Keys(NamedTuple):
+    """The keys by which the documents of a batch are found.
+
+    values : uint64 (num_documents, num_keys): a key for each band, or the words of a fingerprint;
+    no column if documents are found by their sets. content : the content hashes of the features.
+    featured : bool, whether a document has features. samples : the sets, if documents are found by
+    samples of them.
+    """
+
+    values: Words
+    content: Words
+    featured: Mask
+    samples: Lists | None = None
+
+    def take(self, rows: Integers) -> Keys:
+        """Return the keys of some documents."""
+        samples = None if self.samples is None else self.samples.take(rows)
+        return Keys(
+            values=self.values[rows],
+            content=self.content[rows],
+            featured=self.featured[rows],
+            samples=samples,
+        )
+
+
+class Lists(NamedTuple):
+    """A list of hashes for each document.
+
+    hashes : uint64 (num_hashes,), repeats allowed. offsets : int64 (num_documents + 1,); list i is
+    hashes[offsets[i] : offsets[i + 1]].
+    """
+
+    hashes: Words
+    offsets: Ints
+
+    @property
+    def sizes(self) -> Ints:
+        """The length of each list."""
+        return np.diff(self.offsets)
+
+    def take(self, rows: Integers) -> Lists:
+        """Return the lists of some documents."""
+        starts = self.offsets[rows]
+        sizes = self.offsets[rows + 1] - starts
+        return Lists(self.hashes[ranges(starts, sizes)], offsets_from_lengths(sizes))
 
 
 class DistinctFeatures(NamedTuple):
@@ -62,6 +137,41 @@ def distinct_lists(lists: Lists) -> Lists:
     return Lists(found.hashes, found.offsets)
 
 
+def even_features(lists: Lists) -> Lists:
+    """Return the distinct hashes of each list that occur an even number of times by chance, rising.
+
+    Their number estimates the number of features that two unrelated texts share: see
+    `kernels.sorted_sets.shared_above_chance`.
+
+    Notes
+    -----
+    A text that repeats whole passages has many features twice, and few of them once or three times.
+    If occurrences are independent, the numbers of features that occur once, twice and three times
+    have the means sum(m e^-m), sum(m^2 e^-m) / 2 and sum(m^3 e^-m) / 6. By the Cauchy-Schwarz
+    inequality the second is at most the root of 1.5 times the product of the others. Of the
+    features that occur twice, at most this number is returned.
+    """
+    features = distinct_features(*lists)
+    offsets = features.offsets
+    num_once = _count_in_lists(features.counts == 1, offsets)
+    num_thrice = _count_in_lists(features.counts == 3, offsets)
+    max_twice = np.floor(np.sqrt(1.5 * num_once * num_thrice)).astype(np.int64)
+
+    # The features that occur twice are numbered from 1 on in each list, and the last are left out.
+    is_twice = features.counts == 2
+    twice_before = offsets_from_lengths(is_twice)[offsets[:-1]]
+    sizes = np.diff(offsets)
+    number = np.cumsum(is_twice) - np.repeat(twice_before, sizes)
+    is_beyond = is_twice & (number > np.repeat(max_twice, sizes))
+    is_kept = (features.counts % 2 == 0) & ~is_beyond
+    return Lists(features.hashes[is_kept], offsets_from_lengths(is_kept)[offsets])
+
+
+def _count_in_lists(mask: Mask, offsets: Ints) -> Ints:
+    """Return the number of true values of each list."""
+    return np.diff(offsets_from_lengths(mask)[offsets])
+
+
 def sum_weights(weights: Floats, hashes: Words, offsets: Ints) -> Floats:
     """Return the weight of each distinct feature: the sum over its occurrences, in an order that
     depends on the weights alone.
@@ -83,6 +193,42 @@ def sum_weights(weights: Floats, hashes: Words, offsets: Ints) -> Floats:
     order = np.lexsort((weights, hashes, documents))
     firsts = np.flatnonzero(begins_run(hashes[order], documents[order]))
     return np.add.reduceat(weights[order], firsts)
+
+
+class Weighed(NamedTuple):
+    """Weights of the chosen features.
+
+    weights : float64, the weight of each chosen feature. offsets : int64 (num_documents + 1,).
+    indices : int64, the chosen features among the distinct features; None for all.
+    """
+
+    weights: Floats
+    offsets: Ints
+    indices: Ints | None
+
+
+def choose(weights: Floats, offsets: Ints, *, top: int, levels: bool) -> Weighed:
+    """Keep the heaviest features of each document, and replace weights by levels.
+
+    Parameters
+    ----------
+    weights : float64 array, the weights of distinct features, in each document by rising hash.
+    offsets : int64 array of shape (num_documents + 1,).
+    top : features of a document to keep; 0 for all. Of equal weights the smallest hashes stay, so
+        that the order of words does not matter.
+    levels : whether weights become 1 to 5: 1 for the lightest fifth of the kept features, 5 for the
+        heaviest.
+    """
+    if not top and not levels:
+        return Weighed(weights=weights, offsets=offsets, indices=None)
+    weights = weights.copy()
+    is_kept = np.empty(len(weights), np.bool_)
+    kernels.weights.choose(weights, offsets, top, levels, is_kept)
+    return Weighed(
+        weights=weights[is_kept],
+        offsets=offsets_from_lengths(is_kept)[offsets],
+        indices=np.flatnonzero(is_kept),
+    )
 
 
 def replicate_rare_features(
@@ -108,8 +254,8 @@ def replicate_rare_features(
     The Jaccard similarity of the sets is the weighted similarity with integer weights (Haveliwala,
     Gionis and Indyk 2000). Three steps of weight differ by a factor of at most 3: if one template
     fills half of a crawl, its shingles still count. A feature of a single document is shared with
-    no other, so its weight could only lower the similarities of this document, the more so the more
-    such features it has (docs/accuracy.md, Web pages).
+    no other: a weight would only lower the similarities of this document, most of all if it has
+    many such features (docs/accuracy.md, Web pages).
     """
     square_root = math.isqrt(num_documents)
     limits = np.array([square_root, math.isqrt(square_root)], np.int64)
@@ -119,42 +265,6 @@ def replicate_rare_features(
         features.hashes, features.offsets, document_counts, limits, repeated, offsets
     )
     return repeated[: offsets[-1]], offsets
-
-
-class Weighed(NamedTuple):
-    """Weights of the chosen features.
-
-    offsets : int64 (num_documents + 1,). places : the indices of the chosen features among the
-    distinct features, None for all.
-    """
-
-    weights: Floats
-    offsets: Ints
-    places: Ints | None
-
-
-def choose(weights: Floats, offsets: Ints, *, top: int, levels: bool) -> Weighed:
-    """Keep the heaviest features of each document, and replace weights by levels.
-
-    Parameters
-    ----------
-    weights : float64 array, the weights of distinct features, in each document by rising hash.
-    offsets : int64 array of shape (num_documents + 1,).
-    top : features of a document to keep; 0 for all. Of equal weights the smallest hashes stay, so
-        that the order of words does not matter.
-    levels : whether weights become 1 to 5: 1 for the lightest fifth of the kept features, 5 for the
-        heaviest.
-    """
-    if not top and not levels:
-        return Weighed(weights=weights, offsets=offsets, places=None)
-    weights = weights.copy()
-    is_kept = np.empty(len(weights), np.bool_)
-    kernels.weights.choose(weights, offsets, top, levels, is_kept)
-    return Weighed(
-        weights=weights[is_kept],
-        offsets=offsets_from_lengths(is_kept)[offsets],
-        places=np.flatnonzero(is_kept),
-    )
 
 
 def line_frequencies(
@@ -180,97 +290,3 @@ def line_frequencies(
     has_features = np.diff(lines.offsets) > 0
     num_lines = np.diff(offsets_from_lengths(has_features)[line_offsets])
     return line_counts, np.repeat(num_lines, np.diff(features.offsets))
-
-
-class Lists(NamedTuple):
-    """A list of hashes for each document.
-
-    hashes : uint64 (num_hashes,), repeats allowed. offsets : int64 (num_documents + 1,); list i is
-    hashes[offsets[i] : offsets[i + 1]].
-    """
-
-    hashes: Words
-    offsets: Ints
-
-    @property
-    def sizes(self) -> Ints:
-        """Return the length of each list."""
-        return np.diff(self.offsets)
-
-    def take(self, rows: Integers) -> Lists:
-        """Return the lists of some documents."""
-        starts = self.offsets[rows]
-        sizes = self.offsets[rows + 1] - starts
-        return Lists(self.hashes[ranges(starts, sizes)], offsets_from_lengths(sizes))
-
-
-def even_features(lists: Lists) -> Lists:
-    """Return the distinct hashes of each list that occur in it an even number of times by chance,
-    rising.
-
-    Their number estimates how much two unrelated texts share: see
-    `kernels.sorted_sets.shared_above_chance`.
-
-    Notes
-    -----
-    A text that repeats whole passages has many features twice, and few of them once or three times.
-    If occurrences are independent, the numbers of features that occur once, twice and three times
-    have the means sum(m e^-m), sum(m^2 e^-m) / 2 and sum(m^3 e^-m) / 6. By Cauchy and Schwarz the
-    second is at most the root of 1.5 times the product of the others: the features that occur twice
-    count up to this limit.
-    """
-    found = distinct_features(*lists)
-    sizes = np.diff(found.offsets)
-    is_twice = found.counts == 2
-    num_once = np.diff(offsets_from_lengths(found.counts == 1)[found.offsets])
-    num_thrice = np.diff(offsets_from_lengths(found.counts == 3)[found.offsets])
-    max_twice = np.floor(np.sqrt(1.5 * num_once * num_thrice)).astype(np.int64)
-
-    # The features that occur twice are numbered from 1 on in each document.
-    twice_before = offsets_from_lengths(is_twice)[found.offsets[:-1]]
-    number = np.cumsum(is_twice) - np.repeat(twice_before, sizes)
-    is_beyond = is_twice & (number > np.repeat(max_twice, sizes))
-    is_kept = (found.counts % 2 == 0) & ~is_beyond
-    return Lists(found.hashes[is_kept], offsets_from_lengths(is_kept)[found.offsets])
-
-
-class Features(NamedTuple):
-    """The features of a batch of documents.
-
-    content : uint64 (num_documents, 2), equal for equal features in equal order; undefined without
-    features. sets : the hashes of the features of each document, in the order of the text, repeats
-    included; a document with an empty list is in no pair. The hashes may be in a workspace: see
-    `Method.describe`. structure : a second list, if a method needs one: the structure of pages, or
-    `even_features` of the sets. weighed : the other data that a method needs to summarise the
-    batch, None if it needs the sets alone.
-    """
-
-    content: Words
-    sets: Lists
-    structure: Lists | None = None
-    weighed: Any = None
-
-    def take(self, rows: Integers) -> Features:
-        """Return the features of some documents, without `weighed`."""
-        structure = None if self.structure is None else self.structure.take(rows)
-        return Features(self.content[rows], self.sets.take(rows), structure)
-
-
-class Keys(NamedTuple):
-    """The keys by which the documents of a batch are found.
-
-    values : uint64 (num_documents, num_keys): a key for each band, or the words of a fingerprint;
-    no column if documents are found by their sets. content : the content hashes of the features.
-    featured : bool, whether a document has features. samples : the sets, if documents are found by
-    samples of them.
-    """
-
-    values: Words
-    content: Words
-    featured: Mask
-    samples: Lists | None = None
-
-    def take(self, rows: Integers) -> Keys:
-        """Return the keys of some documents."""
-        samples = None if self.samples is None else self.samples.take(rows)
-        return Keys(self.values[rows], self.content[rows], self.featured[rows], samples)

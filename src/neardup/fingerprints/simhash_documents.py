@@ -1,4 +1,11 @@
-"""Compute SimHash fingerprints of texts: features, weights, hashes and votes."""
+"""Compute SimHash fingerprints of texts: features, weights, hashes and votes.
+
+    texts --describe--> Described --weigh--> Summands --add_up--> fingerprints
+
+Two settings take part: the settings of the user, and the native settings that are equal to a scheme
+of another program (`resolve_scheme`). Features, weights and hashes follow the native settings,
+which `Described.method` has; the bits and the tie follow the settings of the user.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +55,10 @@ from neardup.settings.methods import IdfSource, SimHash
 class Described(NamedTuple):
     """The features of documents before they are weighed.
 
-    shingles : all features. tokens : the tokens as strings, if available. given_weights : the
-    weights from the input. method : the native settings of the scheme. texts : the texts after
-    extraction; None if the input was not texts.
+    shingles : all features, repeats included. tokens : the tokens as strings, if available.
+    given_weights : float64, the weight of each occurrence, if the input has weights. method : the
+    native settings of the scheme. texts : the texts after extraction; None if the input was not
+    texts.
     """
 
     shingles: Shingles
@@ -63,9 +71,9 @@ class Described(NamedTuple):
 class Summands(NamedTuple):
     """The summands of fingerprints: distinct features, their weights, and their hashes.
 
-    idf : float64 (num_features,), the inverse document frequencies if the weights use them. strings
-    : the features, if requested or needed for hashes. words : uint64 (num_features, num_words), the
-    hashes.
+    idf : float64 (num_features,), the inverse document frequencies if the weights use them.
+    strings : the features, if requested or needed for hashes.
+    words : uint64 (num_features, num_words), the hashes.
     """
 
     features: DistinctFeatures
@@ -97,18 +105,24 @@ def summarise_described(
     SchemeError
         If the table is for other features.
     """
-    settled = described.method
-    chooses = settled.num_features or settled.weight_levels
-    if settled.hash == "native" and settled.weights in ("one", "tf") and not chooses:
-        shingles = described.shingles
-        hashes = shingles.hashes
-        offsets = shingles.offsets
-        if settled.weights == "one":
-            features = distinct_features(hashes, offsets)
-            hashes = features.hashes
-            offsets = features.offsets
-        return summarise(hashes, offsets, method.bits, tie=tie_bit(method))
-    return add_up(weigh(described, idf), method).fingerprints
+    if not _has_plain_votes(described.method):
+        return add_up(weigh(described, idf), method).fingerprints
+    hashes = described.shingles.hashes
+    offsets = described.shingles.offsets
+    if described.method.weights == "one":
+        features = distinct_features(hashes, offsets)
+        hashes = features.hashes
+        offsets = features.offsets
+    return summarise(hashes, offsets, method.bits, tie=tie_bit(method))
+
+
+def _has_plain_votes(native: SimHash) -> bool:
+    """Return whether each feature votes once, or once per occurrence.
+
+    Hashes are then counted as they are, without weights in floating point.
+    """
+    chooses_features = native.num_features or native.weight_levels
+    return native.hash == "native" and native.weights in ("one", "tf") and not chooses_features
 
 
 def describe(
@@ -124,9 +138,11 @@ def describe(
     memory.
     """
     texts = preprocess(extract_text(texts, method), method)
-    settled = resolve_scheme(method)
-    plain = settled if settled.html is None else replace(settled, html=None)
-    return _describe(texts, plain, workspace, with_strings=with_strings)._replace(method=settled)
+    native = resolve_scheme(method)
+    # The text is extracted from pages already.
+    of_text = native if native.html is None else replace(native, html=None)
+    described = _describe(texts, of_text, workspace, with_strings=with_strings)
+    return described._replace(method=native)
 
 
 def _describe(
@@ -142,9 +158,13 @@ def _describe(
         return describe_weighted(*weighted_tokens(texts, method), method)
     if method.weights == "depth":
         tags = weigh_tags(texts, method.decay, paths=method.tokens == "paths")
-        hashes, weights, offsets, content = tags
-        shingles = Shingles(hashes, offsets, content, np.zeros(len(texts), np.bool_))
-        return Described(shingles=shingles, tokens=None, given_weights=weights, method=method)
+        shingles = Shingles(
+            hashes=tags.hashes,
+            offsets=tags.offsets,
+            content=tags.content,
+            flagged=np.zeros(len(texts), np.bool_),  # tags are not normalised
+        )
+        return Described(shingles=shingles, tokens=None, given_weights=tags.weights, method=method)
     tokens = None
     if cutter_of(method) is not None:
         tokens = token_strings(texts, method)
@@ -167,10 +187,14 @@ def describe_weighted(
 
 
 def describe_tokens(tokens: TokenStrings, weights: Floats | None, method: SimHash) -> Described:
-    """Return tokens as features, with their weights if they have some."""
-    words = method.tokens if method.weights == "given" else "whitespace"
-    settled = replace(resolve_scheme(method), tokens=words, ngram=1)
-    return Described(shingle_strings(tokens, 1), tokens, weights, settled)
+    """Return tokens as features, each of one token, with their weights if they have some."""
+    kind = method.tokens if method.weights == "given" else "whitespace"
+    return Described(
+        shingles=shingle_strings(tokens, 1),
+        tokens=tokens,
+        given_weights=weights,
+        method=replace(resolve_scheme(method), tokens=kind, ngram=1),
+    )
 
 
 def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = False) -> Summands:
@@ -188,8 +212,8 @@ def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = F
     weighed = choose(
         weights, features.offsets, top=method.num_features, levels=method.weight_levels
     )
-    if weighed.places is not None:
-        chosen = weighed.places
+    chosen = weighed.indices
+    if chosen is not None:
         features = DistinctFeatures(
             hashes=features.hashes[chosen],
             counts=features.counts[chosen],
@@ -199,7 +223,7 @@ def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = F
         frequencies = None if frequencies is None else frequencies[chosen]
     strings = None
     if with_strings or method.hash != "native":
-        assert described.tokens is not None
+        assert described.tokens is not None  # requested of `describe`, or needed by the hash
         strings = strings_of(described.tokens, method, features, shingles.offsets)
     return Summands(
         features=features,
@@ -242,13 +266,19 @@ def add_up(summands: Summands, method: SimHash) -> Sums:
 def _idf(
     texts: pa.Array | None, features: DistinctFeatures, method: SimHash, idf: IdfSource | None
 ) -> Floats:
+    """Return the inverse document frequency of each feature: from a table, or with idf="lines"
+    from the lines of the document itself, each taken as a document.
+
+    texts : the texts after extraction, or None; only lines are read from them.
+    """
     if method.idf == "lines":
-        lists = pc.split_pattern(pc.fill_null(texts, ""), "\n")
-        num_lines = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
+        lines = pc.split_pattern(pc.fill_null(texts, ""), "\n")
+        num_lines = pc.list_value_length(lines).to_numpy(zero_copy_only=False)
         line_offsets = offsets_from_lengths(num_lines).astype(np.int64)
-        shingles = _describe(lists.flatten(), replace(method, html=None)).shingles
-        features_of_lines = distinct_features(shingles.hashes, shingles.offsets)
-        return inverse_frequencies(*line_frequencies(features, features_of_lines, line_offsets))
+        shingles = _describe(lines.flatten(), replace(method, html=None)).shingles
+        line_features = distinct_features(shingles.hashes, shingles.offsets)
+        counts, totals = line_frequencies(features, line_features, line_offsets)
+        return inverse_frequencies(counts, totals)
     if not isinstance(idf, IdfTable):
         raise SettingError(
             f"weights='tfidf' needs the document frequencies of a corpus: got idf={method.idf!r} "

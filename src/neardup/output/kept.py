@@ -23,8 +23,10 @@ from neardup.files import AnyPath, AtomicFile, reason_of
 from neardup.formats.reading import Part, Task
 from neardup.runs.run import Inputs, has_pages
 
-_DAMAGE = (pa.ArrowException, OSError)
-_SHARE = 1 / 32  # of the memory of a writer, for documents that are selected ahead
+_FILE_ERRORS = (pa.ArrowException, OSError)
+_SELECTED_SHARE = 1 / 32  # of the memory of a writer, for documents that are selected ahead
+_PARQUET_FORMATS = ("parquet", "table")
+"""The formats that are written as Parquet, which lacks some types and codecs of Arrow."""
 
 
 def refuse_cuts(task: Task) -> None:
@@ -47,10 +49,6 @@ def refuse_cuts(task: Task) -> None:
         )
 
 
-_TRIED = ("parquet", "table")
-"""The formats that are written as Parquet, which lacks some types and codecs."""
-
-
 def refuse_unwritable(tasks: Sequence[Task], inputs: Inputs) -> None:
     """Raise OutputError if the inputs cannot be written as a run will write them, before it reads
     them.
@@ -66,14 +64,14 @@ def refuse_unwritable(tasks: Sequence[Task], inputs: Inputs) -> None:
 def try_sinks(tasks: Iterable[Task]) -> None:
     """Raise OutputError if the rows of an input cannot be written, before any is read."""
     for task in tasks:
-        if task.against or task.part.format not in _TRIED:
+        if task.against or task.part.format not in _PARQUET_FORMATS:
             continue
         try:
             make_sink = task.part.make_sink()
-        except _DAMAGE:  # reading the part reports the damage
+        except _FILE_ERRORS:  # the part is damaged; reading it reports this
             continue
         try:
-            make_sink(os.devnull).discard()
+            make_sink(os.devnull).discard()  # a Parquet writer checks its schema when it is opened
         except pa.ArrowException as error:
             raise OutputError(
                 f"The rows of {task.part.name} cannot be written: {reason_of(error)}. Convert the "
@@ -88,13 +86,13 @@ def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[Documen
     Parameters
     ----------
     batch : a batch of the task, with its payload.
-    edits : the edits of its documents; one that loses all of its text does not stay.
+    edits : the edits of its documents. A document that loses all of its text does not stay.
 
     Raises
     ------
     OutputError
-        If the text of a document that has cuts is of several columns, or is not in its file as
-        such.
+        If the text of a document with cuts is of several columns, or is not part of its file, as
+        with web pages.
     ValueError
         If a cut is no range of characters of its document.
     """
@@ -122,9 +120,9 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
     ----------
     part : the input.
     directory : the folder of the file.
-    name : of the file, in place of `relative_name`.
-    overwrite : whether it may replace a file.
-    encoders : the threads that encode it, besides the caller's. Default: none.
+    name : the name of the file. Default: `relative_name`.
+    overwrite : whether the file may replace an existing one.
+    encoders : the threads that encode the file, besides the caller's. Default: none.
 
     Raises
     ------
@@ -144,8 +142,11 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
         self.path = Path(directory) / (name or part.relative_name)
         self._file = AtomicFile(self.path)
         self._sink: Sink | None = None
-        self._selected = InOrder[Payload](lambda selected: self._open().write(selected), _SHARE)
-        self._selected.encoders = self._encoders = encoders
+        self._encoders = encoders
+        self._selected = InOrder[Payload](
+            lambda selected: self._open().write(selected), _SELECTED_SHARE
+        )
+        self._selected.encoders = encoders
         if not overwrite and os.path.exists(self.path):
             raise OutputError(
                 f"The output file {self.path} already exists. Use another folder, or delete the "
@@ -153,9 +154,9 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
             )
         try:
             self._make_sink = part.make_sink()
-        except _DAMAGE:  # such a part yields no document; reading it reports the damage
+        except _FILE_ERRORS:  # a damaged part yields no document, so `write` is not called
             return
-        if part.unit != "file":
+        if part.unit != "file":  # a table or a list has a file even if no document is kept
             self._open()
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
@@ -165,15 +166,21 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
             self.discard()
 
     def write(self, payload: Payload, keep_mask: np.ndarray, num_bytes: int = 0) -> None:
-        """Write the rows of a batch's payload, of a size in memory, where `keep_mask` (bool
-        (num_rows,)) is true.
+        """Write rows of the payload of a batch.
+
+        Parameters
+        ----------
+        keep_mask : bool (num_rows,), the rows to write.
+        num_bytes : the size of the payload in memory.
         """
-        if not keep_mask.any() and not (isinstance(payload, Pages) and payload.metadata_records):
+        # The records about a WARC file are copied even if none of its pages is.
+        has_metadata = isinstance(payload, Pages) and bool(payload.metadata_records)
+        if not keep_mask.any() and not has_metadata:
             return
         try:
             self._open()
             self._selected.put(partial(select_payload, payload, keep_mask), num_bytes)
-        except _DAMAGE as error:
+        except _FILE_ERRORS as error:
             self.discard()
             raise self._file.cannot_write(error) from error
 
@@ -187,7 +194,7 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
             self._selected.finish()
             self._sink.close()
             self._file.commit()
-        except _DAMAGE as error:
+        except _FILE_ERRORS as error:
             self.discard()
             raise self._file.cannot_write(error) from error
         self._sink = None
@@ -202,15 +209,22 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
             self._sink = None
 
     def _open(self) -> Sink:
+        """Return the open file, which is opened by the first call."""
         if self._sink is None:
             try:
-                try:
-                    self._sink = self._make_sink(str(self._file.partial))
-                except FileNotFoundError:  # the folder is made once, not for each of its files
-                    self.path.parent.mkdir(parents=True, exist_ok=True)
-                    self._sink = self._make_sink(str(self._file.partial))
+                self._sink = self._create()
                 if self._encoders is not None and isinstance(self._sink, ParallelSink):
                     self._sink.encode_on(self._encoders)
-            except _DAMAGE as error:
+            except _FILE_ERRORS as error:
                 raise self._file.cannot_write(error) from error
         return self._sink
+
+    def _create(self) -> Sink:
+        """Create the file under its temporary name, and its folder if it is missing."""
+        partial_path = str(self._file.partial)
+        try:
+            return self._make_sink(partial_path)
+        except FileNotFoundError:
+            # Folders may have thousands of files: `mkdir` for each file would take longer.
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return self._make_sink(partial_path)

@@ -19,17 +19,34 @@ from neardup.files import write_text, writing_to
 from neardup.report.rows import ReportValues
 from neardup.report.wording import duration, percent, say, short, shortened, visible
 
+# Lengths are pixels of a drawing that is shown at its size; pages scale it.
 _WIDTH = 420
 _HEIGHT = 236
-# the frame of a plot inside its drawing
+# The frame of a plot inside its drawing; labels are around it.
 _LEFT = 50
 _RIGHT = 408
 _TOP = 30
 _BOTTOM = 196
 _FILLS = {"kept": "#2a6fb0", "near": "#c4621c", "exact": "#6f7b88"}
-_SCORES = (("precision", "near", "precision"), ("recall", "exact", "recall"), ("f1", "kept", "F1"))
+_BAR_STEP = 26  # from a horizontal bar to the next
+_MIN_LENGTH = 1.5  # of a bar whose value is not zero, so that it can be seen
 _CHARACTER = 7.2  # mean width of a character of the 13 px labels in the usual interface fonts
 _MAX_LABEL = 24  # characters of a bar's label; its title shows all of it
+
+
+class _Curve(NamedTuple):
+    """A curve of a score chart: the key of a measure, the name of its colour, and its label."""
+
+    measure: str
+    css_class: str
+    label: str
+
+
+_SCORE_CURVES = (
+    _Curve(measure="precision", css_class="near", label="precision"),
+    _Curve(measure="recall", css_class="exact", label="recall"),
+    _Curve(measure="f1", css_class="kept", label="F1"),
+)
 
 
 class Bar(NamedTuple):
@@ -69,6 +86,7 @@ def histogram(
     if not any(counts):
         return ""
     top = max(counts)
+    # Counts are integers: a small maximum has fractions among its ticks, which are left out.
     parts = [_y_tick(tick / top, short(tick)) for tick in _ticks(0, top, 4) if tick == int(tick)]
     parts += _columns(edges, counts)
     low = edges[0]
@@ -88,7 +106,7 @@ def _columns(edges: Sequence[float], counts: Sequence[int]) -> list[str]:
     gap = min(1.5, step / 8)
     columns = []
     for index, count in enumerate(counts):
-        height = max(count / top * (_BOTTOM - _TOP), 1.5 if count else 0.0)
+        height = max(count / top * (_BOTTOM - _TOP), _MIN_LENGTH if count else 0.0)
         x = _LEFT + index * step
         column = _rect(x + gap / 2, _BOTTOM - height, step - gap, height, "near")
         title = say("charts.bar", low=edges[index], high=edges[index + 1], count=count)
@@ -111,12 +129,12 @@ def s_curve(
     def chance(similarity: float) -> float:
         return float(candidate_probability(agreement(similarity), bands))
 
-    parts = [_y_tick(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
+    parts = _percent_ticks()
     parts += [_x_tick(tick / 10, f"{tick / 10:g}") for tick in (0, 2, 4, 6, 8, 10)]
     grid = [index / 100 for index in range(101)]
     if threshold is not None:
-        found = [similarity for similarity in grid if similarity > threshold]
-        parts += _mark(threshold, chance(threshold), _points([threshold, *found], chance))
+        found = [threshold, *(similarity for similarity in grid if similarity > threshold)]
+        parts += _mark(threshold, chance(threshold), _points(found, chance))
     parts.append(
         f'<polyline class="curve" points="{_points(grid, chance)}" fill="none" '
         f'stroke="{_FILLS["kept"]}" stroke-width="2.25"/>'
@@ -149,12 +167,14 @@ def _mark(threshold: float, chance: float, found: str) -> list[str]:
     """
     x = _across(threshold)
     label = say("charts.threshold", threshold=threshold, chance=percent(chance))
+    # The label ends to the right of the line, but inside the drawing on either side.
+    label_end = min(max(x + 40, 370), _RIGHT)
     return [
         f'<polygon class="area" points="{_number(x)},{_BOTTOM} {found} {_RIGHT},{_BOTTOM}"'
         f' fill="{_FILLS["kept"]}" fill-opacity="0.16"/>',
         f'<line x1="{_number(x)}" x2="{_number(x)}" y1="{_TOP - 10}" y2="{_BOTTOM}" '
         'stroke="currentColor" stroke-dasharray="4 3"/>'
-        f"{_text(min(max(x + 40, 370), _RIGHT), _TOP - 15, label, 'end')}",
+        f"{_text(label_end, _TOP - 15, label, 'end')}",
     ]
 
 
@@ -176,40 +196,49 @@ def score_chart(reports: Sequence[tuple[str, ReportValues]]) -> str:
 
 def _score_curves(name: str, report: ReportValues) -> list[str]:
     """Return the axes, the limit of the run and the three curves of one evaluation."""
-    limit, *_ = report["curve"][0]
-    limits = [score[limit] for score in report["curve"]]
+    scores = report["curve"]
+    limit = next(iter(scores[0]))  # threshold or max_distance: the first column of a score
+    limits = [score[limit] for score in scores]
     span = (limits[-1] - limits[0]) or 1
 
-    def share(value: float) -> float:
-        return float((value - limits[0]) / span)
+    def x_of(value: float) -> float:
+        return _across(float((value - limits[0]) / span))
 
-    parts = [_y_tick(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
-    parts += [_x_tick(share(tick), f"{tick:g}") for tick in _ticks(limits[0], limits[-1], 9)]
-    chosen = _across(share(report["at_threshold"][limit]))
-    if chosen >= _LEFT:
-        parts.append(_rect(chosen - 0.5, _TOP, 1, _BOTTOM - _TOP, "exact"))
-    across = [_across(share(value)) for value in limits]
-    for number, (measure, css_class, label) in enumerate(_SCORES):
-        points = [
-            f"{_number(x)},{_number(_up(score[measure]))}"
-            for x, score in zip(across, report["curve"], strict=True)
-            if score[measure] is not None
-        ]
-        width = 2.75 if measure == "f1" else 1.5
-        parts.append(
-            f'<polyline points="{" ".join(points)}" fill="none" stroke="{_FILLS[css_class]}"'
-            f' stroke-width="{width}"/>'
-        )
-        parts += _legend(number, css_class, label)
+    parts = _percent_ticks()
+    parts += [_x_label(x_of(tick), f"{tick:g}") for tick in _ticks(limits[0], limits[-1], 9)]
+    parts += _limit_line(x_of(report["at_threshold"][limit]))
+    xs = [x_of(value) for value in limits]
+    for number, curve in enumerate(_SCORE_CURVES):
+        parts.append(_score_line(curve, xs, [score[curve.measure] for score in scores]))
+        parts += _legend(number, curve)
     return [*parts, *_frame(limit.replace("_", " "), name)]
 
 
-def _legend(number: int, css_class: str, label: str) -> list[str]:
-    """Return the colour and the name of one curve, above the plot."""
+def _limit_line(x: float) -> list[str]:
+    """Return the vertical line at the limit of the run, unless the curve begins above it."""
+    return [_rect(x - 0.5, _TOP, 1, _BOTTOM - _TOP, "exact")] if x >= _LEFT else []
+
+
+def _score_line(curve: _Curve, xs: Sequence[float], values: Sequence[float | None]) -> str:
+    """Return the line of one measure; limits without a value are left out."""
+    points = " ".join(
+        f"{_number(x)},{_number(_up(value))}"
+        for x, value in zip(xs, values, strict=True)
+        if value is not None
+    )
+    width = 2.75 if curve.measure == "f1" else 1.5
+    return (
+        f'<polyline points="{points}" fill="none" stroke="{_FILLS[curve.css_class]}"'
+        f' stroke-width="{width}"/>'
+    )
+
+
+def _legend(number: int, curve: _Curve) -> list[str]:
+    """Return the colour and the label of a curve, above the plot."""
     x = 176 + 84 * number
     return [
-        _rect(x, _TOP - 21, 10, 4, css_class),
-        _text(x + 14, _TOP - 15, label, "start"),
+        _rect(x, _TOP - 21, 10, 4, curve.css_class),
+        _text(x + 14, _TOP - 15, curve.label, "start"),
     ]
 
 
@@ -234,12 +263,10 @@ def standalone(drawing: str) -> Drawing:
 
 
 def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False) -> str:
-    """Return one horizontal bar per row, with its label before and `shown` after it.
+    """Return one horizontal bar per row, between its texts, or an empty string for no rows.
 
-    Returns an empty string for no rows.
-
-    Lengths are proportional to the values, or to log(1 + value) if `logarithmic`, which the caller
-    mentions next to the chart.
+    logarithmic : whether lengths are proportional to log(1 + value), not to the values. A caller
+    mentions this next to the chart.
     """
     if not rows:
         return ""
@@ -251,16 +278,16 @@ def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False) -> str:
     available = max(_WIDTH - left - right, 40)
     parts = []
     for index, (row, label, length) in enumerate(zip(rows, labels, lengths, strict=True)):
-        width = max(length / longest * available, 1.5 if row.value else 0.0)
-        parts.append(_bar(row, label, left=left, width=width, y=index * 26 + 4))
-    return _svg(name, len(rows) * 26, parts)
+        width = max(length / longest * available, _MIN_LENGTH if row.value else 0.0)
+        parts.append(_bar(row, label, left=left, width=width, y=index * _BAR_STEP + 4))
+    return _svg(name, len(rows) * _BAR_STEP, parts)
 
 
 def _bar(row: Bar, label: str, *, left: float, width: float, y: float) -> str:
     """Return a bar between its label and its text, in a strip that shows its title on hover."""
     parts = [
         f"<title>{escape(visible(row.title))}</title>",
-        _rect(0, y - 4, _WIDTH, 26, "strip"),
+        _rect(0, y - 4, _WIDTH, _BAR_STEP, "strip"),
         _text(left - 10, y + 13.5, label, "end"),
         _rect(left, y, width, 18, row.fill),
         _text(left + width + 7, y + 13.5, row.shown, "start"),
@@ -271,21 +298,20 @@ def _bar(row: Bar, label: str, *, left: float, width: float, y: float) -> str:
 def proportion(report: ReportValues, parts: Sequence[tuple[str, str]], *, name: str) -> str:
     """Return one bar divided among counts of a report; an empty string when all are zero.
 
-    parts : class and key of each count.
+    parts : the name of the colour, and the key, of each count.
     """
-    counts = {key: (report.get("counts") or {}).get(key) or 0 for _, key in parts}
+    all_counts = report.get("counts") or {}
+    counts = {key: all_counts.get(key) or 0 for _, key in parts}
     total = sum(counts.values())
     drawn = ""
     start = 0.0
     for kind, key in parts:
         if counts[key]:
             share = counts[key] / total * 1000
-            # A part too thin to see is still there: a hair of it is drawn, at the cost of its
-            # neighbour.
+            # Parts are 2 apart and at least 2 wide: the next part covers a part of a thin one.
             bar = _rect(min(start, 998), 0, max(share - 2, 2.0), 10, kind)
-            drawn += (
-                f"<g><title>{escape(f'{counts[key]:,} ' + say(f'shares.{key}'))}</title>{bar}</g>"
-            )
+            title = f"{counts[key]:,} {say(f'shares.{key}')}"
+            drawn += f"<g><title>{escape(title)}</title>{bar}</g>"
             start += share
     return _strip("chart share", 1000, name, drawn) if drawn else ""
 
@@ -301,7 +327,8 @@ def distance_chart(report: ReportValues) -> str:
     rows = []
     for distance, count in enumerate(distances):
         title = say("charts.at_distance", count=count, distance=distance)
-        rows.append(Bar(say("words.bits", bits=distance), count, f"{count:,}", title, "near"))
+        label = say("words.bits", bits=distance)
+        rows.append(Bar(label=label, value=count, shown=f"{count:,}", title=title, fill="near"))
     return bars(rows if any(distances) else (), name=say("charts.distances"))
 
 
@@ -323,7 +350,13 @@ def sweep_chart(report: ReportValues) -> str:
     for row in report["thresholds"]:
         title = say("charts.swept_at", **row)
         rows.append(
-            Bar(f"{row['threshold']:g}", row["removed"], f"{row['removed']:,}", title, "near")
+            Bar(
+                label=f"{row['threshold']:g}",
+                value=row["removed"],
+                shown=f"{row['removed']:,}",
+                title=title,
+                fill="near",
+            )
         )
     return bars(rows, name=say("charts.swept"))
 
@@ -341,13 +374,19 @@ def pairs_chart(report: ReportValues) -> str:
         return ""
     rows = [
         Bar(
-            say("words.near_duplicates"),
-            near,
-            f"{near:,}",
-            say("charts.reached", near=near),
-            "near",
+            label=say("words.near_duplicates"),
+            value=near,
+            shown=f"{near:,}",
+            title=say("charts.reached", near=near),
+            fill="near",
         ),
-        Bar(say("charts.below"), below, f"{below:,}", say("charts.missed", below=below), "exact"),
+        Bar(
+            label=say("charts.below"),
+            value=below,
+            shown=f"{below:,}",
+            title=say("charts.missed", below=below),
+            fill="exact",
+        ),
     ]
     return bars(rows, name=say("charts.pairs"))
 
@@ -356,10 +395,10 @@ def cluster_chart(report: ReportValues) -> str:
     """Return the bars of the cluster sizes in a report, or an empty string if it has none."""
     rows = [
         Bar(
-            sizes,
-            count,
-            f"{count:,}",
-            say("charts.clusters_of", clusters=count, sizes=sizes, documents=documents),
+            label=sizes,
+            value=count,
+            shown=f"{count:,}",
+            title=say("charts.clusters_of", clusters=count, sizes=sizes, documents=documents),
         )
         for sizes, count, documents in size_classes(report.get("cluster_sizes") or ())
     ]
@@ -375,15 +414,21 @@ def time_chart(report: ReportValues) -> str:
         name = str(timing["stage"])
         seconds = timing["seconds"]
         stage = say(f"stages.{name}", name)
-        shown = f"{duration(seconds)} · {percent(seconds / total)}"
-        rows.append(Bar(stage, seconds, shown, f"{stage}: {duration(seconds)}"))
+        rows.append(
+            Bar(
+                label=stage,
+                value=seconds,
+                shown=f"{duration(seconds)} · {percent(seconds / total)}",
+                title=f"{stage}: {duration(seconds)}",
+            )
+        )
     return bars(rows, name=say("charts.seconds"))
 
 
 def size_classes(cluster_sizes: Iterable[Sequence[int]]) -> list[tuple[str, int, int]]:
     """Return (sizes, clusters, documents) from (size, clusters).
 
-    Sizes of 5 and more are grouped by powers of two.
+    Sizes of 5 and more are grouped up to powers of two: 5 to 8, 9 to 16, and so on.
     """
     groups: dict[tuple[int, int], list[int]] = {}
     for size, count in cluster_sizes:
@@ -407,7 +452,7 @@ def _svg(name: str, height: int, parts: Sequence[str]) -> str:
 
 
 def _strip(css_class: str, width: int, name: str, inner: str) -> str:
-    """Return a drawing that fills the width of its place."""
+    """Return a drawing that is stretched to the width of the element around it."""
     return (
         f'<svg class="{css_class}" viewBox="0 0 {width} 10" preserveAspectRatio="none" role="img"'
         f' aria-label="{escape(name)}">{inner}</svg>'
@@ -435,17 +480,27 @@ def _y_tick(share: float, label: str) -> str:
     y = _up(share)
     return (
         f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_number(y)}" y2="{_number(y)}" '
-        'stroke="currentColor"'
-        f' stroke-opacity="0.14"/>{_text(_LEFT - 7, y + 4.5, label, "end")}'
+        'stroke="currentColor" stroke-opacity="0.14"/>'
+        f"{_text(_LEFT - 7, y + 4.5, label, 'end')}"
     )
 
 
+def _percent_ticks() -> list[str]:
+    """Return the ticks of a vertical axis from 0 % to 100 %."""
+    return [_y_tick(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
+
+
 def _x_tick(share: float, label: str) -> str:
-    return _text(_across(share), _BOTTOM + 17, label, "middle")
+    return _x_label(_across(share), label)
+
+
+def _x_label(x: float, label: str) -> str:
+    """Return a label below the plot."""
+    return _text(x, _BOTTOM + 17, label, "middle")
 
 
 def _hover(x: float, width: float, title: str, inner: str) -> str:
-    """Return a strip as high as the plot that shows `title` on hover, for short bars as well."""
+    """Return a strip as high as the plot, which shows `title` on hover even over a short bar."""
     strip = _rect(x, _TOP, width, _BOTTOM - _TOP, "strip")
     return f"<g><title>{escape(title)}</title>{strip}{inner}</g>"
 

@@ -20,21 +20,26 @@ from neardup.features.outline import Line
 from neardup.features.vectors import array_of_documents
 from neardup.files import JsonObject
 from neardup.index.open_index import Batch
+from neardup.results import Comparison
 from neardup.schemas import TIME
 from neardup.service.messages import Compared, Growth, Import, NewDocument, Passage, Stretch, Text
 from neardup.stores.documents import array_of
 from neardup.verify import alignment
 from neardup.verify.alignment import Outlines
 
-_ANSWER, _HIT = ([field.name for field in fields(kind)] for kind in (Answer, Hit))
+# The columns of tables of the index from which answers and hits are built, in the order of the
+# fields.
+_ANSWER_COLUMNS = [field.name for field in fields(Answer)]
+_HIT_COLUMNS = [field.name for field in fields(Hit)]
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-# the growth is computed again after this many seconds, or times its own time
-_GROWTH_S = 5.0
-_GROWTH_SHARE = 50.0
+# The growth reads all documents. It is computed again after _MIN_GROWTH_AGE_S, or after
+# _GROWTH_AGE_RATIO times the seconds that it took, if that is longer: 2 % of the time at most.
+_MIN_GROWTH_AGE_S = 5.0
+_GROWTH_AGE_RATIO = 50.0
 
 
 class Query(NamedTuple):
-    """A text to look up, and how many hits are wanted."""
+    """A text to look up, and its maximum number of hits."""
 
     text: Text
     limit: int
@@ -63,21 +68,24 @@ class Library:
         )
         ids = arrow_of_strings([document.id for document in documents])
         payloads = pa.array([_stored(document.payload) for document in documents], "large_string")
-        return Batch(texts, ids, payloads)
+        return Batch(texts=texts, ids=ids, payloads=payloads)
 
     def query(self, queries: list[Query]) -> list[list[Hit]]:
-        """Return the hits of each text, the most similar first."""
+        """Return the hits of each text, the most similar first.
+
+        The queries of several requests are looked up together, so their limits may differ.
+        """
         index = self.index.opened
-        none = pa.nulls(len(queries), "large_string")
         texts = array_of_documents([query.text for query in queries], index.method.vector_length)
-        table = index.query(
-            index.describe(Batch(texts, none, none)), max(query.limit for query in queries)
-        )
-        found: list[list[Hit]] = [[] for _ in queries]
-        for query, *values in _rows(table, ("query", *_HIT)):
-            if len(found[query]) < queries[query].limit:
-                found[query].append(Hit(*values))
-        return found
+        nulls = pa.nulls(len(queries), "large_string")
+        batch = Batch(texts=texts, ids=nulls, payloads=nulls)
+        max_limit = max(query.limit for query in queries)
+        table = index.query(index.describe(batch), max_limit)
+        hits: list[list[Hit]] = [[] for _ in queries]
+        for query_index, *values in _rows(table, ("query", *_HIT_COLUMNS)):
+            if len(hits[query_index]) < queries[query_index].limit:
+                hits[query_index].append(Hit(*values))
+        return hits
 
     def get(self, id: str) -> Document | None:
         """Return the document of an id, or None."""
@@ -91,28 +99,27 @@ class Library:
     def compare(self, left: Text, right: Text) -> Compared:
         """Compare two texts by the method of the index."""
         method = self.index.method
-        found = neardup.compare(left, right, method=method)
-        measures = found.measures._asdict()
-        fingerprints = measures.pop("fingerprints") or (None, None)
-        if found.outlines is not None:
-            stretches: list[alignment.Stretch] | None = _outline_stretches(found.outlines)
-        else:
-            stretches = alignment.align(
-                found.left, found.left_passages, found.right, found.right_passages
-            )
+        compared = neardup.compare(left, right, method=method)
+        measures = compared.measures._asdict()
+        left_fingerprint, right_fingerprint = measures.pop("fingerprints") or (None, None)
+        num_bits = getattr(method, "bits", 64)
+        stretches = _stretches_of(compared)
+        left_passages = None
+        right_passages = None
+        if stretches is None:  # the order of the passages differs: each text by itself
+            left_passages = _passages(compared.left, compared.left_passages)
+            right_passages = _passages(compared.right, compared.right_passages)
         return Compared(
-            found.duplicate,
-            found.similarity,
-            found.threshold,
-            found.outlines is not None,
-            {name: value for name, value in measures.items() if value is not None},
-            None if stretches is None else [Stretch(*stretch) for stretch in stretches],
-            None if stretches is not None else _passages(found.left, found.left_passages),
-            None if stretches is not None else _passages(found.right, found.right_passages),
-            *(
-                value if value is None else f"{value:0{getattr(method, 'bits', 64) // 4}x}"
-                for value in fingerprints
-            ),
+            duplicate=compared.duplicate,
+            similarity=compared.similarity,
+            threshold=compared.threshold,
+            is_outline=compared.outlines is not None,
+            measures={name: value for name, value in measures.items() if value is not None},
+            stretches=stretches,
+            left_passages=left_passages,
+            right_passages=right_passages,
+            left_fingerprint=_fingerprint_digits(left_fingerprint, num_bits),
+            right_fingerprint=_fingerprint_digits(right_fingerprint, num_bits),
         )
 
     def commit_import(self, name: str) -> Committed:
@@ -121,7 +128,9 @@ class Library:
         kept = table["kept"].to_numpy()
         repeated = table["repeated"].to_numpy()
         return Committed(
-            int((kept & ~repeated).sum()), int((~kept & ~repeated).sum()), int(repeated.sum())
+            kept=int((kept & ~repeated).sum()),
+            removed=int((~kept & ~repeated).sum()),
+            repeated=int(repeated.sum()),
         )
 
     def stage(self, name: str, documents: list[NewDocument]) -> list[None]:
@@ -132,19 +141,24 @@ class Library:
     def imports(self) -> list[Import]:
         """Return the open imports."""
         return [
-            Import(staged.name, _time(staged.opened), staged.num_documents)
+            Import(
+                name=staged.name,
+                opened=_time(staged.opened),
+                documents=staged.num_documents,
+            )
             for staged in self.index.imports()
         ]
 
     def stats(self) -> tuple[JsonObject, list[Growth]]:
-        """Return the numbers of the index, and its documents over time, which may be some time
-        old.
-        """
-        begun = time.monotonic()
-        if not self._growth or begun >= self._growth_until:
-            self._growth = [Growth(*point) for point in self.index.growth()]
+        """Return the numbers of the index, and its growth, which may be some time old."""
+        started = time.monotonic()
+        if not self._growth or started >= self._growth_until:
+            self._growth = [
+                Growth(time=moment, documents=count) for moment, count in self.index.growth()
+            ]
             ended = time.monotonic()
-            self._growth_until = ended + max(_GROWTH_S, _GROWTH_SHARE * (ended - begun))
+            max_age_s = max(_MIN_GROWTH_AGE_S, _GROWTH_AGE_RATIO * (ended - started))
+            self._growth_until = ended + max_age_s
         return self.index.info(), self._growth
 
     def count(self) -> dict[str, int]:
@@ -152,7 +166,10 @@ class Library:
         return dict(self.index.info()["documents"])
 
     def warm(self) -> None:
-        """Load the compiled code, for which the first request would wait."""
+        """Load the compiled code, so that no request waits for it.
+
+        Documents are added to an index in memory of the same method: nothing is written.
+        """
         index = self.index
         method = self.index.opened.rules.method
         texts = method.examples
@@ -160,8 +177,9 @@ class Library:
         with neardup.Index.create(
             "memory:", method=index.method, storage=storage, idf=method.idf
         ) as other:
-            for _ in range(2):  # the second time, both are there
-                Library(other).add_if_new([NewDocument(id=text, text=text) for text in texts])
+            documents = [NewDocument(id=text, text=text) for text in texts]
+            Library(other).add_if_new(documents)
+            Library(other).add_if_new(documents)  # finds both in the store, by other code
         self.query([Query(texts[0], 1)])
         self.compare(*texts)
         self.stats()
@@ -177,8 +195,9 @@ def _rows(table: pa.Table, names: Sequence[str]) -> Iterable[tuple[Any, ...]]:
 
 
 def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
-    """Return a column; times as datetime, which Arrow does ten times as slowly, and payloads as
-    JSON.
+    """Return a column; times as datetime, and payloads as JSON.
+
+    Arrow would return the times as well, but takes ten times as long.
     """
     if column.null_count == len(column):
         return [None] * len(column)
@@ -195,8 +214,10 @@ def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
 
 
 def _stored(payload: Any) -> str | None:
-    """Return a payload as text: a string as it is, unless it reads as JSON; any other value as
-    JSON.
+    """Return a payload as text, from which `_payload` returns an equal value.
+
+    A string is stored unchanged, unless it is valid JSON itself: the string "7" is stored as
+    '"7"', because '7' is the number. Other values are stored as JSON.
     """
     if payload is None or (isinstance(payload, str) and isinstance(_payload(payload), str)):
         return payload
@@ -204,7 +225,7 @@ def _stored(payload: Any) -> str | None:
 
 
 def _payload(text: str | None) -> Any:
-    """Return a stored payload: the value of its JSON, or a string if it is none."""
+    """Return a stored payload: its JSON, to be sent unchanged, or a string that is no JSON."""
     if text is None:
         return None
     try:
@@ -215,7 +236,12 @@ def _payload(text: str | None) -> Any:
 
 
 def _answers(table: pa.Table) -> list[Answer]:
-    return [Answer(*row) for row in _rows(table, _ANSWER)]
+    return [Answer(*row) for row in _rows(table, _ANSWER_COLUMNS)]
+
+
+def _fingerprint_digits(fingerprint: int | None, num_bits: int) -> str | None:
+    """Return a fingerprint as hexadecimal digits, with leading zeros."""
+    return None if fingerprint is None else f"{fingerprint:0{num_bits // 4}x}"
 
 
 def _hexadecimal(sketch: Array) -> str:
@@ -228,21 +254,40 @@ def _time(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
+def _stretches_of(compared: Comparison) -> list[Stretch] | None:
+    """Return the stretches of both texts; None if they share passages in a different order."""
+    if compared.outlines is not None:
+        stretches: list[alignment.Stretch] | None = _outline_stretches(compared.outlines)
+    else:
+        stretches = alignment.align(
+            compared.left,
+            compared.left_passages,
+            compared.right,
+            compared.right_passages,
+        )
+    if stretches is None:
+        return None
+    return [Stretch(left=left, right=right, shared=shared) for left, right, shared in stretches]
+
+
 def _outline_stretches(outlines: Outlines) -> list[alignment.Stretch]:
-    """Return runs of lines that both pages have, and of lines that one has, by turns."""
+    """Return the runs of shared lines and of other lines of two pages, in turn."""
     stretches = []
     for shared, run in groupby(outlines.pairs, key=lambda pair: pair.shared):
         pairs = list(run)
-        left, right = ("".join(_line(pair[side]) for pair in pairs) for side in (0, 1))
-        stretches.append(alignment.Stretch(left, right, shared))
+        left = "".join(_line(pair.left) for pair in pairs)
+        right = "".join(_line(pair.right) for pair in pairs)
+        stretches.append(alignment.Stretch(left=left, right=right, shared=shared))
     return stretches
 
 
 def _line(line: Line | None) -> str:
+    """Return a line of an outline, indented by its depth; an empty string if a page lacks it."""
     if line is None:
         return ""
-    return f"{'  ' * line.depth}{line.label}{f' x{line.repeats}' if line.repeats > 1 else ''}\n"
+    repeats = f" x{line.repeats}" if line.repeats > 1 else ""
+    return f"{'  ' * line.depth}{line.label}{repeats}\n"
 
 
 def _passages(text: str, passages: Iterable[tuple[int, int, bool]]) -> list[Passage]:
-    return [Passage(text[start:end], shared) for start, end, shared in passages]
+    return [Passage(text=text[start:end], shared=shared) for start, end, shared in passages]

@@ -112,14 +112,18 @@ class Compared(Struct):
     is_outline: Annotated[
         bool,
         Meta(
-            description="Whether pages are compared by their tags: the texts below are their outlines."  # noqa: E501
+            description=(
+                "Whether pages are compared by their tags: the texts below are their outlines."
+            )
         ),
     ]
     measures: Annotated[dict[str, Any], Meta(description="Every measure of the pair, by name.")]
     stretches: Annotated[
         list[Stretch] | None,
         Meta(
-            description="Both texts side by side; null if long texts share passages in a different order."  # noqa: E501
+            description=(
+                "Both texts side by side; null if long texts share passages in a different order."
+            )
         ),
     ]
     left_passages: Annotated[

@@ -23,14 +23,21 @@ _PER_STEP = 5
 _PER_UNIT = 100
 _POINTS = LOWEST + (np.arange(_PER_STEP * len(STEPS)) + 0.5) / _PER_UNIT
 
-# The curves that the share may follow: it rises in the shape of an S, around a centre, over a
-# width, up to a top. Of a curve whose centre is outside of the similarities only an end is seen.
-# All are equally likely before any answer.
+# The curves that the share of duplicates may follow over the similarity. They have the shape of an
+# S (logistic):
+#
+#     top      |            ________
+#     top / 2  |          /
+#     0        |________/
+#                     centre
+#
+# With a top below 1, some pairs of any similarity are no duplicates. Of a curve with a centre
+# outside [0, 1], one end is seen. All curves are equally likely before any answer.
 _CENTRES = np.linspace(-0.1, 1.1, 25)
 _WIDTHS = np.geomspace(0.01, 0.15, 6)
 _TOPS = np.array([0.5, 0.7, 0.85, 1.0])
-_WRONG = (0.0, 0.05, 0.1, 0.15)
-"""The shares of wrong answers that are tried, each as likely as the others."""
+_WRONG_SHARES = (0.0, 0.05, 0.1, 0.15)
+"""The shares of wrong answers, all equally likely before any answer."""
 _TINY = 1e-6  # the probability of an answer that a curve excludes, if no answer is wrong
 _TAIL = 0.025  # at each side of a 95 % interval
 _MIN_LOW_PRECISION = 0.5  # times the requested precision
@@ -133,7 +140,7 @@ class Decision(NamedTuple):
 
     found : the threshold of the largest F1 among the precise ones, or among all if none is precise;
     of several equal ones the highest. given : the threshold as strict as the given settings.
-    is_precise : whether any is precise.
+    is_precise : whether any threshold is precise; see `Estimate.is_precise`.
     """
 
     found: Estimate
@@ -147,9 +154,10 @@ class Decision(NamedTuple):
 
 
 def decide(estimates: Sequence[Estimate], min_precision: float, given: float) -> Decision:
-    """Return the decision.
+    """Return the decision between the best threshold and the given one.
 
-    given : the threshold that is as strict as the given settings; see `as_strict`.
+    estimates : by rising threshold. given : the threshold that is as strict as the given settings;
+    see `as_strict`.
     """
     precise = [estimated for estimated in estimates if estimated.is_precise(min_precision)]
     return Decision(
@@ -226,9 +234,10 @@ def _probabilities(curves: Floats, similarity: Floats, same: Mask) -> Floats:
     yes = np.bincount(point[same], minlength=len(_POINTS))
     no = np.bincount(point[~same], minlength=len(_POINTS))
     logarithms = []
-    for wrong in _WRONG:
+    for wrong in _WRONG_SHARES:
         yes_probability = np.clip(wrong + (1 - 2 * wrong) * curves, _TINY, 1 - _TINY)
         logarithms.append(np.log(yes_probability) @ yes + np.log(1 - yes_probability) @ no)
+    # Logarithms are relative to their maximum: the likelihood of many answers is below any float.
     likelihood = np.exp(np.array(logarithms) - np.max(logarithms))
     by_curve = likelihood.sum(axis=0)
     return np.asarray(by_curve / by_curve.sum())
@@ -244,10 +253,11 @@ def _shares(values: Floats, weights: Floats, answers: int) -> list[Share]:
     shares = []
     for column in values.T:
         mean = float(weights @ column)
+        # Weighted quantiles. Rounding may keep the sum of weights below 1 - _TAIL.
         order = np.argsort(column)
         cumulated = np.cumsum(weights[order])
-        ends = np.searchsorted(cumulated, [_TAIL, 1 - _TAIL])
-        low, high = column[order[np.minimum(ends, len(order) - 1)]].tolist()
+        ranks = np.searchsorted(cumulated, [_TAIL, 1 - _TAIL])
+        low, high = column[order[np.minimum(ranks, len(order) - 1)]].tolist()
         wilson_low, wilson_high = wilson(mean, answers)
         shares.append(
             Share(

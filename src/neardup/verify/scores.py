@@ -12,7 +12,8 @@ from neardup.arrays import Array, Floats, Ints, Mask, Positions, Words, find_in,
 SAME = 1
 DIFFERENT = 0
 UNKNOWN = -1
-_MAX_LISTED_PAIRS = 2_000_000  # duplicate pairs; of more, this number is drawn
+# Duplicate pairs that are listed to draw from: 16 MB of keys. Of more pairs, this number is drawn.
+_MAX_LISTED_PAIRS = 2_000_000
 
 
 class Score(NamedTuple):
@@ -48,8 +49,8 @@ class Score(NamedTuple):
         """The harmonic mean of precision and recall; None if there are no duplicates and no found
         pairs.
         """
-        whole = self.found + self.positives
-        return 2 * self.correct / whole if whole else None
+        total = self.found + self.positives
+        return 2 * self.correct / total if total else None
 
 
 class Labels(NamedTuple):
@@ -83,7 +84,8 @@ class Labels(NamedTuple):
     def draw_missed(self, found: Words, count: int, seed: int) -> tuple[Positions, Positions]:
         """Return duplicate pairs that were not found, at random.
 
-        They are `count` pairs, or fewer if few or rare pairs were not found.
+        They are `count` pairs, or fewer if fewer were not found. Of more than _MAX_LISTED_PAIRS
+        duplicates, only a sample is searched, which may also lack pairs.
 
         Parameters
         ----------
@@ -93,6 +95,11 @@ class Labels(NamedTuple):
         known = known[np.argsort(self.codes[known], kind="stable")]
         # Each document makes a pair with each member of its label before it. Pairs are numbered by
         # document: document i has the pairs starts[i] to ends[i].
+        #
+        #     label      a  a  a  b  b
+        #     num_pairs  0  1  2  0  1     pair 2 is document 2 with document 1
+        #     starts     0  0  1  3  3
+        #     ends       0  1  3  3  4
         num_pairs = rank_in_run(self.codes[known])
         ends = np.cumsum(num_pairs)
         starts = ends - num_pairs
@@ -215,13 +222,17 @@ def adjusted_rand(left: Ints, right: Ints) -> float | None:
         return None
     left_sizes, left_index = _numbered(left)
     right_sizes, right_index = _numbered(right)
+    # The cells of the contingency table: the items of one cluster of each partition.
     cells = left_index * len(right_sizes) + right_index
     in_both = _pairs_within(np.unique(cells, return_counts=True)[1])
     in_left = _pairs_within(left_sizes)
     in_right = _pairs_within(right_sizes)
     all_pairs = len(left) * (len(left) - 1) // 2
+    # Equation 5 times 2 * all_pairs: the expectation is in_left * in_right / all_pairs, the maximum
+    # (in_left + in_right) / 2.
+    numerator = 2 * (all_pairs * in_both - in_left * in_right)
     denominator = all_pairs * (in_left + in_right) - 2 * in_left * in_right
-    return 2 * (all_pairs * in_both - in_left * in_right) / denominator if denominator else 1.0
+    return numerator / denominator if denominator else 1.0
 
 
 def _numbered(clusters: Ints) -> tuple[Ints, Ints]:

@@ -23,10 +23,11 @@ from neardup.files import lines_of
 from neardup.progress import Progress
 
 _MIN_JAVA = 17
+# Properties of a thread of the driver, which its jobs inherit.
 _GROUP = "spark.jobGroup.id"
 _DESCRIPTION = "spark.job.description"
-_POLL_S = 1.0  # between two looks at the tasks of a stage
-_SHIP = (
+_POLL_S = 1.0  # seconds between two reports of the tasks of a stage
+_INSTALL_ADVICE = (
     "Install it on every worker (pip install neardup), or ship an environment: venv-pack -o "
     "neardup.tar.gz, then spark-submit --archives neardup.tar.gz#environment --conf "
     "spark.pyspark.python=environment/bin/python"
@@ -84,23 +85,26 @@ def check_java() -> None:
     if program is None or not os.access(program, os.X_OK):
         where = f"JAVA_HOME={home} has none" if home else "there is none on the path"
         raise ClusterError(f"{needs}: {where}. {advice}")
-    done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr)  # 1.8.0 is Java 8
+    finished = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(?:1\.)?(\d+)', finished.stderr)  # 1.8.0 is Java 8
     if found is None or int(found[1]) < _MIN_JAVA:
-        version = f"{done.stderr.strip()[:200]!r}" if found is None else f"Java {found[1]}"
+        version = f"{finished.stderr.strip()[:200]!r}" if found is None else f"Java {found[1]}"
         raise ClusterError(f"{needs}: got {version} ({program}). {advice}")
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise errors of workers and of Spark as errors of neardup."""
+    """Raise errors of workers and of Spark in the block as errors of neardup."""
     try:
         yield
     except PySparkException as error:
         text = str(error)
         if "No module named 'neardup" in text:
-            raise ClusterError(f"The workers of the cluster have no neardup. {_SHIP}") from error
-        # A worker's traceback has the error as "neardup.errors.InputError: message".
+            raise ClusterError(
+                f"The workers of the cluster have no neardup. {_INSTALL_ADVICE}"
+            ) from error
+        # A worker's traceback has the error as "neardup.errors.InputError: message". The last
+        # error of a chain is the one that was raised to the caller.
         raised = re.findall(r"^neardup\.errors\.(\w+): (.*)$", text, re.MULTILINE)
         if raised:
             name, message = raised[-1]
@@ -114,10 +118,8 @@ def translated() -> Iterator[None]:
 
 @contextmanager
 def labelled(context: SparkContext, stage: str, progress: Progress) -> Iterator[None]:
-    """Name the jobs of a stage in Spark's user interface; after an error, cancel the running
-    ones.
-    """
-    group = f"neardup-{uuid4().hex}"
+    """Name the jobs of the block in Spark's user interface; cancel them after an error."""
+    group = f"neardup-{uuid4().hex}"  # unique: `cancelJobGroup` must not reach other runs
     before = {name: context.getLocalProperty(name) for name in (_GROUP, _DESCRIPTION)}
     context.setLocalProperty(_GROUP, group)
     context.setLocalProperty(_DESCRIPTION, f"neardup: {stage}")
@@ -177,6 +179,6 @@ def first_line(error: Exception) -> str:
 
 
 def _last_line(text: str) -> str:
-    """Return the last line of a message that is no place in Java code."""
+    """Return the last line of a message that is not a frame of a Java stack trace."""
     lines = [line for line in lines_of(text) if line.strip() and not line.startswith("\tat ")]
     return lines[-1].strip()[:300] if lines else "no message"

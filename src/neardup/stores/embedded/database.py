@@ -19,12 +19,12 @@ from neardup.stores.damage import damaged
 from neardup.stores.embedded.row_files import FileInfo
 
 NAME = "index.db"
-APPLICATION_ID = 0x6E644978
+APPLICATION_ID = 0x6E644978  # "ndIx" in ASCII; docs/index-format.md names it
 FORMAT = 1
 _PAGE_BYTES = 8192
-# A commit that finds more pages in the write-ahead log moves them into the database: 20 ms for
-# 8 MB. A checkpoint on a second connection would not delay writers, but may lose commits before
-# SQLite 3.51.3 (sqlite.org/wal.html).
+# A commit moves the write-ahead log into the database (a checkpoint) if the log has more pages:
+# 20 ms for 8 MB. A checkpoint on a second connection would not delay writers, but may lose commits
+# before SQLite 3.51.3 (sqlite.org/wal.html).
 _LOG_PAGES = (8 << 20) // _PAGE_BYTES
 _MIN_VACUUM_PAGES = (2 << 20) // _PAGE_BYTES
 _VACUUM_PARTS = 64  # a step frees one part of the free pages
@@ -50,18 +50,21 @@ _COLUMNS = {  # the columns that the checksum of a row covers
 class Database:
     """A connection to index.db. Not for use by several threads at once.
 
+    Methods that read raise StoreError if the checksum of a row differs, and all methods
+    sqlite3.Error.
+
     Parameters
     ----------
-    folder : of the index.
+    folder : the folder of the index.
     read_only : whether nothing is written.
 
     Raises
     ------
     StoreError
-        If the file is not the database of an index, or of a later version.
+        If the file is missing, is not the database of an index, or has a later format.
     """
 
-    def __init__(self, folder: Path, read_only: bool) -> None:
+    def __init__(self, folder: Path, *, read_only: bool) -> None:
         self.path = folder / NAME
         self._connection = connect(self.path, "ro" if read_only else "rw")
         try:
@@ -75,6 +78,7 @@ class Database:
             raise
 
     def _check(self) -> None:
+        """Raise StoreError unless the file is the database of an index, in a known format."""
         application = self._run("PRAGMA application_id").fetchone()[0]
         if application != APPLICATION_ID:
             raise damaged(self.path, "it is not the database of an index of neardup")
@@ -128,7 +132,11 @@ class Database:
 
     @contextmanager
     def transaction(self, writing: bool = True) -> Iterator[None]:
-        """Run a block as one transaction, all or nothing. Raises sqlite3.Error."""
+        """Run a block as one transaction, all or nothing. Raises sqlite3.Error.
+
+        writing : whether the block writes. It then waits for the lock of writers at its begin: a
+        transaction that reads first and writes later may fail in the middle.
+        """
         self._run("BEGIN IMMEDIATE" if writing else "BEGIN")
         try:
             yield
@@ -159,7 +167,7 @@ class Database:
         return [FileInfo(*row) for row in self._rows("files", "ORDER BY kind, first, stop")]
 
     def drop_files(self, names: Sequence[str]) -> None:
-        """Take files off the list."""
+        """Remove files from the list; the files themselves stay."""
         self._connection.executemany(
             "DELETE FROM files WHERE name = ?", [(name,) for name in names]
         )
@@ -201,12 +209,12 @@ class Database:
             self.insert("imports", name, opened)
 
     def end_import(self, name: str) -> None:
-        """Drop an import and its documents."""
+        """Delete an import and its staged documents."""
         self._run("DELETE FROM staged WHERE import_name = ?", (name,))
         self._run("DELETE FROM imports WHERE name = ?", (name,))
 
     def stage(self, import_name: str, num_documents: int, data: bytes) -> None:
-        """Append documents to an import."""
+        """Append a part to an import: documents, encoded."""
         number = self._run("SELECT coalesce(max(number), 0) + 1 FROM staged").fetchone()[0]
         self.insert("staged", number, import_name, num_documents, data)
 
@@ -217,7 +225,7 @@ class Database:
         return next(((number, data) for number, _, _, data in rows), None)
 
     def problems(self) -> Iterator[str]:
-        """Yield a sentence for each damage."""
+        """Yield a sentence for each damage of the file, its structure, and its rows."""
         page_bytes = self._run("PRAGMA page_size").fetchone()[0]
         num_bytes = self.path.stat().st_size
         if num_bytes % page_bytes:
@@ -243,7 +251,10 @@ class Database:
         self._run(statement, (*row, _checksum(row)))
 
     def _rows(self, table: str, clause: str, values: Sequence[Any] = ()) -> Iterator[list[Any]]:
-        """Yield rows of a table. Raises StoreError where a checksum differs."""
+        """Yield rows of a table, without their checksums. Raises StoreError if one differs.
+
+        clause : the SQL after the name of the table. values : the values of its question marks.
+        """
         query = f"SELECT {', '.join(_COLUMNS[table])}, checksum FROM {table} {clause}"
         for *row, checksum in self._run(query, values):
             if _checksum(row) != checksum:
@@ -255,7 +266,10 @@ class Database:
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
-    """Return a connection without implicit transactions; mode : ro, rw or rwc."""
+    """Return a connection without implicit transactions.
+
+    mode : "ro" to read, "rw" to read and write, or "rwc" to create the database as well.
+    """
     if mode != "rwc" and not path.is_file():
         raise StoreError(
             f"There is no index at {path.parent}: it has no file {path.name}. Name the folder of "
@@ -291,7 +305,11 @@ def create_database(path: Path, settings: dict[str, bytes]) -> None:
 
 
 def _checksum(row: Sequence[Any]) -> int:
-    """Return the CRC-32 of the values of a row, bytes or text in UTF-8, each followed by a zero."""
+    """Return the CRC-32 of the values of a row, each followed by a zero byte.
+
+    Bytes count unchanged, text in UTF-8, integers in decimal digits. The zero separates values:
+    ("ab", "c") and ("a", "bc") differ.
+    """
     checksum = 0
     for value in row:
         data = value if isinstance(value, bytes) else str(value).encode()

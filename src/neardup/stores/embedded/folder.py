@@ -21,8 +21,12 @@ from neardup.stores.embedded.database import NAME, Database
 
 LOCK = "writer.lock"
 RESERVE = "reserve"
-_STEP = 1 << 20  # bytes, as many as SQLite's index of its log
-_ROWS_PER_BYTE = 2  # bits of rows in the log, in the database and in a file
+# The reserve has space for one step of forgetting or compacting.
+_STEP = 1 << 20  # bytes that are allocated at once
+_LOG_INDEX_BYTES = 1 << 20  # of index.db-shm, SQLite's index of its log
+# The bits of forgotten rows are in the log, in the database and in a file at the same time: three
+# bits a row, rounded up to four.
+_ROWS_PER_BYTE = 2
 # Rows move from the log to the database, from there to files, and from a file to a smaller one:
 # 32 MiB each.
 _MAX_COPIED_BYTES = 64 << 20
@@ -102,7 +106,8 @@ def store_errors(path: Path) -> Iterator[None]:
     except (OSError, sqlite3.Error) as error:
         # A damaged file raises the base class, and damaged text an error with this message.
         is_damaged_text = str(error).startswith("Could not decode to UTF-8")
-        if type(error) is sqlite3.DatabaseError or is_damaged_text:
+        is_damaged = type(error) is sqlite3.DatabaseError or is_damaged_text
+        if is_damaged:
             raise damaged(path / NAME, str(error)) from error
         raise StoreError(
             f"The index {path} cannot be read or written: "
@@ -127,27 +132,35 @@ def copy_index(folder: Path, target: Path) -> None:
     check_new(target)
     partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
     try:
-        for _ in range(_ATTEMPTS):
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
-            try:
-                _copy(folder, partial)
-                break
-            except FileNotFoundError as error:  # the writer has replaced a file
-                missing = error
-        else:
-            raise damaged(Path(str(missing.filename)), "it is missing") from missing
+        _copy_while_written(folder, partial)
         publish_folder(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def _copy_while_written(folder: Path, partial: Path) -> None:
+    """Copy an index, from the beginning again if its writer has deleted a file meanwhile.
+
+    A file that is missing in every attempt is not replaced, but lost.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        try:
+            _copy(folder, partial)
+            return
+        except FileNotFoundError as error:
+            if attempt == _ATTEMPTS:
+                raise damaged(Path(str(error.filename)), "it is missing") from error
+
+
 def _copy(folder: Path, partial: Path) -> None:
-    with closing(Database(folder, True)) as source:
+    """Copy the database, then the files that the copy lists: they are of one state of the index."""
+    with closing(Database(folder, read_only=True)) as source:
         source.backup(partial / NAME)
-    with closing(Database(partial, True)) as copied:
+    with closing(Database(partial, read_only=True)) as copied:
         infos = copied.files()
-    for path in partial.glob(f"{NAME}-*"):
+    for path in partial.glob(f"{NAME}-*"):  # the log of the copy, which is empty
         path.unlink()
     for info in infos:
         _link(folder / info.name, partial / info.name)
@@ -155,6 +168,7 @@ def _copy(folder: Path, partial: Path) -> None:
 
 
 def _link(source: Path, target: Path) -> None:
+    """Link a file, or copy it. Raises FileNotFoundError if it is missing."""
     try:
         os.link(source, target)
     except FileNotFoundError:
@@ -167,9 +181,12 @@ def _link(source: Path, target: Path) -> None:
 class Reserve:
     """Disk space that an index reserves to become smaller when the disk is full.
 
+    The space is a file of zeros. It is made shorter if a call finds the disk full, and long again
+    by the next call of `keep`.
+
     Parameters
     ----------
-    folder : of the index.
+    folder : the folder of the index.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -181,10 +198,10 @@ class Reserve:
 
         Parameters
         ----------
-        num_rows, num_bytes : of the index.
+        num_rows, num_bytes : the size of the index.
         """
         needed = num_rows // _ROWS_PER_BYTE + min(num_bytes, _MAX_COPIED_BYTES)
-        size = (needed // _STEP + 2) * _STEP  # rounded up, and a step for SQLite's index of its log
+        size = (needed // _STEP + 1) * _STEP + _LOG_INDEX_BYTES
         if size <= self._size:
             return
         try:
@@ -208,7 +225,7 @@ class Reserve:
                 if not _may_be_full(error) or not self._release(num_bytes):
                     raise
             num_bytes *= 4
-            # The error may keep removed files mapped, and with them their space.
+            # The traceback of the error may keep removed files mapped, and so their space in use.
             gc.collect()
 
     def _grow(self, size: int) -> None:
@@ -227,7 +244,7 @@ class Reserve:
         except FileNotFoundError:
             return False
         os.truncate(self._path, max(0, size - num_bytes))
-        self._size = 0
+        self._size = 0  # unknown: the next call of `keep` looks at the file
         return size > 0
 
 
@@ -243,6 +260,7 @@ def _may_be_full(error: Exception) -> bool:
 
 
 def _allocate(file: int, offset: int, num_bytes: int) -> None:
+    """Allocate a range of a file on the disk; a range that is only skipped would need no space."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, offset, num_bytes)
     else:

@@ -104,8 +104,8 @@ class EmbeddedStore(StateStore):
 
     def _connect(self, read_only: bool) -> Database:
         if self.read_only:
-            return Database(self._folder, True)
-        return self._reserve.use(lambda: Database(self._folder, read_only))
+            return Database(self._folder, read_only=True)
+        return self._reserve.use(lambda: Database(self._folder, read_only=read_only))
 
     def _open(self) -> None:
         self._version = self._database.data_version()
