@@ -297,7 +297,7 @@ class Segmenter:
             words = dictionary.cut(piece, hmm)
         elif self._settings.mode == "full":
             return _full_mode(piece, dictionary)
-        elif located:
+        elif located:  # words of the search mode overlap: their starts do not follow from lengths
             tokens = dictionary.tokenize(piece, "search", hmm)
             words = [token[0] for token in tokens]
             return _Words(words=words, starts=[token[1] for token in tokens], tags=[])
