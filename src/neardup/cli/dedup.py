@@ -65,8 +65,8 @@ def dedup(inputs: list[Named], output: str, **values: Any) -> None:
       neardup dedup in.jsonl -o - | gzip > clean.jsonl.gz     one input, to standard output
       neardup dedup corpus/ -o out/ --engine spark --master spark://host:7077
     """
-    # --threshold alone chooses no method: it changes the threshold of the method of the index, or
-    # of the default method.
+    # --threshold alone chooses no method: the default method takes it, and an index compares it
+    # with its own.
     threshold = values["threshold"]
     chooses_method = is_method_given(values | {"threshold": None})
     built = build_method(values)  # takes the options of methods, also the threshold, from `values`
