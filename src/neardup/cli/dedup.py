@@ -65,11 +65,13 @@ def dedup(inputs: list[Named], output: str, **values: Any) -> None:
       neardup dedup in.jsonl -o - | gzip > clean.jsonl.gz     one input, to standard output
       neardup dedup corpus/ -o out/ --engine spark --master spark://host:7077
     """
+    # --threshold alone chooses no method: the default method takes it, and an index compares it
+    # with its own.
     threshold = values["threshold"]
-    is_given = is_method_given(values | {"threshold": None})
-    given = build_method(values)
-    method = given if is_given else None  # otherwise the method of the index, or the default
-    values["threshold"] = None if is_given else threshold
+    chooses_method = is_method_given(values | {"threshold": None})
+    built = build_method(values)  # takes the options of methods, also the threshold, from `values`
+    method = built if chooses_method else None
+    values["threshold"] = None if chooses_method else threshold
     perform = partial(neardup.dedup, inputs, method=method, tables=False, **values)
     if output == "-":
         _print_kept(perform, values)
@@ -94,8 +96,8 @@ def _print_kept(perform: Callable[..., Any], values: Options) -> None:
         tempfile.TemporaryDirectory(prefix="neardup-", dir=values["scratch"]) as folder,
     ):
         output = Path(folder) / "out"
-        # Temporary files are in this folder, too: a run without a name could not find them again
-        # again.
+        # Scratch files are in this folder, too: without the name of an output, no later run could
+        # find and resume them.
         result = perform(output=output, scratch=None)
         kept = [part["kept"] for part in result.report["inputs"] if part["role"] == "source"]
         if len(kept) != 1 or result.report["num_inputs"] > len(result.report["inputs"]):
@@ -103,8 +105,10 @@ def _print_kept(perform: Callable[..., Any], values: Options) -> None:
                 f"-o - writes the kept documents of one input: got {len(kept)} inputs. Name one "
                 "file, or a folder as output (-o DIR)."
             )
-        if (output / "kept" / kept[0]).exists():
-            with open(output / "kept" / kept[0], "rb") as file:
+        kept_file = output / "kept" / kept[0]
+        # A file that is one document, such as a web page, has no output if it is not kept.
+        if kept_file.exists():
+            with open(kept_file, "rb") as file:
                 shutil.copyfileobj(file, sys.stdout.buffer)
             sys.stdout.buffer.flush()
     exit_if_incomplete(result.report, is_shown=False)

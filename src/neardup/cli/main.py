@@ -9,7 +9,7 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import pairwise
 from typing import Any, cast
@@ -21,21 +21,22 @@ from neardup.report.wording import for_terminal, say, speaking
 from neardup.version import __version__
 
 INTERRUPTED = 130
-_NAMES = (
-    *(
-        "dedup",
-        "find-pairs",
-        "cluster",
-        "passages",
-        "contamination",
-        "compare",
-        "evaluate",
-        "sweep",
-        "plan",
-        "sign",
-    ),
-    *("document-frequencies", "index", "serve"),
+_COMMANDS = (
+    "dedup",
+    "find-pairs",
+    "cluster",
+    "passages",
+    "contamination",
+    "compare",
+    "evaluate",
+    "sweep",
+    "plan",
+    "sign",
+    "document-frequencies",
+    "index",
+    "serve",
 )
+"""The names of the commands, in the order of the documentation."""
 
 
 class Failure(click.ClickException):
@@ -59,23 +60,35 @@ class _Commands(Mapping[str, click.Command]):
     """
 
     def __getitem__(self, name: str) -> click.Command:
-        if name not in _NAMES:
+        if name not in _COMMANDS:
             raise KeyError(name)
-        module = name.replace("-", "_")
-        return cast(click.Command, getattr(import_module(f"neardup.cli.{module}"), module))
+        function = name.replace("-", "_")
+        module = import_module(f"neardup.cli.{function}")
+        return cast(click.Command, getattr(module, function))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_NAMES)
+        return iter(_COMMANDS)
 
     def __len__(self) -> int:
-        return len(_NAMES)
+        return len(_COMMANDS)
 
 
 def language_of(environment: Mapping[str, str]) -> str:
     """Return the language of the terminal: zh if its locale is Chinese, otherwise en."""
     names = ("LC_ALL", "LC_MESSAGES", "LANG")
+    # The first variable that is set wins, as in setlocale(3).
     locale = next((environment[name] for name in names if environment.get(name)), "")
     return "zh" if locale.startswith("zh") else "en"
+
+
+def _requested_language(arguments: Sequence[str]) -> str | None:
+    """Return the value of --lang among arguments that are not parsed yet; None if it has none."""
+    words: list[str] = []
+    for argument in arguments:
+        words += argument.split("=", 1)
+    next_words = dict(pairwise(words))  # of a repeated option the last one counts
+    language = next_words.get("--lang")
+    return language if language in ("en", "zh") else None
 
 
 class Program(click.Group):
@@ -85,19 +98,17 @@ class Program(click.Group):
         """Run a command; turn an error into a line and an exit code."""
         language = language_of(os.environ)
         if language == "zh":
-            ctx.default_map = {name: {"lang": language} for name in _NAMES}
-        named = dict(pairwise(part for word in ctx.args for part in word.split("=", 1))).get(
-            "--lang", ""
-        )
-        with speaking(
-            named if named in ("en", "zh") else language
-        ):  # also of an error before --lang is parsed
+            ctx.default_map = {name: {"lang": language} for name in _COMMANDS}
+        # An error that occurs before click has parsed --lang is in the requested language, too.
+        with speaking(_requested_language(ctx.args) or language):
             return self._invoke(ctx)
 
     def _invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
+            # click shows the help of a group that is called without a command. It does not export
+            # the class of this error.
             if type(error).__name__ == "NoArgsIsHelpError":
                 raise
             command = (error.ctx or ctx).command_path
@@ -105,7 +116,9 @@ class Program(click.Group):
         except NeardupError as error:
             raise Failure(error.args[0]) from error
         except OSError as error:
-            if error.errno in (errno.EPIPE, None):  # click leaves quietly when nobody reads on
+            # click exits quietly when the reader of a pipe is gone. An error without a number has
+            # no message to show.
+            if error.errno in (errno.EPIPE, None):
                 raise
             name = f": {error.filename}" if error.filename else ""
             raise Failure(f"{error.strerror}{name}. Fix the problem and run again.") from error
@@ -168,15 +181,15 @@ def _load_methods() -> None:
 
 def prepare() -> None:
     """Set up the process for a run. Requires: neither Arrow nor NumPy is loaded."""
-    # Arrow's allocator gives memory back at once and asks for it again for the next batch; waiting
-    # ten seconds with it saves a third of the system time of a run. Read when Arrow is loaded, so
-    # it is set before.
+    # Arrow's allocator returns memory to the system at once, and requests it again for the next
+    # batch. A delay of ten seconds saves a third of the system time of a run. Arrow reads the
+    # variable when it is loaded.
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "10000")
-    # NumPy's linear algebra, unused here, starts a thread for each processor, and each spins for a
-    # while: 0.1 CPU seconds apiece. Read when NumPy is loaded.
+    # NumPy's linear algebra, unused here, starts a thread for each processor. Each thread spins
+    # for a while, which takes 0.1 CPU seconds. NumPy reads the variable when it is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Loading the libraries makes 170,000 objects that stay; looking them through for garbage again
-    # and again, once more when the process ends, took 0.2 seconds.
+    # Loading the libraries creates 170,000 objects that live until the process ends. Scanning them
+    # for garbage several times, and once more at exit, took 0.2 seconds.
     gc.set_threshold(250_000)
     atexit.register(gc.freeze)
 
@@ -184,11 +197,11 @@ def prepare() -> None:
 def main() -> None:
     """Run the command line."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(
-            errors="replace"
-        )  # a text may have characters that the terminal cannot show
+        # A text may have characters that the terminal cannot show.
+        sys.stdout.reconfigure(errors="replace")
     prepare()
     if not sys.warnoptions:
-        warnings.simplefilter("ignore")  # of libraries; warnings of neardup are in the report
+        # All of them come from libraries: the warnings of neardup are in the report.
+        warnings.simplefilter("ignore")
     _load_methods()
     cli(prog_name="neardup")

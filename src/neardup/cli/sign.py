@@ -58,5 +58,5 @@ def sign(inputs: list[Named], output: str, **values: Any) -> None:
     method = build_method(values)
     with running(f"Nothing was written to {output}."):
         signed = neardup.sign(inputs, method=method, output=output, **values)
-    assert signed.report is not None
+    assert signed.report is not None  # a run with an output has a report
     finish(signed.report, Path(output))

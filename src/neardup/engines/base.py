@@ -68,11 +68,18 @@ def _release_nothing() -> None:
 class Searched:
     """The documents that an engine has read, and the pairs that it has found.
 
-    method : the method with the table of document frequencies it names. warnings : remarks about
-    the inputs for the user. found : the confirmed pairs. short, num_fingerprints, num_near_pairs :
-    as in `Totals`. expected : returns the similarities of pairs that determine their probability to
-    be proposed, from their positions and measures; None if the recall is not estimated. audited :
-    the recall measured on a sample. engine : facts for the report that only the engine knows.
+    Attributes
+    ----------
+    tasks : the parts that were read.
+    method : the method with the table of document frequencies that it names.
+    corpus, locations : the documents, and their locations in the inputs.
+    warnings : remarks about the inputs for the user.
+    found : the confirmed pairs.
+    short, num_fingerprints, num_near_pairs : as in `Totals`.
+    expected : takes the positions and measures of pairs, and returns the similarities on which the
+        probability depends that the pairs are proposed; None if the recall is not estimated.
+    audited : the recall measured on a sample.
+    engine : facts for the report that only the engine knows.
     release : drops the data that the engine stores for the rule, once it has decided.
     """
 
@@ -95,13 +102,14 @@ class Searched:
         order = self.found.queue.order
         confirmed = self.found.confirmed
         lengths = self.found.lengths
+        # A rule decides about positions in the order of priority; `order` has their documents.
         pairs = Pairs(order[decision.left], order[decision.right], decision.measured)
         counts = count_decisions(
             decision.removals,
             pairs,
             self.corpus,
-            lambda documents: lengths[documents],
-            decision.cluster_sizes,
+            bytes_of=lambda documents: lengths[documents],
+            cluster_sizes=decision.cluster_sizes,
         )
         return Outcome(
             corpus=self.corpus,
@@ -136,14 +144,15 @@ class Searched:
 
     def names(self) -> Names:
         """Return the names for the tables of a rule."""
-        return Names(self.locations.ids, self.corpus.names.find)
+        return Names(ids=self.locations.ids, values=self.corpus.names.find)
 
 
 class Decided(NamedTuple):
     """The result of a search, and the decisions of a rule about it.
 
     by_value : the removals for each value of a column, if counted. cleaned : the repeated passages
-    of the kept documents, if requested.
+    of the kept documents, if requested. The properties have the names of the fields of `Counted`:
+    `findings_of` reads both.
     """
 
     searched: Searched
@@ -233,7 +242,7 @@ def decide(run: Run, searched: Searched) -> Decided:
     if run.rule.counts_values:
         by_value = count_by_value(run, outcome, searched.found.values)
     searched.release()
-    # The search has the features of all candidates, which the output does not need.
+    # Drop the functions of the search, which refer to the features of all candidates.
     found = searched.found.decided()
     searched = replace(searched, found=found, expected=None, release=_release_nothing)
     return Decided(searched=searched, decision=decision, outcome=outcome, by_value=by_value)
@@ -252,7 +261,9 @@ class Engine(ABC):
         return named_paths(self.run.inputs.source) + named_paths(self.run.inputs.against)
 
     def inputs(self) -> Inputs:
-        """Find the inputs, and refuse unfit ones before any of them is read."""
+        """Find the inputs. Refuse settings and inputs that the run cannot process before any input
+        is read.
+        """
         run = self.run
         if run.selection.audit_sample:
             method_of(run.method).refuse_audit(run.selection.audit_sample)
@@ -260,7 +271,9 @@ class Engine(ABC):
         method = found.method.resolve()
         run.rule.refuse(method)
         refuse_unwritable(found.tasks, run.inputs)
-        selection = method.in_all_pairs(run.selection) if run.rule.pairs == "all" else run.selection
+        selection = run.selection
+        if run.rule.pairs == "all":
+            selection = method.in_all_pairs(selection)
         return Inputs(found.tasks, method, selection, found.warnings)
 
     def decide(self, job: Job) -> Decided:
@@ -284,4 +297,6 @@ def count_by_value(run: Run, outcome: Outcome, hashes: Words) -> JsonObject | No
 
     hashes : uint64 (num_documents,), the hash of each value.
     """
-    return None if run.counted is None else removed_by_value(outcome, hashes, run.counted)
+    if run.counted is None:
+        return None
+    return removed_by_value(outcome, hashes, run.counted)

@@ -20,8 +20,12 @@ from neardup.features.unicode_tables import (
 )
 
 _PATH = Path(__file__).resolve().parent.parent / "kernels" / "grapheme_classes.npz"
+# Punctuation at the end of a sentence. Full stops, question and exclamation marks, the ellipsis; of
+# Arabic and Urdu, too, and the danda of Indic scripts:
 _STOPS = ".!?\u2026\u203c\u203d\u061f\u06d4\u0964"
-_WIDE_STOPS = "\u3002\uff01\uff1f\uff61"  # end a sentence without a space after them
+# Full-width marks of Chinese and Japanese, which have no space after them:
+_WIDE_STOPS = "\u3002\uff01\uff1f\uff61"
+# Closing quotation marks and brackets, which may follow a stop:
 _CLOSERS = "\"')]}\u2019\u201d\u00bb\u203a\u300d\u300f\u3011\u300b\uff09"
 
 

@@ -22,7 +22,7 @@ from neardup.features.unicode_tables import (
 )
 from neardup.settings.methods import Shingling
 
-_MAX_PIECE = 100
+_MAX_PIECE = 100  # characters normalised at once, inside a run of combining marks
 
 
 def normalise(text: str, shingling: Shingling) -> str:
@@ -78,8 +78,10 @@ def piece_limits(text: str, shingling: Shingling) -> Ints:
     tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False)
     entries = tables.entries[code_points(text)]
     has_rank = entries >> np.uint32(RANK_SHIFT) != 0
-    expands = entries & np.uint32(EXPAND) != 0  # its rank is of its last character
+    expands = entries & np.uint32(EXPAND) != 0
     may_compose = entries & np.uint32(COMPOSE) != 0
+    # A character with a rank is a combining mark. If it expands, however, the rank is the rank of
+    # the last character of its expansion, and the first one begins a piece.
     begins = ~(may_compose | (has_rank & ~expands))
     begins[:1] = True
     # A run is cut every _MAX_PIECE characters, counted from its start.

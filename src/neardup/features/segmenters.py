@@ -114,6 +114,8 @@ def segmenter_of(settings: Jieba, shingling: Shingling = Shingling()) -> Segment
     """
     _package()
     with _lock:
+        # The other settings of `shingling` do not change the words, so that calls that differ in
+        # them share a segmenter.
         folds = {name: getattr(shingling, name) for name in ("nfkc", "case_fold", "fold_chinese")}
         return _segmenter(
             settings,
@@ -253,7 +255,8 @@ class Segmenter:
         ends = starts + np.array([len(word) for word in cut.words], np.int64)
         if self._settings.mode != "exact":
             starts, ends = _unite_overlapping(starts, ends)
-        # Offsets of the visible text become offsets of the text.
+        # Offsets of the visible text become offsets of the text. A word ends after its last visible
+        # character, without the skipped characters that follow.
         starts = positions[starts]
         ends = positions[ends - 1] + 1
 
@@ -294,7 +297,7 @@ class Segmenter:
             words = dictionary.cut(piece, hmm)
         elif self._settings.mode == "full":
             return _full_mode(piece, dictionary)
-        elif located:
+        elif located:  # words of the search mode overlap: their starts do not follow from lengths
             tokens = dictionary.tokenize(piece, "search", hmm)
             words = [token[0] for token in tokens]
             return _Words(words=words, starts=[token[1] for token in tokens], tags=[])
@@ -350,8 +353,8 @@ def _full_mode(text: str, dictionary: rjieba.Jieba) -> _Words:
         words.extend(text[start:end])
         starts.extend(range(start, end))
 
-    start = -1  # of the last word
-    length = 0  # of the last word
+    start = -1  # first character of the last word
+    length = 0  # characters of the last word
     reach = 0  # end of the last word
     for word in dictionary.cut_all(text):
         if len(word) == 1:
@@ -365,7 +368,7 @@ def _full_mode(text: str, dictionary: rjieba.Jieba) -> _Words:
         starts.append(start)
         length = len(word)
         reach = start + length
-        if word.isascii():  # a run of Latin letters contains no other word
+        if word.isascii():  # a run of Latin letters contains no other word: continue at its end
             start = reach - 1
             length = 0
     add_singles(max(start + 1, reach), len(text))
@@ -381,13 +384,14 @@ def _unite_overlapping(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
     starts = starts[order]
     reaches = np.maximum.accumulate(ends[order])  # the largest end so far
 
+    # A range that begins where all earlier ranges have ended is the first of a union.
     is_first = np.append(True, starts[1:] >= reaches[:-1])
     firsts = np.flatnonzero(is_first)
     lasts = np.append(firsts[1:], len(order)) - 1
 
-    unions = np.empty(len(order), np.int64)
-    unions[order] = np.cumsum(is_first) - 1
-    return starts[firsts][unions], reaches[lasts][unions]
+    union_numbers = np.empty(len(order), np.int64)
+    union_numbers[order] = np.cumsum(is_first) - 1
+    return starts[firsts][union_numbers], reaches[lasts][union_numbers]
 
 
 @lru_cache(maxsize=65_536)

@@ -1,5 +1,9 @@
-"""Vectors in three forms: as callers pass them, as texts (JSON), and as features (64-bit words of
-two numbers each, carried like hashes).
+"""Vectors in three forms: as callers pass them, as texts (JSON), and as features.
+
+A feature is a 64-bit word of two float32 numbers, and travels like the hash of a shingle:
+
+    numbers    x0 x1 | x2 x3 | x4  0     a zero after an odd length
+    features     w0  |   w1  |   w2
 """
 
 from __future__ import annotations
@@ -26,17 +30,21 @@ from neardup.documents.texts import as_vectors
 from neardup.errors import InputError
 from neardup.features.described import Features, Lists
 
-_OTHER = np.uint8(0x5A)  # changes the bytes of the second half of a content hash
-_SHOWN = 8  # numbers of a vector in a report
+_SECOND_HALF = np.uint8(0x5A)  # changes the bytes, and so the second half of a content hash
+_MAX_SHOWN = 8  # numbers of a vector in a report
 
 
 def array_of_documents(documents: Sequence[Any], vector_length: int | None) -> pa.Array:
-    """Return documents as `as_documents` returns the documents of a column.
+    """Return documents that a caller passes, as readers return a column: texts, or vectors.
 
     Parameters
     ----------
     documents : strings; or vectors, each a list of numbers, or the JSON of one.
     vector_length : the length of each vector, 0 for any common length; None for texts.
+
+    Returns
+    -------
+    Arrow array: large_string, or large_binary, the float32 numbers of each vector.
 
     Raises
     ------
@@ -44,10 +52,10 @@ def array_of_documents(documents: Sequence[Any], vector_length: int | None) -> p
         If a document is no vector of finite numbers, or of another length.
     """
     if vector_length is None:
-        others = (document for document in documents if not isinstance(document, str))
-        other = next(others, None)
-        if other is not None:
-            raise InputError(f"The method compares texts: got {other!r:.80}. Pass strings.")
+        not_texts = (document for document in documents if not isinstance(document, str))
+        first = next(not_texts, None)
+        if first is not None:
+            raise InputError(f"The method compares texts: got {first!r:.80}. Pass strings.")
         return arrow_of_strings(list(documents))
     try:
         values = [_parse_vector(document) for document in documents]
@@ -56,7 +64,7 @@ def array_of_documents(documents: Sequence[Any], vector_length: int | None) -> p
         raise InputError(
             f"A vector is a list of numbers, or the JSON of one: {error}. Correct the document."
         ) from error
-    for row, reason in bad.items():
+    for row, reason in bad.items():  # report the first one
         raise InputError(
             f"A document cannot be compared: {reason}. Got {documents[row]!r:.80}. Correct it."
         )
@@ -88,9 +96,9 @@ def texts_of(documents: pa.Array) -> pa.Array:
 def shortened(text: str) -> str:
     """Return the first numbers of the JSON of a vector, and their count."""
     numbers = text.split(",")
-    if len(numbers) <= _SHOWN:
+    if len(numbers) <= _MAX_SHOWN:
         return text
-    return f"{','.join(numbers[:_SHOWN])}, ...] ({len(numbers)} numbers)"
+    return f"{','.join(numbers[:_MAX_SHOWN])}, ...] ({len(numbers)} numbers)"
 
 
 def describe_vectors(
@@ -119,6 +127,7 @@ def describe_vectors(
 
     has_direction = numbers.any(axis=1)
     vectors = _padded(numbers[has_direction], length)
+    # `numbers` has a row for each document that is not empty, and so has `has_direction`.
     has_features = sizes > 0
     has_features[has_features] = has_direction
     number_offsets = offsets_from_lengths(np.where(has_features, vectors.shape[1], 0))
@@ -128,12 +137,12 @@ def describe_vectors(
         kernels.vectors.to_directions(vectors, compared)
     return Features(
         content=_hash_contents(compared, number_offsets),
-        sets=Lists(vectors.reshape(-1).view(np.uint64), number_offsets // 2),
+        sets=Lists(vectors.reshape(-1).view(np.uint64), number_offsets // 2),  # two numbers each
     )
 
 
 def _common_length(sizes: Ints) -> int:
-    """Return the one length of all vectors; 0 is no vector."""
+    """Return the length that all vectors have; a size of 0 is no vector."""
     length = int(sizes.max(initial=0))
     if ((sizes != length) & (sizes > 0)).any():
         raise InputError(
@@ -156,7 +165,7 @@ def _hash_contents(vectors: Float32s, number_offsets: Ints) -> Words:
     byte_offsets = 4 * number_offsets
     halves = np.empty((2, len(byte_offsets) - 1), np.uint64)
     kernels.strings.hash_strings(read_only(data), byte_offsets, halves[0])
-    kernels.strings.hash_strings(read_only(data ^ _OTHER), byte_offsets, halves[1])
+    kernels.strings.hash_strings(read_only(data ^ _SECOND_HALF), byte_offsets, halves[1])
     return np.ascontiguousarray(halves.T)
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from neardup.errors import InputError
 
-_MAX_FREQUENCY = 2**31 - 1
+_MAX_FREQUENCY = 2**31 - 1  # the greatest int32
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _DIGITS = frozenset("0123456789")
 
@@ -83,6 +83,7 @@ def read_word_file(path: str, stamp: FileStamp | None, parameter: str) -> WordFi
             f"0x{data[error.start]:02x}. Save the file as UTF-8, for example with: iconv -f "
             "GB18030 -t UTF-8."
         ) from error
+    # Not splitlines(), which also splits at characters such as U+2028.
     return WordFile(lines=text.split("\n"), digest=sha256(data).hexdigest())
 
 
@@ -105,6 +106,7 @@ def _parse_entry(line: str, number: int, path: str) -> Entry:
     both.
     """
     word, *rest = line.split()
+    # Each optional part is taken from the front of the rest: the frequency first, then the tag.
     digits = rest.pop(0) if rest and _DIGITS.issuperset(rest[0]) else None
     tag = rest.pop(0) if rest and _LETTERS.issuperset(rest[0]) else None
     # Twelve digits are enough for the check; Python refuses to convert thousands of them.

@@ -32,9 +32,16 @@ _BATCH_ROWS = 1 << 16
 Scheme: TypeAlias = Mapping[str, Any]
 """A name, a version and settings. Only sketches of equal schemes are compared."""
 
-# A sealed file: pages | _SEAL | digest of the metadata | metadata with length and magic number.
+Index = int | slice | Sequence[int] | Array
+Ids: TypeAlias = Sequence[Any] | pa.Array | pa.ChunkedArray
+
+# The end of a sealed file. The digest is of the metadata, their length and the magic number:
+#
+#     pages | _SEAL | digest | metadata | length | "PAR1"
+#             16      16       length     4        4        bytes
 _SEAL = b"neardup.metadata"
 _DIGEST_BYTES = 16
+_TAIL_BYTES = 4 + 4
 
 
 class Rows(NamedTuple):
@@ -59,6 +66,7 @@ def make_table(column: str, rows: Rows, scheme: Scheme, *, with_hex: bool = Fals
     binary = pa.binary(rows.data.shape[1])
     validity = None
     if rows.empty.any():
+        # Arrow's bitmap: a bit for each row, the lowest first, set unless the row is null.
         validity = pa.py_buffer(np.packbits(~rows.empty, bitorder="little"))
     buffers = [validity, pa.py_buffer(np.ascontiguousarray(rows.data))]
     cells = pa.FixedSizeBinaryArray.from_buffers(binary, len(rows.ids), buffers)
@@ -98,7 +106,7 @@ def read_cells(table: pa.Table, column: str, name: str) -> tuple[Bytes, Mask]:
     empty = cells.is_null().to_numpy(zero_copy_only=False)
     width = kind.byte_width
     data = np.frombuffer(cells.buffers()[1] or b"", np.uint8)
-    start = width * cells.offset
+    start = width * cells.offset  # a slice shares the buffer of the whole array
     stop = start + width * len(cells)
     return data[start:stop].reshape(len(cells), width), empty
 
@@ -140,7 +148,9 @@ def _in_arrow(ids: Ids) -> pa.Array | pa.ChunkedArray:
 
 
 def read_json(schema: pa.Schema, key: bytes) -> tuple[JsonObject | None, str]:
-    """Return the JSON object under a key of the metadata, or None, and the start of its text."""
+    """Return the JSON object under a key of the metadata, or None, and the first bytes of its text
+    for errors.
+    """
     text = (schema.metadata or {}).get(key, b"nothing")
     try:
         value = json.loads(text)
@@ -202,14 +212,16 @@ def _metadata_of(path: Path) -> tuple[bytes, bytes]:
     """
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - 8))
-        length = min(size, int.from_bytes(file.read(4), "little") + 8)
+        file.seek(max(0, size - _TAIL_BYTES))
+        declared = int.from_bytes(file.read(4), "little")
+        length = min(size, declared + _TAIL_BYTES)  # a damaged length may be greater than the file
         file.seek(max(0, size - length - len(_SEAL) - _DIGEST_BYTES))
         data = file.read()
     return data[-length:], data[:-length]
 
 
 def _seal(metadata: bytes) -> bytes:
+    """Return the seal of metadata."""
     return _SEAL + hashlib.blake2b(metadata, digest_size=_DIGEST_BYTES).digest()
 
 
@@ -231,7 +243,7 @@ def write_tables(path: AnyPath, tables: Iterable[pa.Table], overwrite: bool) -> 
         )
     rows = iter(tables)
     first = next(rows)
-    # Hashes do not compress.
+    # Hashes are random bits, which do not compress.
     codecs = {name: "zstd" if name == "id" else "none" for name in first.schema.names}
     options = {"compression": codecs, "use_dictionary": ["id"], "write_page_checksum": True}
     with AtomicFile(target) as partial:
@@ -283,6 +295,7 @@ def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 @contextmanager
 def _readable(path: AnyPath) -> Iterator[None]:
+    """Raise the errors of reading a Parquet file as InputError."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
@@ -290,10 +303,6 @@ def _readable(path: AnyPath) -> Iterator[None]:
             f"{os.fspath(path)} cannot be read as Parquet: {error}. Pass a file of signatures or "
             "fingerprints."
         ) from error
-
-
-Index = int | slice | Sequence[int] | Array
-Ids: TypeAlias = Sequence[Any] | pa.Array | pa.ChunkedArray
 
 
 class Sketches(ABC):
@@ -317,6 +326,7 @@ class Sketches(ABC):
     values: Array
     scheme: Scheme
     report: JsonObject | None = None
+    _path: AnyPath  # the file of rows that `_open_later` has not read
 
     def __init__(
         self, values: Array, scheme: Scheme, ids: pa.Array | None = None, empty: Mask | None = None
@@ -334,6 +344,7 @@ class Sketches(ABC):
         """Return some of the rows; an integer gives an object of one row."""
         count = len(self)
         if isinstance(rows, (int, np.integer)):
+            # A range counts negative indices from the end, and raises IndexError beyond it.
             chosen = np.array([range(count)[rows]])
         elif isinstance(rows, slice):
             chosen = np.arange(*rows.indices(count))
@@ -348,7 +359,10 @@ class Sketches(ABC):
         return f"{type(self).__name__}({len(self):,} rows, scheme={self.scheme.get('name')!r})"
 
     def __getattr__(self, name: str) -> Any:
-        """Read the rows of `_open_later` when they are first used."""
+        """Read the rows of `_open_later` when they are first used.
+
+        Python calls this method only for a missing attribute: rows in memory are as fast as ever.
+        """
         if name in ("values", "_ids", "_empty") and "_path" in self.__dict__:
             self.__dict__.update(vars(type(self).open(self._path)))
             return self.__dict__[name]
@@ -389,13 +403,13 @@ class Sketches(ABC):
             If the number of ids differs from the number of rows.
         """
         with_hex = check_flag("with_hex", with_hex)
-        names = self.ids if ids is None else large_ids(_in_arrow(ids))
-        if len(names) != len(self):
+        row_ids = self.ids if ids is None else large_ids(_in_arrow(ids))
+        if len(row_ids) != len(self):
             raise InputError(
-                f"There are {len(self):,} {self.kind.lower()}: got {len(names):,} ids. Pass one id "
-                "for each."
+                f"There are {len(self):,} {self.kind.lower()}: got {len(row_ids):,} ids. Pass one "
+                "id for each."
             )
-        rows = Rows(ids=names, data=self._to_bytes(), empty=self.empty)
+        rows = Rows(ids=row_ids, data=self._to_bytes(), empty=self.empty)
         return make_table(self.column, rows, self.scheme, with_hex=with_hex)
 
     @classmethod
@@ -436,8 +450,6 @@ class Sketches(ABC):
         sketches._path = path
         return sketches
 
-    _path: AnyPath
-
     @abstractmethod
     def _to_bytes(self) -> Bytes:
         """Return the bytes of each row, uint8 (num_rows, num_bytes)."""
@@ -448,6 +460,7 @@ class Sketches(ABC):
         """Return the rows of a table. name : the name of the table in errors."""
 
     def _actual_scheme(self) -> JsonObject:
+        """Return the scheme that rows are compared by."""
         return dict(self.scheme)
 
     def _num_paired(self, other: Self) -> int:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 MAX_HEADER_BYTES = 64 << 10
 """A response or record with a longer header is rejected."""
 
-MAX_CODINGS = 4
+MAX_CODINGS = 4  # bounds the work: each may inflate the body up to the limit
 _GZIP_WINDOW = (31,)  # window bits of zlib: 15, and 16 for gzip's header
 _DEFLATE_WINDOWS = (15, -15)  # with zlib's header, as in the standard; without, as many servers
 _STATUS = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?:[ \t].*)?\Z", re.DOTALL)
@@ -125,13 +125,15 @@ def decoded_body(response: Response, limit: int) -> bytes:
             f"the body is encoded {len(codings)} times; at most {MAX_CODINGS} are decoded"
         )
     for coding in reversed(codings):
-        body = _inflated(body, coding, limit)
+        body = _decoded(body, coding, limit)
     if len(body) > limit:
         raise TooLong
     return body
 
 
 def _codings(value: str) -> list[str]:
+    """Return the encodings that a field lists, in lower case; `identity` is none."""
+    # Some servers name the charset, "utf-8", as an encoding.
     codings = [name.strip() for name in value.lower().split(",")]
     return [coding for coding in codings if coding not in ("", "identity", "utf-8")]
 
@@ -142,7 +144,7 @@ def _dechunked(body: bytes) -> bytes | None:
     position = 0
     while size := _CHUNK_SIZE.match(body, position):
         length = int(size[1], 16)
-        if length == 0:  # the last chunk
+        if length == 0:  # the end of the body
             return b"".join(pieces)
         start = size.end()
         position = start + length
@@ -152,7 +154,8 @@ def _dechunked(body: bytes) -> bytes | None:
         elif body.startswith(b"\n", position):
             position += 1
         elif position < len(body):
-            # One chunk alone may be a text that looks like a size.
+            # A body that was stored dechunked may begin with a line that looks like a size, so a
+            # single chunk proves nothing.
             return b"".join(pieces) if len(pieces) > 1 else None
     if not pieces:
         return None
@@ -161,8 +164,8 @@ def _dechunked(body: bytes) -> bytes | None:
     return b"".join(pieces)
 
 
-def _inflated(body: bytes, coding: str, limit: int) -> bytes:
-    """Return the decoded body; a body that is not in the encoding is returned as it is."""
+def _decoded(body: bytes, coding: str, limit: int) -> bytes:
+    """Return a body without one encoding; a body that is not in the encoding is not changed."""
     if coding in ("gzip", "x-gzip"):
         is_encoded = body.startswith(b"\x1f\x8b")
         return _inflate(body, _GZIP_WINDOW, coding, limit) if is_encoded else body
@@ -177,6 +180,7 @@ def _inflated(body: bytes, coding: str, limit: int) -> bytes:
 
 
 def _is_markup(body: bytes) -> bool:
+    """Return whether a body is a decoded page: it begins with a tag, after little white space."""
     return body[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
 
 

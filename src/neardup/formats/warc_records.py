@@ -16,9 +16,9 @@ MAX_RECORD_BYTES = MAX_PAGE_BYTES + (1 << 20)
 MAX_DAMAGES = 1000
 """Damages of a file, after which its rest is not read: each costs a search for the next record."""
 
-_MAX_BLANK_BYTES = 1 << 20
+_MAX_BLANK_BYTES = 1 << 20  # line ends skipped between two records
 _VERSION = re.compile(rb"WARC/\d\.\d[ \t]*\Z")
-_LENGTH = re.compile(r"[0-9]{1,18}")
+_LENGTH = re.compile(r"[0-9]{1,18}")  # below 2^63
 _LINE_END = re.compile(rb"\r?\n")
 
 Fields = dict[str, str]
@@ -27,11 +27,17 @@ Fields = dict[str, str]
 class Record(NamedTuple):
     """A record of a WARC file, or a damaged place.
 
-    row : its number in the file, from 0; byte : the offset of the record, or of its gzip member, in
-    the file. fields : its header, names in lower case; block : its content, None unless it was
-    wanted. source : its bytes in the file, decompressed unless a gzip member has no other record;
-    None unless requested. problem : the reason why it cannot be read, or None. is_last : whether
-    the rest of the file cannot be read. is_too_long : whether the problem is its length.
+    Attributes
+    ----------
+    row : the number of the record in the file, from 0.
+    byte : the offset in the file, of the record or of its gzip member.
+    fields : the header, names in lower case.
+    block : the content; None unless it was wanted.
+    source : the bytes in the file, compressed if they are a gzip member of their own; None unless
+        requested.
+    problem : the reason why the record cannot be read; None if it can.
+    is_last : whether the rest of the file cannot be read.
+    is_too_long : whether the problem is the length of the record.
     """
 
     row: int
@@ -59,9 +65,10 @@ def read_records(
     num_damages = 0
     while True:
         try:
+            # After a damage, continue with the next record that can be found.
             if num_damages and not data.resume():
                 return
-            # A damage after a record does not cost the record: it is raised after the yield.
+            # A damage after a record does not lose the record: it is raised after the yield.
             while (found := _next_record(data, row, wanted, with_source)) is not None:
                 yield found.record
                 row += 1
@@ -74,12 +81,13 @@ def read_records(
         is_last = damage.is_final or num_damages > MAX_DAMAGES
         problem = _problem_of(damage, num_damages)
         yield Record(row=row, byte=damage.byte, fields={}, problem=problem, is_last=is_last)
-        row += 1
+        row += 1  # a damage has a row number of its own
         if is_last:
             return
 
 
 def _problem_of(damage: Damage, num_damages: int) -> str:
+    """Return the text of a damage, and its consequence for the rest of the file."""
     if num_damages > MAX_DAMAGES:
         return (
             f"{damage.reason}; the file has more than {MAX_DAMAGES} such places; the rest is not "
@@ -137,6 +145,7 @@ def _skip_block(data: WarcBytes, record: Record, length: int) -> _Found:
 
 
 def _check_length(data: WarcBytes, byte: int, num_bytes: int, length: int) -> None:
+    """Raise Damage if a block has fewer bytes than its header declares."""
     if num_bytes < length:
         reason = f"the file is cut short inside this record: it has {num_bytes} of {length} bytes"
         raise Damage(byte, reason, data.position, is_final=True)

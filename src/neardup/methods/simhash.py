@@ -40,8 +40,9 @@ from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MAX_HAMMING_DISTANCE, Shingling, SimHash
 from neardup.verify.measured import Measured, Rule, hamming_distances, similarity_of_lists
 
-_MAX_TABLES = 16  # of an index; more take less time for a query, and more bytes a document
-# The time of a look-up, a fifth of a query. Tables that exceed the page cache cost far more.
+_MAX_TABLES = 16  # tables of an index: more make a query faster, and a document larger
+# The time of a cheap look-up, in nanoseconds: a fifth of a query to an index on disk. More tables
+# would save little, and tables that exceed the page cache cost far more.
 _CHEAP_NS = 20_000
 
 
@@ -56,6 +57,7 @@ class SimHashMethod(Method):
         SimHash.sketch_options
     )
 
+    # The base class declares these two as constants of a class; here they depend on the settings.
     @property
     def confirms_sets(self) -> bool:  # type: ignore[override]
         """True if the features of candidates are compared too."""
@@ -76,9 +78,9 @@ class SimHashMethod(Method):
         return DistanceLookup(self.radius, self.confirms_sets)
 
     def for_index(self, expected_documents: int) -> SimHashMethod:
-        """Return the method with the fewest tables of a cheap query.
+        """Return the method with the fewest tables that make look-ups cheap.
 
-        If no query is cheap, it has the cheapest query.
+        If no number of tables does, it has the number with the cheapest look-ups.
         """
         radius = self.radius
         if radius.num_blocks is not None:
@@ -95,11 +97,8 @@ class SimHashMethod(Method):
 
     @property
     def rule(self) -> Rule:
-        return Rule(
-            "jaccard" if self.confirms_sets else "hamming",
-            self.settings.threshold,
-            self.settings.bits,
-        )
+        measure = "jaccard" if self.confirms_sets else "hamming"
+        return Rule(measure, self.settings.threshold, self.settings.bits)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -134,9 +133,8 @@ class SimHashMethod(Method):
     def describe(self, texts: pa.Array, workspace: Workspace | None = None) -> Features:
         described = describe(texts, self.settings, workspace)
         shingles = described.shingles
-        return Features(
-            shingles.content, Lists(shingles.hashes, shingles.offsets), weighed=described
-        )
+        sets = Lists(shingles.hashes, shingles.offsets)
+        return Features(shingles.content, sets, weighed=described)
 
     def summarise(self, features: Features) -> Keys:
         fingerprints = summarise_described(features.weighed, self.settings, self.idf)
@@ -149,9 +147,10 @@ class SimHashMethod(Method):
             raise self.refuse_fingerprints(name, "confirm='jaccard'")
         if settings.threshold != default.threshold:
             raise self.refuse_fingerprints(name, f"threshold={settings.threshold!r}")
-        # Settings that are not set accept any scheme.
-        unset = [*scheme_of(default).items(), ("idf", "corpus")]
-        requested = dict(item for item in scheme_of(settings).items() if item not in unset)
+        # Settings at their default accept any scheme. Values of a scheme may be dictionaries, so no
+        # set can have the items.
+        defaults = [*scheme_of(default).items(), ("idf", "corpus")]
+        requested = dict(item for item in scheme_of(settings).items() if item not in defaults)
         require_same(requested, {key: scheme.get(key) for key in requested}, "the method", name)
         return self.radius._replace(bits=int(scheme["bits"]))
 
@@ -170,8 +169,9 @@ class SimHashMethod(Method):
         distance = hamming_distances(left.keys.values[left_rows], right.keys.values[right_rows])
         columns: dict[str, Array] = {DISTANCE.name: distance}
         if self.confirms_sets:
-            sets = left.features.sets, right.features.sets
-            similarity = similarity_of_lists(*sets, left_rows, right_rows, "jaccard")
+            similarity = similarity_of_lists(
+                left.features.sets, right.features.sets, left_rows, right_rows, "jaccard"
+            )
             columns[SIMILARITY.name] = np.where(exact, 1.0, similarity)
         return Measured(columns | {EXACT.name: exact})
 
@@ -243,7 +243,8 @@ class SimHashMethod(Method):
 
     def histogram(self, counts: Counts) -> JsonObject:
         distance = counts.near[DISTANCE.name]
-        bars = np.bincount(distance, counts.repeats, self.settings.max_distance + 1)
+        num_bars = self.settings.max_distance + 1
+        bars = np.bincount(distance, weights=counts.repeats, minlength=num_bars)
         similarities = histogram(counts, self.settings.threshold) if self.confirms_sets else None
         return {"similarities": similarities, "distances": bars.astype(np.int64).tolist()}
 
@@ -275,7 +276,8 @@ class SimHashSketcher(TokenSketcher):
                 f"weights={settings.weights!r}, idf={settings.idf!r}. Pass each token with its "
                 "weight, or use weights='tf'."
             )
-        return self.scheme | {"features": GIVEN} | ({"weights": "given"} if weighted else {})
+        weights = {"weights": "given"} if weighted else {}
+        return self.scheme | {"features": GIVEN} | weights
 
     def sign_tokens(self, tokens: pa.Array, offsets: Ints, out: SketchBuffers) -> int:
         hashed, damaged = hash_tokens(tokens, offsets)

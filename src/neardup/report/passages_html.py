@@ -27,10 +27,11 @@ def render_passages(report: ReportValues, examples: Sequence[tuple[Example, int]
             ("inputs", inputs_table(report)),
             ("settings", settings_tables(report)),
         ]
-        return render_page(report, headline(report), "", sections)
+        return render_page(report, headline(report), share="", sections=sections)
 
 
 def _passages(report: ReportValues, examples: Sequence[tuple[Example, int]]) -> str:
+    """Return the list of examples, or a sentence if there are none."""
     if not examples:
         return say("passages.none")
     key = "passages.shown_none" if report["settings"]["keep"] == "none" else "passages.shown"
@@ -39,28 +40,32 @@ def _passages(report: ReportValues, examples: Sequence[tuple[Example, int]]) -> 
 
 
 def _rule(settings: ReportValues) -> str:
-    ends = say(f"cut_at.{settings['cut_at']}")
-    share = (
-        say("passages.and_share", share=percent(settings["min_share"]))
-        if settings["min_share"]
-        else ""
-    )
+    """Return the rule of the cuts in words."""
     if settings.get("unit") is not None:
-        equal = say("passages.equal_words" if settings["normalise"] else "passages.equal_text")
-        cut = say(
-            "passages.units_none" if settings["keep"] == "none" else "passages.units_first",
-            and_share=share,
-        )
-        unit = say(f"units.{settings['unit']}")
-        return say(
-            "passages.rule_units",
-            unit=unit,
-            min_length=settings["min_length"],
-            equal=equal,
-            cut=cut,
-        )
+        return _rule_of_units(settings)
+    min_length = settings["min_length"]
+    ends = say(f"cut_at.{settings['cut_at']}")
     if settings["keep"] == "none":
-        return say(
-            "passages.rule_none", min_length=settings["min_length"], and_share=share, ends=ends
-        )
-    return say("passages.rule", min_length=settings["min_length"], ends=ends)
+        share = _share_condition(settings)
+        return say("passages.rule_none", min_length=min_length, and_share=share, ends=ends)
+    return say("passages.rule", min_length=min_length, ends=ends)
+
+
+def _rule_of_units(settings: ReportValues) -> str:
+    """Return the rule in words if whole units, such as lines, are cut."""
+    cut = "passages.units_none" if settings["keep"] == "none" else "passages.units_first"
+    equal = "passages.equal_words" if settings["normalise"] else "passages.equal_text"
+    return say(
+        "passages.rule_units",
+        unit=say(f"units.{settings['unit']}"),
+        min_length=settings["min_length"],
+        equal=say(equal),
+        cut=say(cut, and_share=_share_condition(settings)),
+    )
+
+
+def _share_condition(settings: ReportValues) -> str:
+    """Return the condition on the share of documents in words; an empty string without one."""
+    if not settings["min_share"]:
+        return ""
+    return say("passages.and_share", share=percent(settings["min_share"]))

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Array
+from neardup.arrays import Array, Ints
 from neardup.candidates.blocks import Radius, check_distance, plan_blocks
 from neardup.candidates.lookups import DistanceLookup
 from neardup.errors import SchemeError, SettingError
@@ -21,9 +21,9 @@ from neardup.sketches.row_store import FingerprintRows, HashValues, IdsLike, Row
 from neardup.stores.key_tables import ALL, KeyTables
 
 AnyFingerprints: TypeAlias = Fingerprints | HashValues
-_MAX_TABLES = 16  # without a limit on memory
+_MAX_TABLES = 16  # tables without a limit on memory
 _SCAN_COST = 0.35  # nanoseconds to compare a row in a scan of all rows
-_PLANNED_GROWTH = 8  # the number of tables is chosen again after growth by an eighth
+_GROWTH_DIVISOR = 8  # the number of tables is chosen again after growth by an eighth
 
 
 class HammingTables:
@@ -42,7 +42,8 @@ class HammingTables:
         self.max_distance = max_distance
         self.memory_bytes = memory_bytes
         self._planned_rows = 0  # the number of rows for which the number of tables was chosen
-        self._make_tables(fastest_blocks(0, bits, max_distance, memory_bytes))
+        num_blocks = fastest_blocks(0, bits, max_distance, memory_bytes)
+        self._make_tables(num_blocks)
 
     def add(self, store: RowStore, first: int) -> None:
         """Enter the rows of a store from `first` on.
@@ -50,7 +51,7 @@ class HammingTables:
         Enters all rows in new tables if another number of tables is faster now.
         """
         if store.num_rows > self._planned_rows:
-            self._planned_rows = store.num_rows + store.num_rows // _PLANNED_GROWTH
+            self._planned_rows = store.num_rows + store.num_rows // _GROWTH_DIVISOR
             num_blocks = fastest_blocks(
                 store.num_rows, self.bits, self.max_distance, self.memory_bytes
             )
@@ -70,13 +71,18 @@ class HammingTables:
 
         def prepare(block: Array) -> SearchBlock:
             keys = self.lookup.permute(block)
-            return lambda begin, found: int(
-                kernels.matches.find_near(block, keys, begin, tables, stored, masks, found)
-            )
+
+            def search(begin: int, found: kernels.matches.Found) -> int:
+                return int(
+                    kernels.matches.find_near(block, keys, begin, tables, stored, masks, found)
+                )
+
+            return search
 
         return find_in_blocks(queries, prepare, threads)
 
     def _make_tables(self, num_blocks: int) -> None:
+        """Make empty tables for fingerprints cut into `num_blocks` blocks."""
         self.lookup = DistanceLookup(Radius(self.bits, self.max_distance, num_blocks))
         self._tables = KeyTables(self.lookup.layout.prefix_bits, self.max_distance)
 
@@ -88,10 +94,12 @@ def fastest_blocks(num_rows: int, bits: int, max_distance: int, memory_bytes: fl
     """
     plans = plan_blocks(num_rows, bits, max_distance)
     if memory_bytes is None:
-        plans = [plan for plan in plans if plan.num_tables <= max(_MAX_TABLES, max_distance + 1)]
+        # The plan with the fewest tables has max_distance + 1, and must always be allowed.
+        max_tables = max(_MAX_TABLES, max_distance + 1)
+        fitting = [plan for plan in plans if plan.num_tables <= max_tables]
     else:
-        plans = [plan for plan in plans if plan.memory_bytes <= memory_bytes]
-    best = min(plans, key=lambda plan: (plan.query_cost, plan.num_tables), default=None)
+        fitting = [plan for plan in plans if plan.memory_bytes <= memory_bytes]
+    best = min(fitting, key=lambda plan: (plan.query_cost, plan.num_tables), default=None)
     if best is not None and best.query_cost < _SCAN_COST * num_rows:
         return best.num_blocks
     # At distance 0 the key of a single table has all bits, and no scan is needed.
@@ -221,8 +229,8 @@ class HammingIndex(RowIndex[HammingTables]):
         Fingerprints of equal distance come in the order in which they were added.
         """
         words = self._store.to_values(_one_fingerprint(fingerprint))
-        found = self._searcher.find(words, self._store, 1)
-        return self._hits(found.row, 64 * words.shape[1] - found.equal)
+        found = self._searcher.find(words, self._store, threads=1)
+        return self._hits(found.row, _distances(words, found))
 
     def query_many(self, fingerprints: AnyFingerprints) -> pa.Table:
         """Return all fingerprints within the distance of each of many.
@@ -239,8 +247,8 @@ class HammingIndex(RowIndex[HammingTables]):
         """
         words = self._store.to_values(fingerprints)
         found = self._searcher.find(words, self._store, self._threads)
-        distance = 64 * words.shape[1] - found.equal
-        return self._table(found.query, found.row, distance=distance.astype(np.uint8))
+        distance = _distances(words, found).astype(np.uint8)
+        return self._table(found.query, found.row, distance=distance)
 
     def merge(self, other: HammingIndex) -> None:
         """Add all fingerprints of another index.
@@ -290,5 +298,16 @@ class HammingIndex(RowIndex[HammingTables]):
         return index
 
 
+def _distances(words: Array, found: Matches) -> Ints:
+    """Return the Hamming distance of each match. words : uint64 (num_queries, num_words).
+
+    A kernel counts the equal bits of whole words; unused bits of a word are 0 in all fingerprints.
+    """
+    num_bits = 64 * words.shape[1]
+    distances: Ints = num_bits - found.equal
+    return distances
+
+
 def _one_fingerprint(fingerprint: int | Fingerprints) -> AnyFingerprints:
+    """Return a fingerprint as a sequence of one."""
     return one_row(fingerprint) if isinstance(fingerprint, Fingerprints) else [fingerprint]

@@ -55,9 +55,9 @@ BROADCAST_ROWS = 10_000_000
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _CELL_BYTES = 64 << 20  # bytes that a task receives
-_CELLS_PER_DOCUMENT = 2  # copies of its features: for its own cell, and for cells of its pairs
-_DOCUMENT_BYTES = 500  # shuffled bytes without the features
-_ENTRY_BYTES = 40  # shuffled bytes for a feature that is a bucket
+_CELLS_PER_DOCUMENT = 2  # copies of a document's features: for its cell, and for its pairs' cells
+_DOCUMENT_BYTES = 500  # shuffled bytes of a document without its features
+_ENTRY_BYTES = 40  # shuffled bytes of a feature that is a bucket
 
 
 class Search(NamedTuple):
@@ -134,6 +134,9 @@ class Run:
     The documents of files in input order travel as blocks (`_packed`). Documents in another order,
     or of a DataFrame, are rows until their positions are known.
 
+    `search` comes first: `decide` and `measure` use the documents that it describes. `audit` and
+    `sign` need no search. `release` comes last.
+
     Parameters
     ----------
     all_pairs : whether to measure every proposed pair and remove nothing.
@@ -142,6 +145,17 @@ class Run:
     order : numbers the documents in the order of a rule: takes their blocks and their number, and
         returns the columns document and position. None for the order of `keep`.
     """
+
+    # Set by `search`; the first five are as in `Search`.
+    described: DataFrame
+    documents: DataFrame
+    listed: DataFrame
+    positions: DataFrame
+    num_documents: int
+    num_cells: int  # cells in which pairs are measured
+    contents: DataFrame  # the first document of each content
+    blocks: DataFrame  # the documents with features as blocks, if packed
+    sets: DataFrame  # the features of contents, if buckets are features
 
     def __init__(
         self,
@@ -165,7 +179,7 @@ class Run:
         self.distinct = distinct or self.connected
 
         self.compile_seconds = spark.sparkContext.accumulator(0.0)
-        self._timed_compile_seconds = 0.0  # the part of them that `timed` has
+        self._timed_compile_seconds = 0.0  # the part that is already added to `timed`
         self.num_features = spark.sparkContext.accumulator(0)
         self._persisted: list[DataFrame] = []
         self._sets_partitions = _PARTITIONS not in spark.conf.getAll
@@ -205,6 +219,7 @@ class Run:
             self._describe_and_place()
         with self.named("propose"):
             proposed = self._persist(self._propose())
+            # The cells of workers.route_listed_first.
             pairs = proposed.filter("cell = 0")
             hidden = proposed.filter("cell = 1")
             num_compared = _num_rows(pairs)
@@ -238,22 +253,23 @@ class Run:
         """Keep the first document of each connected cluster. found : the duplicate pairs."""
         firsts = first_of_clusters(found, self._persist)
         clusters = self._unpack_pairs(self._persist(self.measure(firsts)))
-        gone = clusters.selectExpr("right as left")
-        removed = self._persist(self._remove(clusters, gone))
+        removed_contents = clusters.selectExpr("right as left")
+        removed = self._persist(self._remove(clusters, removed_contents))
         return Outcome(hidden, found, removed, clusters=clusters)
 
     def _sift(self, hidden: DataFrame, found: DataFrame) -> Outcome:
         """Remove each document that is similar to a kept one. found : the duplicate pairs."""
-        gone, rounds = removed_by_sieve(found)
-        gone = self._persist(gone)
+        sieved, rounds = removed_by_sieve(found)
+        removed_contents = self._persist(sieved)
         # The pairs of a kept document with a removed one.
-        pairs = found.join(gone, "left", "left_anti")
-        pairs = pairs.join(gone.selectExpr("left as right"), "right", "left_semi")
-        found = self._persist(self._remove(pairs, gone))
+        pairs = found.join(removed_contents, "left", "left_anti")
+        pairs = pairs.join(removed_contents.selectExpr("left as right"), "right", "left_semi")
+        removals = self._persist(self._remove(pairs, removed_contents))
+        # Of several kept documents, the most similar one, and of these the first.
         by_strength = F.struct(-F.col("strength"), "left")
-        best = found.groupBy("right").agg(F.min_by(F.struct("*"), by_strength).alias("best"))
+        best = removals.groupBy("right").agg(F.min_by(F.struct("*"), by_strength).alias("best"))
         removed = self._persist(best.select("best.*"))
-        return Outcome(hidden, found, removed, rounds)
+        return Outcome(hidden, removals, removed, rounds)
 
     def audit(self, documents: Ints, threshold: float) -> Recall | None:
         """Compare sampled documents with all others; return the share of their pairs that have a
@@ -380,16 +396,12 @@ class Run:
         hashes = table["feature"].to_numpy().view(np.uint64)
         documents = table["documents"].to_numpy()
         num_documents = int(documents[hashes == 0].sum())  # 0 is no hash: it counts all documents
-        order = np.argsort(hashes)[1:]
+        order = np.argsort(hashes)[1:]  # without the 0
         counts = documents[order].astype(np.uint32)
         return IdfTable(num_documents, hashes[order], counts, describe_features(counted))
 
     def _describe_and_place(self) -> None:
-        """Describe all documents, and find their positions: the attributes that `Search` has, too.
-
-        contents : the first document of each content. blocks : the documents with features, as
-        blocks, if packed.
-        """
+        """Describe all documents, and find their positions."""
         described = self._persist(self._describe())
         self.num_documents = _num_rows(described) if self._packed else described.count()
         self._fit_partitions(self.num_features.value)
@@ -436,17 +448,22 @@ class Run:
     def _place_blocks(self, described: DataFrame) -> DataFrame:
         """Return the documents with features, as blocks of PLACED: copies find one another."""
         assert isinstance(self.corpus, Files)
-        both = described
+        described_and_copies = described
         if not self.all_pairs:
             num_cells = self._num_partitions
             route = partial(workers.route_contents, num_cells=num_cells)
             contents = self._to_blocks(described, workers.list_contents, route, DESCRIBED)
             contents = exchange(contents, num_cells)
-            back = workers.route_by_file_of_position
-            copies = self._to_blocks(contents, workers.find_copies, back, schemas.CONTENTS)
-            both = exchange(described.unionByName(copies), self.corpus.num_slices)
-        tables = DESCRIBED, schemas.COPIES
-        return self._to_blocks(both, workers.place_documents, workers.route_by_file, *tables)
+            by_file = workers.route_by_file_of_position
+            copies = self._to_blocks(contents, workers.find_copies, by_file, schemas.CONTENTS)
+            described_and_copies = exchange(described.unionByName(copies), self.corpus.num_slices)
+        return self._to_blocks(
+            described_and_copies,
+            workers.place_documents,
+            workers.route_by_file,
+            DESCRIBED,
+            schemas.COPIES,
+        )
 
     def _number(self, documents: DataFrame) -> DataFrame:
         """Number documents in the order of priority; the numbers rise, but have gaps."""
@@ -466,7 +483,8 @@ class Run:
         cell 1 the documents that a bucket does not list.
         """
         num_cells = self._num_partitions
-        entries = exchange(self._list_entries(route_by_hash("bucket", num_cells)), num_cells)
+        by_bucket = route_by_hash("bucket", num_cells)
+        entries = exchange(self._list_entries(by_bucket), num_cells)
         method = self.method.value
         max_members = self.selection.max_bucket_size
         if max_members is None:
@@ -518,7 +536,8 @@ class Run:
             )
         )
 
-        # A bucket lists the documents of its fingerprint; the others only look it up.
+        # A bucket lists the documents of its fingerprint; the others only look it up. One common
+        # bucket makes a candidate, of any size.
         columns = ("position", "last", "0 as size", "1 as needed")
         listed = members.selectExpr(
             "leader as bucket", *columns, "true as listed", "true as queries"
@@ -533,9 +552,9 @@ class Run:
 
     def _choose_cells(self, pairs: DataFrame) -> Cells:
         """Choose the cells in which pairs are measured; with very many documents, a hash does."""
-        none = np.empty(0, np.int64)
         if self.num_documents > BROADCAST_ROWS:
-            return Cells(self.num_cells, none, none)
+            none = np.empty(0, np.int64)
+            return Cells(self.num_cells, known=none, cells=none)
         find = stages.earliest_candidates
         blocks = self._to_blocks(pairs, find, route_to_one, schemas.CANDIDATES)
         left, right = (column.to_numpy() for column in collect(blocks, schemas.NEAR).columns)
@@ -547,18 +566,21 @@ class Run:
         A pair is measured in the cell of its right document. The features of a document are sent
         once to each cell of its pairs.
         """
-        shared = self.spark.sparkContext.broadcast(cells)
-        sets = self._list_sets(pairs, shared)
-        route = partial(workers.route_pairs, cells=shared)
+        sent_cells = self.spark.sparkContext.broadcast(cells)
+        sets = self._list_sets(pairs, sent_cells)
+        route = partial(workers.route_pairs, cells=sent_cells)
         routed = self._to_blocks(pairs, same, route, schemas.CANDIDATES)
-        both = exchange(sets.unionByName(routed), cells.num_cells)
+        sets_and_pairs = exchange(sets.unionByName(routed), cells.num_cells)
         measure = partial(stages.measure_pairs, every=every)
-        return self._to_blocks(both, measure, route_to_one, schemas.SETS, schemas.CANDIDATES)
+        return self._to_blocks(
+            sets_and_pairs, measure, route_to_one, schemas.SETS, schemas.CANDIDATES
+        )
 
     def _list_sets(self, pairs: DataFrame, cells: Broadcast[Cells]) -> DataFrame:
         """Return the features of the documents of pairs as blocks of schemas.SETS, by cell."""
         method = self.method.value
         listing = partial(workers.list_needed, cells=cells)
+        # Each file is read once more, by the task that has the list of its needed documents.
         if self._packed and method.confirms_sets and not method.lookup.by_sets:
             assert isinstance(self.corpus, Files)
             by_file = workers.route_by_file_of_position
@@ -589,15 +611,16 @@ class Run:
 
     # Decide.
 
-    def _remove(self, pairs: DataFrame, gone: DataFrame) -> DataFrame:
+    def _remove(self, pairs: DataFrame, removed_contents: DataFrame) -> DataFrame:
         """Return removed documents, by a pair or as copies: rows of schemas.confirmed_schema.
 
         A pair of contents holds for all documents of the right one, and a kept document removes
         its later copies.
 
-        pairs : a kept document, and the first document of a content. gone : the column `left`, the
-        first documents of contents that are removed.
+        pairs : a kept document, and the first document of a content. removed_contents : the column
+        `left`, the first documents of contents that are removed.
         """
+        # A copy is removed by the first document of its content, more strongly than by any pair.
         of_copy = {measure.name: F.lit(measure.of_itself) for measure in self.method.value.measures}
         of_copy |= {
             "right": F.col("left"),
@@ -605,8 +628,10 @@ class Run:
             "expected": F.lit(1.0),
         }
         copied = self.contents.filter("last > first").selectExpr("position as left")
-        copies = copied.join(gone, "left", "left_anti").withColumns(of_copy)
+        kept_contents = copied.join(removed_contents, "left", "left_anti")
+        copies = kept_contents.withColumns(of_copy)
         removals = pairs.unionByName(copies).withColumnRenamed("right", "first")
+        # Documents of the earlier collection are never removed.
         new = self.documents.filter(F.col("position") >= NEW)
         new = new.select("first", F.col("position").alias("right"))
         return new.join(removals, "first").filter("left < right").drop("first")
