@@ -58,9 +58,9 @@ def find_neighbours(
     collect : concatenates the pairs, in scratch columns for example; None for arrays in memory.
     """
     positions = np.flatnonzero(members)
-    documents = order[positions]
-    rows = fingerprints[documents].reshape(len(positions), num_words(radius.bits))
-    distinct = _distinct(rows)
+    shape = (len(positions), num_words(radius.bits))
+    # Without a name, so that the copy is freed before the join.
+    distinct = _distinct(fingerprints[order[positions]].reshape(shape))
     num_nodes = len(distinct.fingerprints)
     node = np.full(len(order), kernels.sieve.NO_NODE, np.uint32)
     node[positions] = distinct.numbers
@@ -73,7 +73,7 @@ def find_neighbours(
     degree += np.bincount(pairs.right, minlength=num_nodes)
     has_neighbour = (degree > 0) | (distinct.counts > 1)
     wanted = np.zeros(len(order), np.bool_)
-    wanted[documents] = has_neighbour[distinct.numbers]
+    wanted[order[positions]] = has_neighbour[distinct.numbers]
     neighbours = _list_neighbours(node, offsets_from_lengths(degree), pairs)
     return HammingNeighbours(neighbours, wanted, num_nodes, len(pairs.left))
 

@@ -88,6 +88,7 @@ def hash_around(pieces, span, positions, is_hashed, length, size, contexts):
                 contexts[anchor, 1] = _ANY
                 start = NONE
                 stop = NONE
+                repeats = False  # nothing is known of the text after the gap
             anchor += 1
 
 

@@ -449,6 +449,10 @@ class Maintenance:
             written = [info.name for info in job.files]
             self._leftovers += written
             self._commit(job, replaced)
+            # The database lists the files from here on: after an error below they are in use, and
+            # must not be removed as leftovers of a job that failed.
+            unlisted = [*replaced, *(name for name in self._leftovers if name not in written)]
+            self._leftovers.clear()
             if job.forgotten is not None:
                 self._loader.forgotten_on_disk = job.forgotten
             self._loader.drop_files(replaced)
@@ -458,8 +462,6 @@ class Maintenance:
             use = job.use or self._use
             use(job)
             self._publish()
-            unlisted = [*replaced, *(name for name in self._leftovers if name not in written)]
-            self._leftovers.clear()
         return unlisted
 
     def _commit(self, job: Job, replaced: Sequence[str]) -> None:
