@@ -91,7 +91,7 @@ class TokenSketcher(Sketcher):
 
     @property
     def of_tokens(self) -> TokenSketcher:
-        """This sketcher."""
+        """Return this sketcher, which signs token lists itself."""
         return self
 
     @abstractmethod

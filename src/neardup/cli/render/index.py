@@ -131,10 +131,9 @@ def print_hits(
             console.print(_hit(row), soft_wrap=True)
     if not quiet:
         documents = plural(counts["read"], "document")
-        summary = f"Found {counts['found']:,} of {documents}: {plural(counts['hits'], 'hit')}."
-        if output is not None:
-            summary += f" They were written to {output}."
-        click.echo(translated(summary))
+        found = f"Found {counts['found']:,} of {documents}: {plural(counts['hits'], 'hit')}."
+        written = "" if output is None else f" They were written to {output}."
+        click.echo(translated(found + written))
         reports.print_rejected(report, console)
 
 
