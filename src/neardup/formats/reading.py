@@ -223,7 +223,7 @@ class _Piece(NamedTuple):
         entry      batch  Rejected  None    batch  None    None
                                     end of A       end of B, and of the part
 
-    A part that is read whole has no stretches: its last piece has neither stretch nor entry, too.
+    A part that is read whole has one reader without a stretch, whose end is the end of the part.
     """
 
     stretch: Stretch | None
@@ -298,7 +298,7 @@ def ignore(_: Rejected) -> None:
 class Task(NamedTuple):
     """One part to read, and the way to read it.
 
-    against : whether it belongs to the earlier corpus. cache : keeps the documents in memory
+    against : whether the part belongs to the earlier corpus. cache : keeps the documents in memory
     between two reads; None to decode the file each time. identity : the part at the beginning of a
     run that must not continue after it changed; None otherwise. max_unreadable : a file with a
     larger share of unreadable rows counts as a file that could not be read to its end.
@@ -338,6 +338,7 @@ class Task(NamedTuple):
 
     @property
     def _key(self) -> Hashable:
+        # A part may be in both corpora; only the new documents have a payload in the cache.
         return self.part, self.against
 
     def _stored(self) -> list[Entry] | None:
@@ -541,9 +542,9 @@ def read_tasks(
 
     Parameters
     ----------
-    threads : parts, and stretches of large parts, that are read ahead at once; up to 2, the
-        caller's thread reads.
-    with_payload : whether the documents are to be copied.
+    threads : the number of parts, and of stretches of large parts, to read ahead at once; with 1 or
+        2, the caller's thread reads.
+    with_payload : whether batches have the payload to copy.
     """
     stored = [task._stored() for task in tasks]
     signals = [_StopSignal() for _ in tasks]
@@ -634,9 +635,7 @@ def changed(name: str) -> InputError:
 
 
 def identified(tasks: Sequence[Task], cache: BatchCache) -> list[Task]:
-    """Return tasks with the identities of their inputs, and with a cache if their documents may fit
-    into it.
-    """
+    """Return tasks with their identities, and with the cache if their documents may fit into it."""
     tasks = [task.identified() for task in tasks]
     num_bytes = sum(task.identity.num_bytes for task in tasks if task.identity)
     if not cache.may_fit(num_bytes):
@@ -645,6 +644,6 @@ def identified(tasks: Sequence[Task], cache: BatchCache) -> list[Task]:
 
 
 def known_total(tasks: list[Task]) -> int | None:
-    """Return the number of documents, None unless every part knows it before it is read."""
+    """Return the number of documents; None if a part does not know it before it is read."""
     counts = [task.part.num_rows() for task in tasks]
     return None if None in counts else sum(count for count in counts if count is not None)
