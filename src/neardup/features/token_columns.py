@@ -96,20 +96,21 @@ def hash_tokens(tokens: pa.Array, row_offsets: Ints) -> tuple[HashedTokens | Non
 
     Returns
     -------
-    hashed : the tokens, or None if one of them is damaged.
-    row : the first row with a damaged token, or -1.
+    hashed : the tokens, or None if a token is damaged.
+    row : the first row with a damaged token, or -1. A token is damaged if its offsets point outside
+        of its memory.
     """
     data, offsets = view_tokens(tokens)
     hashes = np.empty(len(tokens), np.uint64)
     damaged = int(kernels.strings.hash_strings(data, offsets, hashes))
     if damaged >= 0:
         return None, int(np.searchsorted(row_offsets, damaged, side="right")) - 1
-    filled = np.diff(offsets) > 0
-    if not filled.all():
-        tokens = tokens.filter(arrow_of(filled))
-        hashes = hashes[filled]
-        # The number of filled tokens before each token, taken at the ends of rows.
-        row_offsets = offsets_from_lengths(filled)[row_offsets]
+    has_bytes = np.diff(offsets) > 0
+    if not has_bytes.all():
+        tokens = tokens.filter(arrow_of(has_bytes))
+        hashes = hashes[has_bytes]
+        # The number of remaining tokens before each token, at the ends of the rows.
+        row_offsets = offsets_from_lengths(has_bytes)[row_offsets]
     hashed = HashedTokens(strings=_as_strings(tokens), hashes=hashes, offsets=row_offsets)
     return hashed, -1
 

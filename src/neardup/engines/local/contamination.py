@@ -82,6 +82,7 @@ class _Search:
         self._table = table
         self._reading = reading
         self._scratch = reading.scratch
+        # The texts of pages are extracted before their words are cut.
         self._words = replace(table.shingling, ngram=1, html=None)
         self._finders = Workspaces(lambda: Finder(table))
         keys = self._scratch.column(schemas.FOUND_KEYS)
@@ -97,6 +98,7 @@ class _Search:
         return np.bincount(items[is_counted], minlength=self._table.num_items)
 
     def _excerpts(self) -> Iterator[_Excerpt]:
+        """Return the excerpts in the scratch folder."""
         lines = json_lines(self._scratch.column(schemas.EXCERPTS).tobytes())
         return (_Excerpt(*line) for line in lines)
 
@@ -198,6 +200,7 @@ class _Search:
         states = found.kept.states
         documents = found.matches.documents + self._reading.tally.documents
         items = self._table.items[found.matches.places]
+
         # The matches of one item in one document are a run of rows, in the order of `found.kept`.
         begins = begins_run(documents, items)
         run = np.cumsum(begins) - 1
@@ -206,6 +209,7 @@ class _Search:
         columns = (documents, found.matches.places, found.matches.positions, found.ranges)
         matches = np.column_stack(columns).astype(np.int64)
         self._scratch.append(schemas.MATCHES, matches[is_listed[run]])
+
         runs = np.column_stack([documents[begins], items[begins]]).astype(np.int64)
         self._scratch.append(schemas.FURTHER, runs[~is_listed])
         excerpts = compress(found.excerpts, is_listed.tolist())
