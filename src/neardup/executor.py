@@ -13,25 +13,25 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 Result = TypeVar("Result")
-_AHEAD = 8  # waiting items, enough to continue reading while the compiler is loaded
+_MIN_AHEAD = 8  # waiting items, enough to continue reading while the compiler is loaded
 _MIN_BYTES_AHEAD = 64 << 20
 _BYTES_AHEAD_PER_THREAD = 8 << 20
 STREAM_BYTES = 32 << 20
-"""The maximum number of bytes that wait of one of several iterators that run ahead, unless a single
-item is larger.
-"""
-_ENCODED_BYTES = 1 << 30  # data that waits for the writers of files
+"""The maximum of waiting bytes of each iterator that runs ahead, unless a single item is larger."""
+_ENCODED_BYTES = 1 << 30  # data that waits for the writers of files, all writers together
 _ITEM_BYTES = 4096  # memory of the objects around the data of an item
-_SMALL_BYTES = 1 << 20  # a list of small items has at least this size
+_SMALL_BYTES = 1 << 20  # minimum size of a list of small items
 _MAX_ITEMS = 4096  # items in such a list
-# Results that a writer takes from encoders before it gives them another job: if it took all
-# results, the encoders would be idle.
-_TAKEN_AT_ONCE = 2
+# Maximum of results that a writer writes before it gives encoders another job: while it writes
+# more, they may be idle.
+_RESULTS_PER_JOB = 2
 
 
 def count_processors() -> int:
     """Return the number of processors that this process may use, at least 1."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def count_threads(threads: int | None) -> int:
@@ -42,9 +42,7 @@ def count_threads(threads: int | None) -> int:
 
 
 def bytes_ahead(threads: int) -> int:
-    """Return the number of bytes that may wait for threads so that none is idle, unless a single
-    item is larger.
-    """
+    """Return the maximum of bytes waiting for threads, enough to keep all of them busy."""
     return max(_MIN_BYTES_AHEAD, threads * _BYTES_AHEAD_PER_THREAD)
 
 
@@ -77,7 +75,7 @@ def map_ordered(
     errors: list[Exception] = []
     num_bytes = 0
     max_bytes = bytes_ahead(threads)
-    max_waiting = max(_AHEAD, 2 * threads) if ahead is None else ahead
+    max_waiting = max(_MIN_AHEAD, 2 * threads) if ahead is None else ahead
     pool = ThreadPoolExecutor(threads, thread_name_prefix="neardup")
     try:
         for item in _until_error(items, errors):
@@ -130,14 +128,14 @@ def group_small(
     rows_of: Callable[[T], int] = lambda _: 0,
     max_rows: int | None = None,
 ) -> Iterator[list[T]]:
-    """Yield items in lists of a mebibyte or more, except the last, because each batch has a fixed
-    cost.
+    """Yield items in lists of a mebibyte or more, because the work on each list has a fixed cost.
 
-    An error of `items` is raised after the items before it.
+    The last list, and a list that the next item does not fit, may be smaller. An error of `items`
+    is raised after the items before it.
 
     Parameters
     ----------
-    items : batches, for example: each file begins a new one.
+    items : for example batches, which are small if the files are.
     bytes_of : the size of an item.
     min_bytes : the minimum size of a list. Default: a mebibyte.
     fits : whether an item may join the list of earlier items; it must not look at all of them.
@@ -145,21 +143,24 @@ def group_small(
     """
     group: list[T] = []
     errors: list[Exception] = []
-    num_bytes = num_rows = 0
+    num_bytes = 0
+    num_rows = 0
     for item in _until_error(items, errors):
         rows = rows_of(item)
         is_full = max_rows is not None and num_rows + rows > max_rows
         if group and (is_full or not fits(group, item)):
             yield group
             group = []
-            num_bytes = num_rows = 0
+            num_bytes = 0
+            num_rows = 0
         group.append(item)
         num_bytes += bytes_of(item)
         num_rows += rows
         if num_bytes >= (min_bytes or _SMALL_BYTES) or len(group) >= _MAX_ITEMS:
             yield group
             group = []
-            num_bytes = num_rows = 0
+            num_bytes = 0
+            num_rows = 0
     if group:
         yield group
     for error in errors:
@@ -205,7 +206,8 @@ class _Chain(Generic[T]):
         self._may_open = Condition(self._lock)
         self._streams: deque[_Stream[T]] = deque()  # opened and not exhausted by the caller
         self._workers: list[Thread] = []
-        self._stopped = self._exhausted = False
+        self._stopped = False  # by the caller
+        self._exhausted = False  # no iterator is left to open
 
     def items(self) -> Iterator[T]:
         """Yield the items of all iterators, in order."""
@@ -271,8 +273,8 @@ class _Chain(Generic[T]):
                 self._filled.notify()
 
     def _open(self) -> tuple[_Stream[T], Callable[[], Iterable[T]]] | None:
-        """Return the next iterator and its place in the order; None if there is none, or the caller
-        has stopped.
+        """Return the next iterator, not started, with its stream, which has the next position in
+        the order; None if no iterator is left, or the caller has stopped.
         """
         with self._opening:
             with self._lock:
@@ -341,6 +343,8 @@ def chain_ahead(
 
 class Encoders:
     """Threads that encode for the writers of files, as many as the writers leave idle.
+
+    Pattern: a writer works inside `with encoders:`, which takes one of the `threads` from them.
 
     Parameters
     ----------
@@ -414,7 +418,7 @@ class InOrder(Generic[Result]):
         free_at = self.encoders.max_bytes * self._share - num_bytes
         while self._waiting and self._num_bytes > free_at:
             self._take_first()
-        for _ in range(_TAKEN_AT_ONCE):
+        for _ in range(_RESULTS_PER_JOB):
             if self._waiting and self._waiting[0][0].done():
                 self._take_first()
         self._waiting.append((self.encoders.start(job), num_bytes))

@@ -39,7 +39,7 @@ from neardup.stores.base import Import
 
 
 class StageOptions(TypedDict, total=False):
-    """The columns of documents, as in `dedup`, and that which is stored with them."""
+    """The columns of documents, as in `dedup`, and the column that is stored with them."""
 
     text_column: ColumnNames
     id_column: ColumnNames
@@ -64,8 +64,8 @@ class Index(FileJobs):
 
     Attributes
     ----------
-    address : as it was named, without a password. method : of the comparison. settings : the other
-        settings.
+    address : the address as given, without its password. method : the settings of the comparison.
+    settings : the other settings.
 
     Examples
     --------
@@ -127,11 +127,11 @@ class Index(FileJobs):
         StoreError
             If the index exists, or cannot be created.
         """
-        made = IndexSettings(
+        settings = IndexSettings(
             storage=storage, max_bucket_size=max_bucket_size, expected_documents=expected_documents
         )
-        prepared = meta.prepare(method_named(method, threshold, max_distance), made, idf)
-        return cls(OpenIndex.create(check_path("address", address), prepared, made))
+        prepared = meta.prepare(method_named(method, threshold, max_distance), settings, idf)
+        return cls(OpenIndex.create(check_path("address", address), prepared, settings))
 
     @classmethod
     def open(
@@ -223,11 +223,8 @@ class Index(FileJobs):
         """Add a document without looking for similar ones. Parameters and errors as in
         `add_if_new`.
         """
-        return _answer(
-            self.opened.add(
-                batch_of_text(text, id, payload, self.method.vector_length), if_new=False
-            )
-        )
+        batch = batch_of_text(text, id, payload, self.method.vector_length)
+        return _answer(self.opened.add(batch, if_new=False))
 
     def add_if_new(
         self, text: str | Sequence[float], *, id: str | None = None, payload: str | None = None
@@ -251,7 +248,8 @@ class Index(FileJobs):
         InputError
             If a value is not a string.
         """
-        return _answer(self.opened.add(batch_of_text(text, id, payload, self.method.vector_length)))
+        batch = batch_of_text(text, id, payload, self.method.vector_length)
+        return _answer(self.opened.add(batch))
 
     def query(self, text: str | Sequence[float], limit: int = 10) -> list[Hit]:
         """Return the kept documents that are similar to a text, the most similar first. Nothing is
@@ -324,12 +322,11 @@ class Index(FileJobs):
         if_new = check_flag("if_new", if_new)
         threads = count_threads(None if threads is None else check_limit(threads, "threads"))
         batches = batches_of(source, self.method, **options)
-        if (
-            threads == 1
-        ):  # no other thread: handing over a few documents takes longer than describing them
-            yield from (
-                index.add(batch, if_new=if_new, import_name=import_name) for batch in batches
-            )
+        # One thread is the caller's: to pass a few documents to another one takes longer than to
+        # describe them.
+        if threads == 1:
+            for batch in batches:
+                yield index.add(batch, if_new=if_new, import_name=import_name)
             return
         for batch, incoming in map_ordered(
             batches, index.describe, threads, bytes_of=lambda batch: batch.texts.nbytes
@@ -356,6 +353,7 @@ class Index(FileJobs):
         tables = [schemas.hits_schema(self.opened.rules.method.measures).empty_table()]
         for batch in batches_of(source, self.method, text_column=text_column):
             hits = self.opened.query(self.opened.describe(batch), limit)
+            # Queries are numbered within their batch.
             numbers = pc.add(hits["query"], first)
             tables.append(hits.set_column(0, hits.schema.field(0), numbers))
             first += len(batch.texts)
@@ -398,7 +396,7 @@ class Index(FileJobs):
         ----------
         older_than : forget documents that were added longer ago than this, in seconds if a number.
         unseen_for : forget documents that were neither added, nor found as a duplicate, nor sent
-            again for so long.
+            again for this long, in seconds if a number.
         max_documents : forget the oldest until no more than this number are left.
 
         Returns
@@ -406,11 +404,14 @@ class Index(FileJobs):
         int
             The number of documents forgotten.
         """
-        ages = [None if age is None else now() - check_age(age) for age in (older_than, unseen_for)]
+        added_before = _moment_before(older_than)
+        seen_before = _moment_before(unseen_for)
         if max_documents is not None:
             check_limit(max_documents, "max_documents", least=0)
         return self.opened.forget(
-            lambda writer: maintenance.expired_rows(writer, ages[0], ages[1], max_documents)
+            lambda writer: maintenance.expired_rows(
+                writer, added_before, seen_before, max_documents
+            )
         )
 
     # Imports.
@@ -513,7 +514,7 @@ class Index(FileJobs):
 
         Parameters
         ----------
-        address : of the new index, which appears when it is complete.
+        address : the address of the new index, which appears when it is complete.
         method : settings of the same scheme: the same features, seed and bits. Limits, bands and
             blocks may differ; bands take no more hashes than the stored signatures have.
 
@@ -537,7 +538,13 @@ def array_of_ids(ids: Any) -> pa.Array:
     return pa.array(several, pa.large_string())
 
 
+def _moment_before(age: timedelta | float | None) -> int | None:
+    """Return the moment so long ago in microseconds since 1970; None without an age."""
+    return None if age is None else now() - check_age(age)
+
+
 def _answer(table: pa.Table) -> Answer:
+    """Return the only row of a table of answers."""
     return Answer(**_with_all_measures(table.to_pylist()[0]))
 
 

@@ -86,7 +86,7 @@ def find_pairs(
     """
     file = None if output is None else TableFile(output, overwrite=overwrite)
     path = None if file is None else file.path
-    found = _Pairs(file, tables)
+    collector = _PairCollector(file, in_memory=tables)
     files = fingerprints_of(source)
     if method is None:
         method = "simhash" if files else "minhash"
@@ -101,39 +101,42 @@ def find_pairs(
     )
     with open_job(run) as job:
         if files:
-            report = _pairs_of_fingerprints(files, job, found)
+            report = _pairs_of_fingerprints(files, job, collector)
         else:
-            with open_engine(engine, master, run) as performer:
-                report = _pairs_of_documents(performer, job, found)
+            with open_engine(engine, master, run) as opened:
+                report = _pairs_of_documents(opened, job, collector)
         job.finished = report
-    return DuplicatePairs(found.table, report, path)
+    return DuplicatePairs(collector.table, report, path)
 
 
-class _Pairs:
-    """Collects pairs, batch by batch: in a file, in a table, or in both."""
+class _PairCollector:
+    """Collects pairs in a file, in a table, or in both.
 
-    def __init__(self, file: TableFile | None, collect: bool) -> None:
-        self.file = file
-        self.collect = collect
+    in_memory : whether `table` is filled.
+    """
+
+    def __init__(self, file: TableFile | None, *, in_memory: bool) -> None:
+        self._file = file
+        self._in_memory = in_memory
         self.table: pa.Table | None = None
 
-    def take(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
-        """Write and collect all pairs."""
-        if self.collect:
+    def collect(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
+        """Store all pairs. Batches are made as they are read, once only."""
+        if self._in_memory:
             self.table = pa.Table.from_batches(batches, schema)
             batches = iter(self.table.to_batches())
-        if self.file is not None:
-            self.file.write(batches, schema)
+        if self._file is not None:
+            self._file.write(batches, schema)
 
 
-def _pairs_of_documents(engine: Engine, job: Job, found: _Pairs) -> JsonObject:
+def _pairs_of_documents(engine: Engine, job: Job, collector: _PairCollector) -> JsonObject:
     """Find the pairs among documents; return the report."""
     stages = job.stages
     decided = engine.decide(job)
     measures = decided.method.measures
     selection = decided.method.in_all_pairs(engine.run.selection)
     with stages.stage("write"):
-        found.take(
+        collector.collect(
             pair_batches(decided.outcome.pairs, decided.locations.ids, measures),
             pairs_schema(measures),
         )
@@ -145,7 +148,7 @@ def _pairs_of_documents(engine: Engine, job: Job, found: _Pairs) -> JsonObject:
 
 
 def fingerprints_of(source: Source) -> dict[str, Fingerprints | FingerprintFile]:
-    """Return the fingerprints of a source by the names of its parts; none if it has texts.
+    """Return the fingerprints of a source by the names of its parts; {} if it has texts.
 
     Raises
     ------
@@ -160,14 +163,15 @@ def fingerprints_of(source: Source) -> dict[str, Fingerprints | FingerprintFile]
 
 
 def fingerprint_paths(source: Source) -> list[str]:
-    """Return the files of fingerprints that a source names; none if it names texts, or is a table.
+    """Return the files of fingerprints that a source names; [] if it names texts, or is a table.
 
     Raises
     ------
     InputError
         If a path names nothing, or some files are fingerprints and others texts.
     """
-    paths = [file.location for name in named_paths(source) if name != "-" for file in find(name)]
+    names = [name for name in named_paths(source) if name != "-"]  # standard input is text
+    paths = [file.location for name in names for file in find(name)]
     texts = [path for path in paths if not is_fingerprint_file(path)]
     if texts and len(texts) < len(paths):
         raise InputError(
@@ -178,36 +182,43 @@ def fingerprint_paths(source: Source) -> list[str]:
 
 
 def _pairs_of_fingerprints(
-    files: dict[str, Fingerprints | FingerprintFile], job: Job, found: _Pairs
+    files: dict[str, Fingerprints | FingerprintFile], job: Job, collector: _PairCollector
 ) -> JsonObject:
     """Find the pairs among fingerprints, without their texts; return the report."""
     run = job.run
     stages = job.stages
     first_name, first = next(iter(files.items()))
-    near = method_of(run.method).radius_of(first.scheme, first_name)
+    radius = method_of(run.method).radius_of(first.scheme, first_name)
     for name, file in files.items():
         require_same(first.scheme, file.scheme, first_name, name)
     with stages.stage("read"):
         gathered = Gathered(files)
     with stages.stage("join"):
-        joined = join(gathered.values, near.bits, near.max_distance, near.num_blocks, run.threads)
+        joined = join(
+            gathered.values, radius.bits, radius.max_distance, radius.num_blocks, run.threads
+        )
         left, right, distance = collect_near(job.scratch, joined)
     with stages.stage("write"):
-        found.take(_near_batches(gathered, left, right, distance), pairs_schema((DISTANCE,)))
+        batches = _near_batches(gathered, left, right, distance)
+        collector.collect(batches, pairs_schema((DISTANCE,)))
     return fingerprint_pairs_report(
-        first.scheme, gathered.counts, near, len(left), stages, options=run.given
+        first.scheme, gathered.counts, radius, len(left), stages, options=run.given
     )
 
 
 def _near_batches(
     gathered: Gathered, left: Array, right: Array, distance: Array
 ) -> Iterator[pa.RecordBatch]:
-    """Return the table of pairs of fingerprints, batch by batch; the ids of no others are read."""
-    # Not with return_inverse, which takes four times the memory.
+    """Return the table of pairs of fingerprints, batch by batch.
+
+    left, right : integers (num_pairs,), positions in `gathered`. distance : integers (num_pairs,).
+    """
+    # Only the ids of fingerprints in pairs are read; rows are positions among these. Not with
+    # return_inverse, which takes four times the memory.
     positions = np.unique(np.concatenate([left, right]))
-    first = np.searchsorted(positions, left).astype(np.uint32)
-    second = np.searchsorted(positions, right).astype(np.uint32)
+    left_rows = np.searchsorted(positions, left).astype(np.uint32)
+    right_rows = np.searchsorted(positions, right).astype(np.uint32)
     ids = gathered.ids(positions)
     measured = Measured({DISTANCE.name: distance.astype(np.uint16)})
-    pairs = Pairs(first, second, measured)
+    pairs = Pairs(left_rows, right_rows, measured)
     return pair_batches(pairs, lambda rows: ids.take(arrow_of(rows)), (DISTANCE,))

@@ -72,7 +72,11 @@ def removal_of(
     tables: bool,
     scratch: AnyPath | None,
 ) -> Iterator[Product[Deduplication]]:
-    """Find and decide; return the product, which workers write if the result has no tables."""
+    """Find and decide; return the product, which workers write if the result has no tables.
+
+    tables : whether the result has the tables of removals and pairs. scratch : the folder for
+    temporary files, as in `dedup`.
+    """
     if (
         engine.has_workers
         and job.folder is not None
@@ -99,21 +103,28 @@ class _AnyRemoval(Product[Deduplication]):
     settings: OutputSettings
     decided: Decided | Counted
 
+    # Set by `report`, which a job calls before `pages` and `result`.
+    _examples: list[Example]
+    _passages_report: PassagesReport | None
+    _report: DedupReport
+
     @abstractmethod
     def examples(self) -> list[Example]:
-        """Return the removals that the page shows, once all other files are written."""
+        """Return the removals that the page shows, once tables and documents are written."""
 
     def report(self) -> DedupReport:
         """Return the report."""
         self._examples = self.examples()
-        self._passages_report = _passages_report(self.decided, self.settings, self.job)
-        cut = self._passages_report
+        passages = _passages_report(self.decided, self.settings, self.job)
+        self._passages_report = passages
         self._report = dedup_report(
             findings_of(self.decided, self.job.run, self.job.stages),
             by_value=self.decided.by_value,
             write=self.settings.write,
             lang=self.settings.lang,
-            passages=None if cut is None else {"settings": cut.settings, "counts": cut.counts},
+            passages=None
+            if passages is None
+            else {"settings": passages.settings, "counts": passages.counts},
         )
         return self._report
 
@@ -121,8 +132,8 @@ class _AnyRemoval(Product[Deduplication]):
         """Return the page of the report."""
         return {"report.html": render_report(report, self._examples)}
 
-    def _answering(self, result: Deduplication) -> Deduplication:
-        """Return the result, which answers at stricter limits if the rule keeps pairs."""
+    def _allow_rethreshold(self, result: Deduplication) -> Deduplication:
+        """Return the result, with its method `rethreshold` if the rule keeps pairs."""
         if not self.job.run.rule.options.get("rethreshold", False):
             return result
         assert isinstance(self.decided, Decided)  # pairs are kept on the driver
@@ -131,17 +142,22 @@ class _AnyRemoval(Product[Deduplication]):
 
 @dataclass
 class Removal(_AnyRemoval):
-    """The product of `dedup`. fills_tables : its `tables`."""
+    """The product of `dedup`, written by this process.
+
+    fills_tables : whether the result has the tables of removals and pairs.
+    """
 
     job: Job
     settings: OutputSettings
     decided: Decided
     fills_tables: bool
-    _marked: list[Example] | Future[list[Example]] = field(default_factory=list)
+    # The examples, or the task that makes them beside the writing of documents.
+    _marked: list[Example] = field(default_factory=list)
+    _marking: Future[list[Example]] | None = None
 
     def __post_init__(self) -> None:
         self.num_documents = self.decided.outcome.corpus.num_documents
-        # The documents of another output would take more memory, and little time.
+        # Other outputs take little time, and tables beside them would need more memory.
         self.writes_tables_beside = self.settings.write == "kept"
 
     def tables(self) -> Sequence[Table]:
@@ -168,13 +184,14 @@ class Removal(_AnyRemoval):
         removals = decided.outcome.removals
         corpus = decided.outcome.corpus
         shown = writing.pick_examples(removals, method.strength(removals.measured))
+        # `write_kept` collects the texts as it passes them. If no file must be decoded for them,
+        # they are read first, and the examples are made beside.
         if self.settings.write != "kept" or all(task.is_cached for task in decided.tasks):
             shown.texts.update(
                 writing.read_texts(decided.tasks, corpus.part_ends, shown.documents, threads)
             )
-        marking = None
         if shown.texts:
-            marking = beside.submit(writing.examples, shown, decided.locations, method)
+            self._marking = beside.submit(writing.examples, shown, decided.locations, method)
         if self.settings.write == "kept":
             writing.write_kept(
                 decided.tasks,
@@ -186,24 +203,25 @@ class Removal(_AnyRemoval):
             )
         elif self.settings.write == "annotated":
             self._write_annotated(folder / "annotated", progress)
-        self._marked = marking or writing.examples(shown, decided.locations, method)
+        if self._marking is None:
+            self._marked = writing.examples(shown, decided.locations, method)
 
     def _write_annotated(self, folder: Path, progress: Progress) -> None:
         outcome = self.decided.outcome
         measures = self.decided.method.measures
-        new = [task for task in self.decided.tasks if not task.against]
+        new_tasks = [task for task in self.decided.tasks if not task.against]
         columns = Annotations(outcome.removals, self.decided.locations, measures)
-        write_annotated(new, columns, outcome.corpus.num_against, folder, progress)
+        write_annotated(new_tasks, columns, outcome.corpus.num_against, folder, progress)
 
     def examples(self) -> list[Example]:
         """Return the removals that the page shows."""
-        if isinstance(self._marked, list):
+        if self._marking is None:
             return self._marked
         with self.job.stages.stage("report"):
-            return self._marked.result()
+            return self._marking.result()
 
     def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
-        """Return the page of the report, and of passages if any were looked for."""
+        """Return the page of the report, and the page of passages if they are removed."""
         pages = super().pages(report, output)
         cleaned = self.decided.cleaned
         if cleaned is not None:
@@ -215,9 +233,8 @@ class Removal(_AnyRemoval):
     def result(self, report: JsonObject, output: Output) -> Deduplication:
         """Return the result."""
         run = self.job.run
-        return self._answering(
-            _result(run, self.decided, report, output, fills_tables=self.fills_tables)
-        )
+        result = _result(run, self.decided, report, output, fills_tables=self.fills_tables)
+        return self._allow_rethreshold(result)
 
 
 @dataclass
@@ -246,10 +263,16 @@ class RemovalByWorkers(_AnyRemoval):
 
     def result(self, report: JsonObject, output: Output) -> Deduplication:
         """Return the result, without tables."""
-        of_rule = {table.name: table.read() for table in tables_of_rule(self.decided)}
-        return self._answering(
-            Deduplication(None, None, None, report, output, None, rule_tables=of_rule)
+        result = Deduplication(
+            _removed=None,
+            _pairs=None,
+            _mask=None,
+            report=report,
+            output=output,
+            _read_kept=None,
+            rule_tables={table.name: table.read() for table in tables_of_rule(self.decided)},
         )
+        return self._allow_rethreshold(result)
 
 
 def _removed_table(decided: Decided) -> Table:
@@ -259,7 +282,7 @@ def _removed_table(decided: Decided) -> Table:
 
 
 def tables_of_rule(decided: Decided | Counted) -> list[Table]:
-    """Return the tables of the rule of a run; workers perform rules without tables."""
+    """Return the tables of the rule of a run; rules that workers perform have none."""
     if not isinstance(decided, Decided):
         return []
     names = decided.searched.names()
@@ -289,21 +312,21 @@ def _passages_report(
 def _result(
     run: Run, decided: Decided, report: JsonObject, output: Output, *, fills_tables: bool
 ) -> Deduplication:
-    """Return the result of a run, which answers no other limit."""
+    """Return the result of a run, without the method `rethreshold`."""
     corpus = decided.outcome.corpus
     cleaned = decided.cleaned
-    new = [task for task in decided.tasks if not task.against]
+    new_tasks = [task for task in decided.tasks if not task.against]
     edits = decided.outcome.edits.between(corpus.num_against, corpus.num_documents)
     passages = None
     if cleaned is not None:
         passages = passages_table(cleaned.passages, cleaned.locations).read()
     result = Deduplication(
-        None,
-        None,
-        decided.row_mask(),
-        report,
-        output,
-        _read_kept=partial(writing.kept_table, new, edits),
+        _removed=None,
+        _pairs=None,
+        _mask=decided.row_mask(),
+        report=report,
+        output=output,
+        _read_kept=partial(writing.kept_table, new_tasks, edits),
         _source=run.inputs.source,
         passages=passages,
         rule_tables={table.name: table.read() for table in tables_of_rule(decided)},
@@ -336,6 +359,7 @@ class _Removed(NamedTuple):
     """The removed documents of a run, in input order, whose texts can be read again.
 
     strength : float64 by removal. tasks : the inputs, None for one that is not read again.
+    part_ends : int64 by input, the number of documents up to its end.
     """
 
     table: pa.Table
@@ -345,7 +369,7 @@ class _Removed(NamedTuple):
     part_ends: Ints
 
     def least_similar(self, count: int) -> pa.Table:
-        """Return the removals of least strength with their texts."""
+        """Return the `count` removals of lowest strength with their texts."""
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise InputError(f"n must be a number of removals, 1 or more: got {count!r}. Change n.")
         rows = np.argsort(self.strength, kind="stable")[:count]
@@ -361,7 +385,7 @@ class _Removed(NamedTuple):
         return pa.table([*shown.columns, *columns], schema)
 
     def _texts(self, documents: Positions) -> dict[int, str]:
-        """Return the texts of documents; an input that is gone, or has changed, has none."""
+        """Return the texts of documents, except from inputs that are gone or have changed."""
         texts: dict[int, str] = {}
         first = 0
         for task, stop in zip(self.tasks, self.part_ends.tolist(), strict=True):
@@ -376,8 +400,8 @@ class _Removed(NamedTuple):
 def with_rethreshold(
     result: Deduplication, run: Run, decided: Decided, report: DedupReport
 ) -> Deduplication:
-    """Return a result that answers at stricter limits, from the pairs of a run; it keeps them in
-    memory.
+    """Return a result with `rethreshold`: it decides again at stricter limits, from the pairs of
+    the run, which it keeps in memory.
     """
     searched = decided.searched
     kept = replace(
@@ -419,11 +443,12 @@ def _named_limits(method: Method, limits: Options) -> Options:
 def _refuse_looser(settings: DocumentSettings, limits: Options) -> None:
     """Raise SettingError if a limit is less strict than in the settings of the run."""
     for name, value in limits.items():
-        of_run = getattr(settings, name)
-        is_looser = value < of_run if name == "threshold" else value > of_run
+        limit = getattr(settings, name)
+        # A threshold is a minimum, other limits are maxima (max_distance).
+        is_looser = value < limit if name == "threshold" else value > limit
         if is_looser:
             raise SettingError(
-                f"rethreshold answers at limits as strict as that of the run, {name}={of_run:g}: "
+                f"rethreshold answers at limits as strict as that of the run, {name}={limit:g}: "
                 f"got {name}={value!r}. Run dedup(..., {name}={value!r}, rethreshold=True) for "
                 "pairs that reach so far."
             )

@@ -29,11 +29,19 @@ from neardup.candidates.hamming_join import find_neighbours
 from neardup.candidates.lookups import Lookup
 from neardup.features.described import Keys
 
+NO_BUCKET = np.uint32(0xFFFFFFFF)
+"""The entry of a position that is in no bucket."""
+_PAIRS_AT_ONCE = 1 << 18  # pairs of members in memory, more only for a single member
+_LOW_HALF = 0xFFFFFFFF  # the bits of `left` in packed pairs
+# 2^64 / the golden ratio spreads consecutive numbers (Knuth, The Art of Computer Programming 3,
+# 6.4).
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
 
 class Unlisted(NamedTuple):
     """Pairs of a document and the first member that one of its buckets does not list.
 
-    member, document : uint32 (num_unlisted,), positions, member < document.
+    member, document : uint32 (num_unlisted,), positions as in `Candidates`, member < document.
     """
 
     member: Positions
@@ -52,10 +60,56 @@ class Candidates(NamedTuple):
     unlisted: Unlisted
 
 
+class Members(NamedTuple):
+    """Members of buckets: the rows of `schemas.ENTRIES`. Each column has the shape (num_members,).
+
+    bucket : int64. position : the position of the document in the order of priority. last : the
+    position of its last copy, or of the document if it has none. size : its number of features.
+    needed : the number of common buckets that makes a pair with an earlier document a candidate.
+    listed : bool, whether the bucket lists the document. queries : bool, whether the document is
+    paired with the listed documents.
+    """
+
+    bucket: Integers
+    position: Integers
+    last: Integers
+    size: Integers
+    needed: Integers
+    listed: Mask
+    queries: Mask
+
+    def take(self, rows: Array) -> Members:
+        """Return some of the rows."""
+        columns: list[Array] = [column[rows] for column in self]
+        return Members(*columns)
+
+    def sort(self) -> Members:
+        """Return the members in the order that `pair_members` requires."""
+        return self.take(np.lexsort((self.position, ~self.listed, self.bucket)))
+
+
+class BucketPairs(NamedTuple):
+    """Pairs of a bucket, the rows of `schemas.CANDIDATES`.
+
+    left, right : positions; `left` may remove `right`, or a later copy of it. listed : true if the
+    buckets list the left documents; otherwise each is the first member that its bucket leaves out.
+    needed : the number of common buckets that makes the pair a candidate.
+    """
+
+    left: Integers
+    right: Integers
+    listed: bool
+    needed: Integers
+
+
+Possible = Callable[[Integers, Integers], Mask]
+"""Whether pairs can be duplicates, by the sizes of the left and the right document."""
+
+
 def propose(
     lookup: Lookup, keys: Keys, order: Positions, max_bucket_size: int, *, all_pairs: bool = False
 ) -> Candidates:
-    """Propose the earlier documents that a bucket lists with a document.
+    """Pair each document with the earlier documents that its buckets list.
 
     Parameters
     ----------
@@ -67,7 +121,7 @@ def propose(
         document.
     """
     positions = np.arange(len(order))
-    first = positions
+    first = positions  # by position: the first copy of its content
     if not all_pairs:
         first = find_copies(keys.content, order, keys.featured).astype(np.int64)
     last = np.empty_like(positions)
@@ -82,24 +136,22 @@ def propose(
     return Candidates(left, right, Unlisted(*_unpack(_with_copies(unlisted, first))))
 
 
-def _merge_pairs(found: Iterable[BucketPairs], one_hit_is_enough: bool) -> tuple[Ints, Ints]:
-    """Return the candidates, packed, each once, and the unlisted pairs, packed."""
-    listed = [np.empty(0, np.int64)]
-    needed: list[Integers] = [np.empty(0, np.int64)]
-    unlisted = [np.empty(0, np.int64)]
-    for batch in found:
-        pairs = _pack(batch.left, batch.right)
-        if not batch.listed:
-            unlisted.append(pairs)
-            continue
-        listed.append(pairs)
-        if not one_hit_is_enough:
-            needed.append(batch.needed)
-    if one_hit_is_enough:
-        return np.unique(np.concatenate(listed)), np.concatenate(unlisted)
-    candidates, row, hits = np.unique(np.concatenate(listed), return_index=True, return_counts=True)
-    is_candidate = hits >= np.concatenate(needed)[row]
-    return candidates[is_candidate], np.concatenate(unlisted)
+def find_copies(content: Words, order: Positions, featured: Mask) -> Positions:
+    """Return the first position with the same content, by position.
+
+    A document without features is its own first.
+
+    Parameters
+    ----------
+    content : uint64 (num_documents, 2), the hash of each document.
+    order : uint32, the document at each position.
+    featured : bool by document, whether it has features.
+    """
+    representative = np.arange(len(order), dtype=np.uint32)
+    positions = np.flatnonzero(featured[order]).astype(np.uint32)
+    packed = pack_keys(content[order[positions], 0], positions, len(order))
+    kernels.bands.find_copies(packed, bits_for(len(order)), content, order, representative)
+    return representative
 
 
 def _list_buckets(
@@ -120,6 +172,7 @@ def _list_buckets(
 
 def _list_bands(keys: Keys, order: Positions, nodes: Ints, last: Ints) -> Iterator[Members]:
     """Yield the members of each band's buckets that have several members, in sorted order."""
+    # A packed key has the upper bits of the hash, and the position in its lower `bits`.
     bits = np.uint64(bits_for(len(order)))
     position_mask = (np.uint64(1) << bits) - np.uint64(1)
     for band in range(keys.values.shape[1]):
@@ -146,12 +199,12 @@ def _list_near(keys: Keys, order: Positions, nodes: Ints, last: Ints, radius: Ra
     featured = np.zeros(len(order), np.bool_)
     featured[nodes] = True
     near = find_neighbours(keys.values, order, featured, radius).neighbours
-    own_bucket = near.node[nodes].astype(np.int64)
-    degree = np.diff(near.starts)[own_bucket]
-    near_bucket = near.others[ranges(near.starts[own_bucket], degree)]
+    listing_bucket = near.node[nodes].astype(np.int64)
+    degree = np.diff(near.starts)[listing_bucket]
+    queried_bucket = near.others[ranges(near.starts[listing_bucket], degree)]
     position = np.concatenate([nodes, np.repeat(nodes, degree)])
     return Members(
-        bucket=np.concatenate([own_bucket, near_bucket]),
+        bucket=np.concatenate([listing_bucket, queried_bucket]),
         position=position,
         last=last[position],
         size=np.zeros_like(position),
@@ -161,138 +214,12 @@ def _list_near(keys: Keys, order: Positions, nodes: Ints, last: Ints, radius: Ra
     )
 
 
-def _with_copies(pairs: Ints, first: Ints) -> Ints:
-    """Return packed pairs, sorted, for the right document and each of its copies.
-
-    Pairs whose copy comes before the left document are dropped. first : int64 by position, the
-    first position with the same content.
-    """
-    by_first = np.argsort(first, kind="stable")
-    sizes = np.bincount(first, minlength=len(first))
-    starts = np.cumsum(sizes) - sizes
-    right = pairs >> 32
-    copies = by_first[ranges(starts[right], sizes[right])]
-    left = np.repeat(pairs & _LOW_HALF, sizes[right])
-    return np.unique(_pack(left, copies)[left < copies])
-
-
-_LOW_HALF = 0xFFFFFFFF
-
-
-def _pack(left: Integers, right: Integers) -> Ints:
-    """Return positions in one integer each: `right` in the upper 32 bits, `left` in the lower."""
-    return np.asarray(right.astype(np.int64) << 32 | left, np.int64)
-
-
-def _unpack(pairs: Ints) -> tuple[Positions, Positions]:
-    """Return `left` and `right` of packed pairs."""
-    return pairs.astype(np.uint32), (pairs >> 32).astype(np.uint32)
-
-
-NO_BUCKET = np.uint32(0xFFFFFFFF)
-
-
-def find_copies(content: Words, order: Positions, featured: Mask) -> Positions:
-    """Return the first position with the same content, by position.
-
-    A document without features is its own first.
-
-    Parameters
-    ----------
-    content : uint64 (num_documents, 2), the hash of each document.
-    order : uint32, the document at each position.
-    featured : bool by document, whether it has features.
-    """
-    representative = np.arange(len(order), dtype=np.uint32)
-    positions = np.flatnonzero(featured[order]).astype(np.uint32)
-    packed = pack_keys(content[order[positions], 0], positions, len(order))
-    kernels.bands.find_copies(packed, bits_for(len(order)), content, order, representative)
-    return representative
-
-
-def fill_buckets(
-    keys: Words, positions: Positions, num_positions: int, max_bucket_size: int
-) -> tuple[Positions, Positions]:
-    """Group positions by the key of a band.
-
-    Parameters
-    ----------
-    keys : uint64 (num_members,), the key of each of `positions`; written over.
-    positions : uint32 (num_members,), rising.
-    num_positions : the number of all documents, members or not.
-    max_bucket_size : the greatest number of members that a bucket lists, the earliest ones.
-
-    Returns
-    -------
-    first : uint32 by position, the first entry of its bucket in `members`, or NO_BUCKET.
-    members : uint32, the earliest `max_bucket_size` positions of each bucket, rising, and one more
-        if the bucket has more; kernels.bands.LAST_MEMBER marks the last entry of a bucket.
-    """
-    packed = pack_keys(keys, positions, num_positions)
-    first = np.full(num_positions, NO_BUCKET, np.uint32)
-    members = np.empty(len(packed), np.uint32)  # the system allocates only pages that are written
-    num_members = kernels.bands.list_members(
-        packed, bits_for(num_positions), max_bucket_size, first, members
-    )
-    return first, members[:num_members]
-
-
-_PAIRS_AT_ONCE = 1 << 18
-# 2^64 / the golden ratio spreads consecutive numbers (Knuth, The Art of Computer Programming 3,
-# 6.4).
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-Possible = Callable[[Integers, Integers], Mask]
-"""Whether pairs can be duplicates, by the sizes of the left and the right document."""
-
-
-class Members(NamedTuple):
-    """Members of buckets: the rows of `schemas.ENTRIES`. Each column has the shape (num_members,).
-
-    bucket : int64. position : the document's number in the order of priority. last : the position
-    of its last copy, its own if there is none. size : its number of features. needed : the common
-    buckets that make a pair with an earlier document a candidate. listed : bool, whether the bucket
-    lists the document. queries : bool, whether the document is paired with the listed ones.
-    """
-
-    bucket: Integers
-    position: Integers
-    last: Integers
-    size: Integers
-    needed: Integers
-    listed: Mask
-    queries: Mask
-
-    def take(self, rows: Array) -> Members:
-        """Return some of the rows."""
-        columns: list[Array] = [column[rows] for column in self]
-        return Members(*columns)
-
-    def sort(self) -> Members:
-        """Return the members in the order that `pair_members` requires."""
-        return self.take(np.lexsort((self.position, ~self.listed, self.bucket)))
-
-
-class BucketPairs(NamedTuple):
-    """Pairs of a bucket, the rows of `schemas.CANDIDATES`.
-
-    left, right : positions; `left` may remove `right`, or a later copy of it. listed : whether the
-    buckets list the left documents. Otherwise each is the first member that its bucket leaves out.
-    needed : the common buckets that make the pair a candidate.
-    """
-
-    left: Integers
-    right: Integers
-    listed: bool
-    needed: Integers
-
-
 def list_members(
     lookup: Lookup, keys: Keys, position: Integers, last: Integers, size: Integers
 ) -> Members:
     """Return the members of the buckets of equal keys, document by document.
 
-    position, last, size : integers by document.
+    position, last, size : integers by document, see `Members`.
     """
     entries = lookup.entries(keys)
     document = entries.document
@@ -312,7 +239,7 @@ def list_members(
 
 
 class _Ranked(NamedTuple):
-    """Members of whole buckets, or of buckets so far.
+    """Members of whole buckets, or of the last bucket as far as it was read.
 
     begins : int64 by member, the first member of its bucket. rank : int64 by member, the number of
     listed members of its bucket before it. is_new : bool by member, false if earlier batches
@@ -390,8 +317,7 @@ def _listed_pairs(ranked: _Ranked, limit: int, possible: Possible | None) -> Ite
         later = np.repeat(np.arange(start, stop), count)
         earlier = ranges(ranked.begins[start:stop], count)
         yield _pairs_of(members, earlier, later, possible)
-        # A copy of the earlier document may come after the later one, which may then remove the
-        # copy.
+        # The later document may remove a copy of the earlier one that comes after it.
         is_listed = members.listed[later] & (ranked.rank[later] < limit)
         yield _pairs_of(members, later[is_listed], earlier[is_listed], possible)
         start = stop
@@ -432,3 +358,79 @@ def _unlisted_pairs(ranked: _Ranked, limit: int) -> BucketPairs:
         listed=False,
         needed=members.needed[right],
     )
+
+
+def _merge_pairs(found: Iterable[BucketPairs], one_hit_is_enough: bool) -> tuple[Ints, Ints]:
+    """Return the candidates, packed, each once, and the unlisted pairs, packed.
+
+    one_hit_is_enough : whether one common bucket makes a pair a candidate.
+    """
+    listed = [np.empty(0, np.int64)]
+    needed: list[Integers] = [np.empty(0, np.int64)]
+    unlisted = [np.empty(0, np.int64)]
+    for batch in found:
+        pairs = _pack(batch.left, batch.right)
+        if not batch.listed:
+            unlisted.append(pairs)
+            continue
+        listed.append(pairs)
+        if not one_hit_is_enough:
+            needed.append(batch.needed)
+    if one_hit_is_enough:
+        return np.unique(np.concatenate(listed)), np.concatenate(unlisted)
+    candidates, row, hits = np.unique(np.concatenate(listed), return_index=True, return_counts=True)
+    is_candidate = hits >= np.concatenate(needed)[row]
+    return candidates[is_candidate], np.concatenate(unlisted)
+
+
+def _with_copies(pairs: Ints, first: Ints) -> Ints:
+    """Return packed pairs, sorted, of the left document with the right one and each of its copies.
+
+    A pair is left out if the copy comes before the left document. first : int64 by position, the
+    first position with the same content.
+    """
+    # The copies of a content are a run of `by_first`, which begins at `starts[first]`.
+    by_first = np.argsort(first, kind="stable")
+    sizes = np.bincount(first, minlength=len(first))
+    starts = np.cumsum(sizes) - sizes
+    right = pairs >> 32
+    copies = by_first[ranges(starts[right], sizes[right])]
+    left = np.repeat(pairs & _LOW_HALF, sizes[right])
+    return np.unique(_pack(left, copies)[left < copies])
+
+
+def _pack(left: Integers, right: Integers) -> Ints:
+    """Return positions in one integer each: `right` in the upper 32 bits, `left` in the lower."""
+    return np.asarray(right.astype(np.int64) << 32 | left, np.int64)
+
+
+def _unpack(pairs: Ints) -> tuple[Positions, Positions]:
+    """Return `left` and `right` of packed pairs."""
+    return pairs.astype(np.uint32), (pairs >> 32).astype(np.uint32)
+
+
+def fill_buckets(
+    keys: Words, positions: Positions, num_positions: int, max_bucket_size: int
+) -> tuple[Positions, Positions]:
+    """Group positions by the key of a band.
+
+    Parameters
+    ----------
+    keys : uint64 (num_members,), the key of each of `positions`; written over.
+    positions : uint32 (num_members,), rising.
+    num_positions : the number of all documents, members or not.
+    max_bucket_size : the greatest number of members that a bucket lists, the earliest ones.
+
+    Returns
+    -------
+    first : uint32 by position, the first entry of its bucket in `members`, or NO_BUCKET.
+    members : uint32, the earliest `max_bucket_size` positions of each bucket, rising, and one more
+        if the bucket has more; kernels.bands.LAST_MEMBER marks the last entry of a bucket.
+    """
+    packed = pack_keys(keys, positions, num_positions)
+    first = np.full(num_positions, NO_BUCKET, np.uint32)
+    members = np.empty(len(packed), np.uint32)  # the system allocates only pages that are written
+    num_members = kernels.bands.list_members(
+        packed, bits_for(num_positions), max_bucket_size, first, members
+    )
+    return first, members[:num_members]

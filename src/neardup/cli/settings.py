@@ -1,6 +1,4 @@
-"""Options made from the settings of the library, with their names, defaults, limits and help; the
-help of a command.
-"""
+"""Build the options of commands from the settings of the library, and the help from the options."""
 
 from __future__ import annotations
 
@@ -8,7 +6,6 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from functools import reduce
 from itertools import takewhile
 from types import ModuleType
 from typing import Any, Protocol, TypeVar
@@ -28,25 +25,26 @@ class Decorator(Protocol):
 
 
 PRINTING = "Printing"
-_NAMES_WIDTH = 22  # of the options in the help; longer ones have a line of their own
-_ALL = "neardup.help_all"
-_SET = "neardup.set."
+_NAMES_WIDTH = 22  # characters of the option names in the help; longer names get their own line
+
+# Keys of `Context.meta`.
+GIVEN = "neardup.given"  # the names of the parameters on the command line
+_ALL = "neardup.help_all"  # whether the help shows all options
+_SET = "neardup.set."  # prefix of the options of printing, see `is_set`
+
+
+_TYPE_NAMES: dict[type, str] = {str: "text", int: "integer"}
 
 
 class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """A value within the limits of a setting; numbers may be written 1e6 or 1_000_000."""
 
     def __init__(self, constraint: Constraint) -> None:
+        # A command line has no Python objects.
         self.constraint = dataclasses.replace(
             constraint, or_callable=False, also_accepts=None, python_only=(), optional=False
         )
-        self.name = (
-            "text"
-            if constraint.value_type is str
-            else "integer"
-            if constraint.value_type is int
-            else "number"
-        )
+        self.name = _TYPE_NAMES.get(constraint.value_type, "number")
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value. Fails with the accepted values."""
@@ -95,12 +93,12 @@ def option(
 
     Parameters
     ----------
-    shown : as the help shows it, such as "-o, --output FILE": its flags, and a word for the value,
-        with dots if it may be repeated. With neither a word nor a type, it is a switch.
+    shown : the option in the help, such as "-o, --output FILE": its flags, and a word for the
+        value, with dots if it may be repeated. With neither a word nor a type, it is a switch.
     section : the heading in the help.
     help : the sentence in the help.
     name : the name of the parameter. Default: the last flag.
-    settings : of click.option.
+    settings : other arguments of click.option.
     """
     words = shown.split()
     flags = [word.rstrip(",") for word in words if word.startswith("-")]
@@ -110,12 +108,8 @@ def option(
     elif value is not None:
         settings |= {"metavar": value.removesuffix("..."), "multiple": value.endswith("...")}
     settings.setdefault("show_default", settings.get("default") not in (None, False, ()))
-    return click.option(
-        *flags, *([name] if name else []), cls=SectionOption, section=section, help=help, **settings
-    )
-
-
-GIVEN = "neardup.given"  # of `Context.meta`: the names of the parameters on the command line
+    declarations = [*flags, name] if name else flags
+    return click.option(*declarations, cls=SectionOption, section=section, help=help, **settings)
 
 
 def _is_no_flag(word: str) -> bool:
@@ -123,11 +117,11 @@ def _is_no_flag(word: str) -> bool:
 
 
 class Command(click.Command):
-    """A command whose --help shows the common options, and --help-all all of them below headings.
+    """A command whose --help shows the common options, and --help-all all options below headings.
 
     common : the names of the parameters that --help shows, besides printing; all if empty.
-    greedy : a flag that takes all words up to the next one, such as the files that a pattern of the
-    shell names.
+    greedy : a flag that takes all words up to the next flag, such as the files to which the shell
+    expands a pattern.
     """
 
     def __init__(self, *args: Any, common: str = "", greedy: str = "", **kwargs: Any) -> None:
@@ -147,10 +141,12 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; an option that takes one value is refused if it is given twice."""
         self._repeat_greedy(args)
+        # Parsed twice: click keeps only the last value of an option, so that the first parser finds
+        # the options in `given`, and click's own method then sets their values.
         try:
             _, _, given = self.make_parser(ctx).parse_args(args=list(args))
         except click.BadOptionUsage as error:
-            # click leaves the context out, and the error would name the help of another command.
+            # click leaves the context out: the error would name the help of another command.
             error.ctx = ctx
             raise
         ctx.meta[GIVEN] = {param.name for param in given}
@@ -173,7 +169,7 @@ class Command(click.Command):
             args[first : first + len(words)] = repeated
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Its options of printing stay in the context, see `is_set`."""
+        """Run the command. Its function gets no options of printing, see `is_set`."""
         ctx.meta.update({_SET + name: ctx.params.pop(name, False) for name in ("quiet", "as_json")})
         return super().invoke(ctx)
 
@@ -207,8 +203,8 @@ def command(
 ) -> Callable[[Callable[..., Any]], Command]:
     """Return a decorator that makes a command, which prints its help without arguments.
 
-    short_help : its line in the list of commands. common : as in `Command`. others : `greedy`, as
-    there; `name`, the name of the command. Default: the function's.
+    short_help : the line in the list of commands. common : see `Command`. others : `greedy`, see
+    `Command`; `name`, the name of the command. Default: the name of the function.
     """
     return click.command(
         cls=Command, no_args_is_help=True, short_help=short_help, common=common, **others
@@ -264,9 +260,14 @@ def parse_number(text: str, *, whole: bool) -> float | None:
 
 def composed(*decorators: Decorator) -> Decorator:
     """Return one decorator that adds the options of several, in their order."""
-    return lambda function: reduce(
-        lambda decorated, decorate: decorate(decorated), reversed(decorators), function
-    )
+
+    def add_options(function: Function) -> Function:
+        # The last decorator is applied first, as if they were written above the function.
+        for decorate in reversed(decorators):
+            function = decorate(function)
+        return function
+
+    return add_options
 
 
 def settings_options(
@@ -277,25 +278,25 @@ def settings_options(
 
     Parameters
     ----------
-    settings : a frozen class of settings/.
+    settings : a frozen dataclass of settings/.
     section : the heading in the help.
-    only, without : the fields to take, if not all; the fields to leave out.
+    only : the fields with an option; all if empty.
+    without : the fields without an option.
     """
+    constraints = constraints_of(settings)
     defaults = {field.name: field.default for field in dataclasses.fields(settings)}
     chosen = [name for name in defaults if (not only or name in only) and name not in without]
-    return composed(
-        *(
-            setting_option(name, defaults[name], constraints_of(settings)[name], section)
-            for name in chosen
-        )
-    )
+    options = [setting_option(name, defaults[name], constraints[name], section) for name in chosen]
+    return composed(*options)
 
 
 def one_or_several(
     _ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]
 ) -> str | list[str] | None:
     """Return the only name of a repeatable option, the list of several, or None."""
-    return None if not names else names[0] if len(names) == 1 else list(names)
+    if not names:
+        return None
+    return names[0] if len(names) == 1 else list(names)
 
 
 def setting_option(
@@ -309,8 +310,8 @@ def setting_option(
 ) -> Decorator:
     """Return a decorator that adds an option for one setting.
 
-    shown_default : the default in the help, of an option that is None unless given. more : settings
-    of click.option.
+    shown_default : the default in the help for an option that is None unless given. more : other
+    arguments of click.option.
     """
     if name == "lang":  # read first, so that errors of the other options are in this language
         more |= {"is_eager": True, "callback": _speak}
@@ -337,6 +338,8 @@ def _placeholder(constraint: Constraint) -> str:
     words += [f"{prefix}COLUMN" for prefix in constraint.prefixes]
     if constraint.value_type is str and not constraint.choices:
         words += constraint.sentinels
-        is_named = len(constraint.sentinels) == 1 and constraint.sentinels[0].isupper()
-        words += [] if is_named else ["FILE"]
+        # One sentinel in capitals, such as COLUMN, is a placeholder for any text.
+        is_placeholder = len(constraint.sentinels) == 1 and constraint.sentinels[0].isupper()
+        if not is_placeholder:
+            words.append("FILE")
     return "|".join(words) or ("N" if constraint.value_type is int else "X")

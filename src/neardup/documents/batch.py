@@ -31,7 +31,292 @@ from neardup.arrays import (
 from neardup.errors import InputError
 from neardup.files import read_text
 
-MAX_UNREAD_NAMED = 100  # files that could not be read, named in the report
+BLOCK_BYTES = 4 << 20
+"""Bytes of text in a batch: large enough for Arrow to be at full speed, small enough for the cache.
+"""
+MAX_UNREAD_NAMED = 100  # unreadable files that a report names
+_MEMORY_SHARE = 4  # part of the memory for the cache: a quarter
+
+# Growth of most files when they are decoded. With files that grow more, the cache is cleared.
+_GROWTH = 2
+_ENTRY_BYTES = 4096  # memory of the objects around the data of a batch
+# The memory limit of a container, in version 2 and 1 of Linux cgroups.
+_CGROUP_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+class Columns(NamedTuple):
+    """The columns to read.
+
+    text, more_text : the columns of the text of a document, in this order. id, more_ids : the
+    columns of its id, None without ids. ranks : the columns of `keep="max:COLUMN"`. values : the
+    columns by which documents are grouped or counted, as strings. vector_length : the length of
+    documents that are vectors, 0 for any length; None if documents are texts.
+    """
+
+    text: str
+    id: str | None = None
+    ranks: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    more_text: tuple[str, ...] = ()
+    vector_length: int | None = None
+    more_ids: tuple[str, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns of the text."""
+        return self.text, *self.more_text
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The columns of the id; none if documents have no id."""
+        return () if self.id is None else (self.id, *self.more_ids)
+
+    @property
+    def names(self) -> list[str]:
+        """All columns, each once."""
+        return list(dict.fromkeys((*self.texts, *self.ids, *self.ranks, *self.values)))
+
+
+@dataclass(frozen=True)
+class DocumentBatch:
+    """Consecutive documents of one part, in its order; rejected rows are left out of all fields.
+
+    text : LargeStringArray, nulls allowed (an absent text is a document without features). Vectors
+        are a LargeBinaryArray: float32 little-endian, no bytes for an absent vector.
+    rows : int64 array, the row of each document in its part, rising.
+    ids : LargeStringArray, or None without an id column.
+    ranks : float64 arrays of shape (num_rows, 2), one for each rank column; see
+        neardup.documents.ranks.
+    payload : if requested, the documents as in the file, to be copied.
+    values : StringArrays or LargeStringArrays, one for each column of values; null without a value.
+    """
+
+    text: pa.LargeStringArray
+    rows: Ints
+    ids: pa.Array | None = None
+    ranks: tuple[Floats, ...] = ()
+    payload: Payload | None = None
+    values: tuple[pa.Array, ...] = ()
+
+    @cached_property
+    def text_bytes(self) -> int:
+        """The bytes of the texts; cached, as Arrow adds them up each time, which costs more than a
+        small page.
+        """
+        return int(self.text.nbytes)
+
+    def filter(self, mask: Mask) -> DocumentBatch:
+        """Return the documents where `mask`, bool, is true."""
+        arrow_mask = arrow_of(mask)
+        payload = None if self.payload is None else select_payload(self.payload, mask)
+
+        def choose(column: Any) -> Any:
+            is_numpy = isinstance(column, np.ndarray)
+            return column[mask] if is_numpy else column.filter(arrow_mask)
+
+        return self._map(choose, payload)
+
+    def slice(self, start: int, stop: int) -> DocumentBatch:
+        """Return the documents in [start, stop), without their payload."""
+        return self._map(lambda column: column[start:stop])
+
+    def _map(self, change: Callable[[Any], Any], payload: Payload | None = None) -> DocumentBatch:
+        """Return the documents with changed columns (NumPy or Arrow arrays) and another payload."""
+        return DocumentBatch(
+            text=change(self.text),
+            rows=change(self.rows),
+            ids=None if self.ids is None else change(self.ids),
+            ranks=tuple(map(change, self.ranks)),
+            payload=payload,
+            values=tuple(map(change, self.values)),
+        )
+
+
+def concatenate(batches: Sequence[DocumentBatch]) -> DocumentBatch:
+    """Return batches as one, without payload unless there is only one batch. Requires: their
+    columns are the same.
+    """
+    first, *others = batches
+    if not others:
+        return first
+    ranks_by_column = zip(*(batch.ranks for batch in batches), strict=True)
+    values_by_column = zip(*(batch.values for batch in batches), strict=True)
+    return DocumentBatch(
+        text=pa.concat_arrays([batch.text for batch in batches]),
+        rows=np.concatenate([batch.rows for batch in batches]),
+        ids=None if first.ids is None else pa.concat_arrays([batch.ids for batch in batches]),
+        ranks=tuple(map(np.concatenate, ranks_by_column)),
+        values=tuple(map(pa.concat_arrays, values_by_column)),
+    )
+
+
+class RawLines(NamedTuple):
+    """The lines of a batch, line ends included.
+
+    data : bytes (or an Arrow buffer) of all lines in order; offsets : int64 array of shape
+    (num_rows + 1,), line i is data[offsets[i]:offsets[i + 1]].
+    """
+
+    data: bytes | pa.Buffer
+    offsets: Ints
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Web pages as in their file, to be copied, and as rows of a table.
+
+    records : the bytes of each page; in a WARC file, its record: the gzip member if the record is
+    one, otherwise not compressed. metadata_records : records about the file, each with the number
+    of pages of this batch before it. rows : returns a row for each page.
+    """
+
+    records: list[bytes]
+    metadata_records: list[tuple[int, bytes]]
+    rows: Callable[[], pa.RecordBatch]
+
+    def select(self, mask: Mask) -> Pages:
+        """Return the pages where `mask` is true, with all metadata records."""
+        num_before = offsets_from_lengths(mask)  # chosen pages before each page
+        records = [record for record, chosen in zip(self.records, mask, strict=True) if chosen]
+        metadata_records = [
+            (int(num_before[index]), record) for index, record in self.metadata_records
+        ]
+
+        def rows() -> pa.RecordBatch:
+            return filter_rows(self.rows(), pa.array(mask, "bool"))
+
+        return Pages(records=records, metadata_records=metadata_records, rows=rows)
+
+
+Payload: TypeAlias = "pa.RecordBatch | RawLines | Pages"
+"""All columns of a table, or lines of a text format, or pages."""
+
+
+def select_payload(payload: Payload, mask: Mask) -> Payload:
+    """Return the documents of a payload where `mask` (bool, shape (num_rows,)) is true; the data of
+    lines are contiguous.
+    """
+    if isinstance(payload, RawLines):
+        return RawLines(*select_lines(payload.data, payload.offsets, mask))
+    if isinstance(payload, Pages):
+        return payload.select(mask)
+    return payload if mask.all() else filter_rows(payload, arrow_of(mask))
+
+
+def select_lines(data: bytes | pa.Buffer, offsets: Ints, mask: Mask) -> tuple[pa.Buffer, Ints]:
+    """Return data and offsets of the lines where `mask` is true; the data are contiguous."""
+    if bool(mask.all()):  # a view, no copy
+        begin = int(offsets[0])
+        num_bytes = int(offsets[-1]) - begin
+        return pa.py_buffer(data).slice(begin, num_bytes), offsets - begin
+    chosen = arrow_of_bytes(data, offsets).filter(arrow_of(mask))
+    _, offset_buffer, data_buffer = chosen.buffers()
+    chosen_offsets = np.frombuffer(offset_buffer, dtype=np.int64)[: len(chosen) + 1]
+    return (pa.py_buffer(b"") if data_buffer is None else data_buffer), chosen_offsets
+
+
+def filter_rows(rows: Any, mask: Any) -> Any:
+    """Return the rows of a RecordBatch or Table where `mask` is true.
+
+    Arrow cannot filter run-end encoded columns: they are decoded and encoded again.
+    """
+    if not any(map(pa.types.is_run_end_encoded, rows.schema.types)):
+        return rows.filter(mask)
+    columns = [_filter_column(column, mask) for column in rows.columns]
+    return type(rows).from_arrays(columns, schema=rows.schema)
+
+
+def _filter_column(column: Any, mask: Any) -> Any:
+    dtype = column.type
+    if pa.types.is_run_end_encoded(dtype):
+        plain = pc.run_end_decode(column).filter(mask)
+        return pc.run_end_encode(plain, run_end_type=dtype.run_end_type)
+    return column.filter(mask)
+
+
+def replace_lines(
+    batch: DocumentBatch, rows: Integers, change: Callable[[int, bytes], bytes]
+) -> RawLines:
+    """Return the payload of a batch of lines with other lines, line ends included, in some rows.
+
+    rows : the numbers of the changed rows, rising. change : returns the new line, from the number
+    and the old line.
+    """
+    lines = batch.payload
+    assert isinstance(lines, RawLines)
+    data = memoryview(lines.data)
+    offsets = lines.offsets
+    sizes = np.diff(offsets)
+    pieces: list[bytes | memoryview] = []
+    copied_to = int(offsets[0])
+    for row in rows.tolist():
+        begin = int(offsets[row])
+        end = int(offsets[row + 1])
+        new_line = change(row, bytes(data[begin:end]))
+        pieces.append(data[copied_to:begin])
+        pieces.append(new_line)
+        sizes[row] = len(new_line)
+        copied_to = end
+    pieces.append(data[copied_to : int(offsets[-1])])
+    return RawLines(b"".join(pieces), offsets_from_lengths(sizes))
+
+
+class Rejected(NamedTuple):
+    """A document that was left out: its position, and the reason.
+
+    rest_of_file : whether the rest of the file, or all of it, is lost too. excluded : whether a
+    stated rule leaves the document out, such as the status of a response; otherwise it could not be
+    read. too_long : whether the rule is a limit of length.
+    """
+
+    file: str
+    row: int | None
+    line: int | None
+    byte: int | None
+    reason: str
+    rest_of_file: bool = False
+    excluded: bool = False
+    too_long: bool = False
+
+
+def lost_file(name: str, reason: str, row: int | None = None) -> Rejected:
+    """Return the record of a file that cannot be read to its end.
+
+    row : 0 for a file that is one document, otherwise None.
+    """
+    return Rejected(file=name, row=row, line=None, byte=None, reason=reason, rest_of_file=True)
+
+
+Reject: TypeAlias = Callable[[Rejected], None]
+"""Takes a rejected document: counts it, writes it down, or raises."""
+
+
+def describe_rejected(row: Rejected) -> str:
+    """Return a sentence about a rejected row: its position and the reason."""
+    numbers = {"row": row.row, "line": row.line, "byte": row.byte}
+    known = [f"{name} {value}" for name, value in numbers.items() if value is not None]
+    return f"{', '.join([row.file, *known])}: {row.reason}"
+
+
+def rejecter(on_error: str, use: Reject, before: str = "nothing is written") -> Reject:
+    """Return the function to call with each unreadable row: `use`, or a function that raises
+    InputError.
+
+    Parameters
+    ----------
+    on_error : "stop" ends the run at the first unreadable row.
+    use : takes the row otherwise.
+    before : the fate of the documents before the row, for the error.
+    """
+    return partial(_stop, before) if on_error == "stop" else use
+
+
+def _stop(before: str, row: Rejected) -> None:
+    raise InputError(
+        f"{describe_rejected(row)}. The run stops at the first such document because of "
+        f"on_error='stop' (--on-error stop): {before}. Use on_error='reject' (--on-error reject) "
+        "to leave such documents out and list them."
+    )
 
 
 @dataclass
@@ -94,7 +379,8 @@ class Losses:
 class Tally:
     """Progress of the reading, the state in a checkpoint.
 
-    against_bytes : the share of text_bytes in the earlier corpus.
+    part : the index of the current part; part_documents and part_rejected count its rows, the other
+    fields count all parts. against_bytes : the share of text_bytes in the earlier corpus.
     """
 
     part: int = 0
@@ -117,7 +403,7 @@ class Tally:
 
 
 class ValueNames(NamedTuple):
-    """The values of the counted column with their hashes, in no order, with repeats.
+    """The values of the counted column with their hashes, unordered, with repeats.
 
     hashes : uint64 (n,). texts : large_string (n,).
     """
@@ -130,14 +416,15 @@ class ValueNames(NamedTuple):
         if not len(hashes):
             return []
         distinct, index = np.unique(hashes, return_inverse=True)
-        known = np.flatnonzero(np.isin(self.hashes, distinct))
+        # A row of each requested hash, any of them if the value is repeated.
+        known_rows = np.flatnonzero(np.isin(self.hashes, distinct))
         row_of_distinct = np.empty(len(distinct), np.int64)
-        row_of_distinct[np.searchsorted(distinct, self.hashes[known])] = known
+        row_of_distinct[np.searchsorted(distinct, self.hashes[known_rows])] = known_rows
         names: list[str] = self.texts.take(arrow_of(row_of_distinct[index])).to_pylist()
         return names
 
 
-# `pa.array` would load pandas.
+# `pa.nulls`, because `pa.array` would load pandas.
 NO_NAMES = ValueNames(hashes=np.empty(0, np.uint64), texts=pa.nulls(0, "large_string"))
 
 
@@ -162,293 +449,6 @@ class Corpus:
         return self.tally.documents
 
 
-def describe_rejected(row: Rejected) -> str:
-    """Return a sentence about a rejected row: its position and the reason."""
-    numbers = {"row": row.row, "line": row.line, "byte": row.byte}
-    known = [f"{name} {value}" for name, value in numbers.items() if value is not None]
-    return f"{', '.join([row.file, *known])}: {row.reason}"
-
-
-def rejecter(on_error: str, use: Reject, before: str = "nothing is written") -> Reject:
-    """Return the function to call with each unreadable row: `use`, or a function that raises
-    InputError.
-
-    Parameters
-    ----------
-    on_error : "stop" ends the run at the first unreadable row.
-    use : takes the row otherwise.
-    before : the fate of the documents before the row, for the error.
-    """
-    return partial(_stop, before) if on_error == "stop" else use
-
-
-def _stop(before: str, row: Rejected) -> None:
-    raise InputError(
-        f"{describe_rejected(row)}. The run stops at the first such document because of "
-        f"on_error='stop' (--on-error stop): {before}. Use on_error='reject' (--on-error reject) "
-        "to leave such documents out and list them."
-    )
-
-
-class RawLines(NamedTuple):
-    """The lines of a batch, line ends included.
-
-    data : bytes (or an Arrow buffer) of all lines in order; offsets : int64 array of shape
-    (num_rows + 1,), line i is data[offsets[i]:offsets[i + 1]].
-    """
-
-    data: bytes | pa.Buffer
-    offsets: Ints
-
-
-@dataclass(frozen=True)
-class Pages:
-    """Web pages as in their file, to be copied, and as rows of a table.
-
-    records : the bytes of each page; of a WARC file, its record. A record that is a gzip member of
-    its own is the bytes of the member; others are not compressed. metadata_records : records about
-    the file, each with the number of pages of this batch before it. rows : returns a row for each
-    page.
-    """
-
-    records: list[bytes]
-    metadata_records: list[tuple[int, bytes]]
-    rows: Callable[[], pa.RecordBatch]
-
-    def select(self, mask: Mask) -> Pages:
-        """Return the pages where `mask` is true, with all metadata records."""
-        num_before = offsets_from_lengths(mask)  # chosen pages before each page
-        records = [record for record, chosen in zip(self.records, mask, strict=True) if chosen]
-        metadata_records = [
-            (int(num_before[index]), record) for index, record in self.metadata_records
-        ]
-
-        def rows() -> pa.RecordBatch:
-            return filter_rows(self.rows(), pa.array(mask, "bool"))
-
-        return Pages(records=records, metadata_records=metadata_records, rows=rows)
-
-
-Payload: TypeAlias = "pa.RecordBatch | RawLines | Pages"
-"""All columns of a table, or lines of a text format, or pages."""
-
-
-def select_payload(payload: Payload, mask: Mask) -> Payload:
-    """Return the documents of a payload where `mask` (bool, shape (num_rows,)) is true; the data of
-    lines are contiguous.
-    """
-    if isinstance(payload, RawLines):
-        return RawLines(*select_lines(payload.data, payload.offsets, mask))
-    if isinstance(payload, Pages):
-        return payload.select(mask)
-    return payload if mask.all() else filter_rows(payload, arrow_of(mask))
-
-
-def select_lines(data: bytes | pa.Buffer, offsets: Ints, mask: Mask) -> tuple[pa.Buffer, Ints]:
-    """Return data and offsets of the lines where `mask` is true; the data are contiguous."""
-    if bool(mask.all()):  # no copy
-        begin = int(offsets[0])
-        num_bytes = int(offsets[-1]) - begin
-        return pa.py_buffer(data).slice(begin, num_bytes), offsets - begin
-    chosen = arrow_of_bytes(data, offsets).filter(arrow_of(mask))
-    _, offset_buffer, data_buffer = chosen.buffers()
-    chosen_offsets = np.frombuffer(offset_buffer, dtype=np.int64)[: len(chosen) + 1]
-    return (pa.py_buffer(b"") if data_buffer is None else data_buffer), chosen_offsets
-
-
-def filter_rows(rows: Any, mask: Any) -> Any:
-    """Return the rows of a RecordBatch or Table where `mask` is true. Arrow has no filter for
-    columns of runs: they are decoded.
-    """
-    if not any(map(pa.types.is_run_end_encoded, rows.schema.types)):
-        return rows.filter(mask)
-    columns = [_filter_column(column, mask) for column in rows.columns]
-    return type(rows).from_arrays(columns, schema=rows.schema)
-
-
-def _filter_column(column: Any, mask: Any) -> Any:
-    kind = column.type
-    if pa.types.is_run_end_encoded(kind):
-        plain = pc.run_end_decode(column).filter(mask)
-        return pc.run_end_encode(plain, run_end_type=kind.run_end_type)
-    return column.filter(mask)
-
-
-BLOCK_BYTES = 4 << 20
-"""Bytes of text in a batch: large enough for Arrow to be at full speed, small enough for the cache.
-"""
-
-
-class Columns(NamedTuple):
-    """The columns to read.
-
-    text, more_text : the columns of the text of a document, in this order. id, more_ids : the
-    columns of its id, None without ids. ranks : the columns of `keep="max:COLUMN"`. values : the
-    columns by which documents are grouped or counted, as strings. vector_length : the length of
-    documents that are vectors, 0 for any length; None if documents are texts.
-    """
-
-    text: str
-    id: str | None = None
-    ranks: tuple[str, ...] = ()
-    values: tuple[str, ...] = ()
-    more_text: tuple[str, ...] = ()
-    vector_length: int | None = None
-    more_ids: tuple[str, ...] = ()
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The columns of the text."""
-        return self.text, *self.more_text
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The columns of the id; none if documents have no id."""
-        return () if self.id is None else (self.id, *self.more_ids)
-
-    @property
-    def names(self) -> list[str]:
-        """All columns, each once."""
-        return list(dict.fromkeys((*self.texts, *self.ids, *self.ranks, *self.values)))
-
-
-class Rejected(NamedTuple):
-    """A document that was left out: its position, and the reason.
-
-    rest_of_file : whether the rest of the file, or all of it, is lost too. excluded : whether a
-    stated rule leaves the document out, such as the status of a response; otherwise it could not be
-    read. too_long : whether the rule is a limit of length.
-    """
-
-    file: str
-    row: int | None
-    line: int | None
-    byte: int | None
-    reason: str
-    rest_of_file: bool = False
-    excluded: bool = False
-    too_long: bool = False
-
-
-def lost_file(name: str, reason: str, row: int | None = None) -> Rejected:
-    """Return the record of a file that cannot be read to its end. row : 0 for a file that is a
-    document.
-    """
-    return Rejected(name, row, None, None, reason, rest_of_file=True)
-
-
-Reject: TypeAlias = Callable[[Rejected], None]
-"""Takes a rejected document: counts it, writes it down, or raises."""
-
-
-@dataclass(frozen=True)
-class DocumentBatch:
-    """Consecutive documents of one part, in its order; rejected rows are left out of all fields.
-
-    text : LargeStringArray, nulls allowed (an absent text is a document without features). Vectors
-        are a LargeBinaryArray: float32 little-endian, no bytes for an absent vector.
-    rows : int64 array, the row of each document in its part, rising.
-    ids : LargeStringArray, or None without an id column.
-    ranks : float64 arrays of shape (num_rows, 2), one for each rank column; see
-        neardup.documents.ranks.
-    payload : if requested, the documents as in the file, to be copied.
-    values : StringArrays or LargeStringArrays, one for each column of values; null without a value.
-    """
-
-    text: pa.LargeStringArray
-    rows: Ints
-    ids: pa.Array | None = None
-    ranks: tuple[Floats, ...] = ()
-    payload: Payload | None = None
-    values: tuple[pa.Array, ...] = ()
-
-    @cached_property
-    def text_bytes(self) -> int:
-        """The bytes of the texts; cached, as Arrow adds them up each time, which costs more than a
-        small page.
-        """
-        return int(self.text.nbytes)
-
-    def filter(self, mask: Mask) -> DocumentBatch:
-        """Return the documents where `mask`, bool, is true."""
-        arrow_mask = arrow_of(mask)
-        payload = None if self.payload is None else select_payload(self.payload, mask)
-
-        def choose(column: Any) -> Any:
-            is_numpy = isinstance(column, np.ndarray)
-            return column[mask] if is_numpy else column.filter(arrow_mask)
-
-        return self._map(choose, payload)
-
-    def slice(self, start: int, stop: int) -> DocumentBatch:
-        """Return the documents in [start, stop), without their payload."""
-        return self._map(lambda column: column[start:stop])
-
-    def _map(self, change: Callable[[Any], Any], payload: Payload | None = None) -> DocumentBatch:
-        """Return the documents with changed columns of NumPy and Arrow, and with another
-        payload.
-        """
-        return DocumentBatch(
-            text=change(self.text),
-            rows=change(self.rows),
-            ids=None if self.ids is None else change(self.ids),
-            ranks=tuple(map(change, self.ranks)),
-            payload=payload,
-            values=tuple(map(change, self.values)),
-        )
-
-
-def concatenate(batches: Sequence[DocumentBatch]) -> DocumentBatch:
-    """Return batches as one, without payload unless there is only one batch. Requires: their
-    columns are the same.
-    """
-    first, *others = batches
-    if not others:
-        return first
-    ranks_by_column = zip(*(batch.ranks for batch in batches), strict=True)
-    values_by_column = zip(*(batch.values for batch in batches), strict=True)
-    return DocumentBatch(
-        text=pa.concat_arrays([batch.text for batch in batches]),
-        rows=np.concatenate([batch.rows for batch in batches]),
-        ids=None if first.ids is None else pa.concat_arrays([batch.ids for batch in batches]),
-        ranks=tuple(map(np.concatenate, ranks_by_column)),
-        values=tuple(map(pa.concat_arrays, values_by_column)),
-    )
-
-
-def replace_lines(
-    batch: DocumentBatch, rows: Integers, change: Callable[[int, bytes], bytes]
-) -> RawLines:
-    """Return the payload of a batch of lines with other lines, line ends included, in some rows.
-
-    rows : the numbers of the changed rows, rising. change : returns the new line, from the number
-    and the old line.
-    """
-    lines = batch.payload
-    assert isinstance(lines, RawLines)
-    data = memoryview(lines.data)
-    offsets = lines.offsets
-    sizes = np.diff(offsets)
-    pieces: list[bytes | memoryview] = []
-    copied_to = int(offsets[0])
-    for row in rows.tolist():
-        begin = int(offsets[row])
-        end = int(offsets[row + 1])
-        new_line = change(row, bytes(data[begin:end]))
-        pieces.append(data[copied_to:begin])
-        pieces.append(new_line)
-        sizes[row] = len(new_line)
-        copied_to = end
-    pieces.append(data[copied_to : int(offsets[-1])])
-    return RawLines(b"".join(pieces), offsets_from_lengths(sizes))
-
-
-_MEMORY_SHARE = 4  # a quarter of the memory is for the cache
-_GROWTH = 2  # of most files when they are decoded; files that grow more are released
-_ENTRY_BYTES = 4096  # of the objects around the data of a batch
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-
-
 Entry: TypeAlias = DocumentBatch | Rejected
 
 
@@ -471,7 +471,7 @@ class BatchCache:
         """Return whether files of this size may fit, though they grow when they are decoded."""
         return _GROWTH * file_bytes <= self._free_bytes
 
-    def take(self, num_bytes: int) -> bool:
+    def reserve(self, num_bytes: int) -> bool:
         """Reserve memory for another use, to the end of the run; return False if there is too
         little.
         """
@@ -513,8 +513,8 @@ def default_cache_bytes() -> int:
     limits = []
     with suppress(AttributeError, OSError, ValueError):
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    for file in _LIMITS:
-        with suppress(OSError, ValueError):  # "max" is no number
+    for file in _CGROUP_FILES:
+        with suppress(OSError, ValueError):  # no such file, or "max": no limit
             limits.append(int(read_text(Path(file))))
     return min(limits, default=0) // _MEMORY_SHARE
 
@@ -528,9 +528,7 @@ def bytes_of(entry: Entry | None) -> int:
 
 
 def _payload_bytes(payload: Payload | None, text: pa.Array) -> int:
-    """Return the memory of a payload, without the text, which is one of its columns in most
-    tables.
-    """
+    """Return the memory of a payload without the text, which most tables share with the batch."""
     if payload is None:
         return 0
     if isinstance(payload, RawLines):

@@ -16,10 +16,11 @@ from neardup.arrays import arrow_file
 from neardup.documents.sources import Source
 from neardup.executor import Encoders, InOrder
 
-_BLOCK_BYTES = 1 << 18  # makes a gzip file of JSON lines 0.04 % larger than one block
-_WINDOW_BYTES = 1 << 15  # bytes that deflate refers back to
-_HEADER = b"\x1f\x8b\x08" + bytes(6) + b"\xff"  # of gzip: without a time, unknown system
-_LAST_BLOCK = b"\x03\x00"  # of deflate: empty
+_BLOCK_BYTES = 1 << 18  # a gzip file of JSON lines in such blocks is 0.04 % larger than in one
+_WINDOW_BYTES = 1 << 15  # the distance over which deflate refers back (RFC 1951)
+# The start of a gzip member (RFC 1952): no time, unknown operating system.
+_HEADER = b"\x1f\x8b\x08" + bytes(6) + b"\xff"
+_LAST_BLOCK = b"\x03\x00"  # the empty last block of a deflate stream
 
 
 class Sink(Protocol):
@@ -34,22 +35,23 @@ class Sink(Protocol):
         ...
 
     def discard(self) -> None:
-        """Close the file without an end; the caller removes it."""
+        """Close a file that is not complete; the caller removes it."""
         ...
 
 
 @runtime_checkable
 class ParallelSink(Sink, Protocol):
-    """A file that other threads can help to encode. They do not change its bytes."""
+    """A file that other threads can encode; its bytes are the same with and without them."""
 
     def encode_on(self, encoders: Encoders) -> None:
-        """Use the threads, before anything is written."""
+        """Encode on these threads. Requires: nothing is written yet."""
         ...
 
 
 class ByteSink:
-    """A file of bytes, compressed as a whole if `compression` is given; `to_bytes` converts a
-    payload to bytes.
+    """A file of bytes, compressed as a whole.
+
+    compression : a name of `COMPRESSIONS`, or None. to_bytes : returns the bytes of a payload.
     """
 
     def __init__(self, path: str, compression: str | None, to_bytes: Callable[[Any], Any]) -> None:
@@ -58,7 +60,7 @@ class ByteSink:
         self._to_bytes = to_bytes
 
     def encode_on(self, encoders: Encoders) -> None:
-        """Use the threads, before anything is written (see ParallelSink)."""
+        """Encode on these threads if the file is gzip (see ParallelSink)."""
         if isinstance(self._stream, GzipFile):
             self._stream.jobs.encoders = encoders
 
@@ -74,12 +76,12 @@ class ByteSink:
 
 
 class GzipFile:
-    """A gzip file of one member; encoders compress its blocks side by side.
+    """A gzip file of one member; encoders compress its blocks in parallel.
 
     Notes
     -----
-    Its bytes are the same with any number of threads: as in pigz (Adler), all blocks but the last
-    have the same size, refer back to the end of the block before, and end at a byte.
+    The bytes of the file are the same for any number of threads: as in pigz (Adler), all blocks but
+    the last have the same size, refer back to the end of the block before, and end at a byte.
     """
 
     def __init__(self, path: str) -> None:
@@ -95,9 +97,10 @@ class GzipFile:
         """Append bytes."""
         self._waiting += memoryview(data)
         while len(self._waiting) >= _BLOCK_BYTES:
-            self._take_block()
+            self._compress_block()
 
-    def _take_block(self) -> None:
+    def _compress_block(self) -> None:
+        """Compress the first block of the waiting bytes, which are fewer only at the end."""
         block = bytes(self._waiting[:_BLOCK_BYTES])
         del self._waiting[:_BLOCK_BYTES]
         self._crc = zlib.crc32(block, self._crc)
@@ -108,14 +111,16 @@ class GzipFile:
     def close(self) -> None:
         """Write the last block and the end of the member."""
         with self._file:
-            self._take_block()
+            self._compress_block()
             self.jobs.finish()
+            # The size modulo 2**32, as RFC 1952 has it.
             trailer = struct.pack("<II", self._crc, self._size % 2**32)
             self._file.write(_LAST_BLOCK + trailer)
 
 
 def _deflated(block: bytes, window: bytes) -> bytes:
     """Return a compressed block. window : the bytes before it, to which it may refer."""
+    # A sync flush ends the block at a byte, so that the next one can be appended.
     compressor = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS, zdict=window)
     return compressor.compress(block) + compressor.flush(zlib.Z_SYNC_FLUSH)
 

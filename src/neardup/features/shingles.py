@@ -26,7 +26,7 @@ from neardup.features.normalise import normalise
 from neardup.features.page_structure import shingle_pages
 from neardup.features.segmenters import cutter_of
 from neardup.features.token_lists import cut_documents, shingle_strings
-from neardup.features.unicode_tables import load_tables
+from neardup.features.unicode_tables import MAX_GROWTH, load_tables
 from neardup.kernels.token_arrays import (
     Shingles,
     Tables,
@@ -38,8 +38,10 @@ from neardup.kernels.token_arrays import (
 from neardup.settings.methods import CODE_TOKENS, Shingling
 
 T = TypeVar("T")
+# The tokens that a kernel cuts, in the order of its modes: WORDS to UNCOMMENTED of
+# kernels/tokens.py.
 _CUT = ("words", "whitespace", "chars", "letters", "code", "uncommented")
-_MODES = {name: mode for mode, name in enumerate(_CUT)}  # WORDS to UNCOMMENTED of kernels/tokens.py
+_MODES = {name: mode for mode, name in enumerate(_CUT)}
 
 
 class Workspace:
@@ -58,7 +60,10 @@ class Workspace:
 
 
 class Workspaces(Generic[T]):
-    """Pool of workspaces for threads; it grows to the number in use at once. make : returns one."""
+    """Pool of workspaces for threads; it grows to the number in use at once.
+
+    make : returns a new workspace.
+    """
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -71,6 +76,7 @@ class Workspaces(Generic[T]):
             workspace = self._free.get_nowait()
         except Empty:
             workspace = self._make()
+        # After an error the workspace is not put back: its content may be inconsistent.
         yield workspace
         self._free.put(workspace)
 
@@ -86,8 +92,8 @@ class Scan(NamedTuple):
 
 
 def is_scanned(shingling: Shingling) -> bool:
-    """Return whether a kernel cuts texts by these settings, which is faster than storing their
-    hashes on a disk.
+    """Return whether a kernel cuts texts by these settings. It is so fast that cutting texts again
+    takes less time than to store their hashes on a disk.
     """
     tokens = shingling.tokens
     return shingling.html is None and isinstance(tokens, str) and tokens in _MODES
@@ -97,8 +103,8 @@ def extract_text(texts: pa.Array, shingling: Shingling) -> pa.Array:
     """Return the texts to compare: the text of HTML pages if `shingling.html` is set, otherwise the
     same texts.
 
-    `shingle_documents` and everything that cuts documents calls it, so that tags are never hashed
-    as words. Displays call it for the text to show.
+    `shingle_documents` and all other functions that cut documents call it, so that tags are never
+    hashed as words. Displays call it for the text to show.
 
     Raises
     ------
@@ -136,7 +142,7 @@ def scan_strings(texts: pa.Array, shingling: Shingling, *, normalised: bool = Fa
 
 
 def scan_flagged(texts: pa.Array, flagged: Mask, shingling: Shingling) -> Scan:
-    """Return the scan of the flagged texts, which are normalised as a whole."""
+    """Return the scan of the flagged texts: Python normalises them, the kernel cannot."""
     chosen = texts.filter(arrow_of(flagged))
     normalised = [normalise(text, shingling) for text in chosen.to_pylist()]
     return scan_strings(arrow_of_strings(normalised), shingling, normalised=True)
@@ -176,8 +182,9 @@ def shingle_documents(
 
 def _shingle(scan: Scan, ngram: int, workspace: Workspace) -> Shingles:
     num_documents = len(scan.text.offsets) - 1
-    # Room for the worst case costs nothing: the system allocates no page before it is written.
-    max_hashes = 3 * len(scan.text.data) + num_documents
+    # The worst case: each byte of the normal form is a token. Room for it costs nothing: the system
+    # allocates no page before it is written.
+    max_hashes = MAX_GROWTH * len(scan.text.data) + num_documents
     shingles = make_shingles(workspace.hashes(max_hashes), num_documents)
     kernels.tokens.shingle_text(*scan, ngram, make_buffers(longest_of(scan.text)), shingles)
     return shingles.trim()
@@ -190,12 +197,12 @@ def _splice(whole: Shingles, part: Shingles, documents: Ints) -> Shingles:
     offsets = offsets_from_lengths(counts)
     # Between two replaced documents, the hashes of `whole` are copied in one slice.
     pieces = []
-    copied = 0  # hashes of `whole` that are copied or replaced
+    begin = 0  # first hash of `whole` that is neither copied nor replaced
     for index, document in enumerate(documents):
-        pieces.append(whole.hashes[copied : whole.offsets[document]])
+        pieces.append(whole.hashes[begin : whole.offsets[document]])
         pieces.append(part.hashes[part.offsets[index] : part.offsets[index + 1]])
-        copied = whole.offsets[document + 1]
-    pieces.append(whole.hashes[copied:])
+        begin = whole.offsets[document + 1]
+    pieces.append(whole.hashes[begin:])
     hashes = np.concatenate(pieces)
     content = whole.content.copy()
     content[documents] = part.content
@@ -204,9 +211,12 @@ def _splice(whole: Shingles, part: Shingles, documents: Ints) -> Shingles:
 
 @cache
 def _tables(nfkc: bool, case_fold: bool, fold_chinese: bool, mode: int) -> Tables:
+    """Return the tables of the kernels: of Unicode, and of ASCII for their fast path."""
     tables = load_tables(nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
     tokens = _CUT[mode]
-    ascii_bytes = np.zeros(128, np.uint8)  # 0 separates tokens, as U+0000 always does
+    # By code: the byte of the normal form, or 0 if the character separates tokens. U+0000 always
+    # does.
+    ascii_bytes = np.zeros(128, np.uint8)
     for code in range(1, 128):
         character = chr(code)
         if tokens in ("words", "letters"):

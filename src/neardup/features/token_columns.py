@@ -1,4 +1,4 @@
-"""Columns of token lists: their types, the tokens of each row, and the hashes of the tokens."""
+"""Read columns of token lists: the tokens of each row, and their hashes."""
 
 from __future__ import annotations
 
@@ -30,11 +30,17 @@ def list_element(dtype: pa.DataType) -> pa.DataType | None:
     """Return the element type of a list type, None if the type is no list. A map is a list of
     pairs.
     """
-    t = pa.types
-    if t.is_map(dtype):
+    types = pa.types
+    if types.is_map(dtype):
         return pa.struct([dtype.key_field, dtype.item_field])
-    lists = (t.is_list, t.is_large_list, t.is_fixed_size_list, t.is_list_view, t.is_large_list_view)
-    return dtype.value_type if any(is_list(dtype) for is_list in lists) else None
+    is_list = (
+        types.is_list(dtype)
+        or types.is_large_list(dtype)
+        or types.is_fixed_size_list(dtype)
+        or types.is_list_view(dtype)
+        or types.is_large_list_view(dtype)
+    )
+    return dtype.value_type if is_list else None
 
 
 def is_weighted(dtype: pa.DataType) -> bool:
@@ -48,12 +54,12 @@ def is_weighted(dtype: pa.DataType) -> bool:
 
 
 def list_offsets(lists: pa.Array, first: int) -> Ints:
-    """Return the offsets of lists in their flattened tokens, int64 (num_rows + 1,).
+    """Return the offsets of lists in their flattened tokens, int64 (num_rows + 1,), from 0.
 
     Parameters
     ----------
     lists : a column of lists, or a part of it.
-    first : the number of its first row.
+    first : the row number of its first list, for the error.
 
     Raises
     ------
@@ -62,9 +68,11 @@ def list_offsets(lists: pa.Array, first: int) -> Ints:
     """
     has_plain_offsets = isinstance(lists, (pa.ListArray, pa.LargeListArray))
     if not has_plain_offsets or lists.null_count:
+        # Other lists may overlap or leave gaps, and a null may cover tokens; flattening omits them.
         lengths = pc.list_value_length(lists).fill_null(0)
         return offsets_from_lengths(lengths.to_numpy(zero_copy_only=False))
     offsets: Ints = lists.offsets.to_numpy().astype(np.int64)
+    # Arrow does not check offsets when it opens a file, and kernels check no bounds.
     is_damaged = (offsets < 0) | (offsets > len(lists.values))
     is_damaged[1:] |= np.diff(offsets) < 0
     if is_damaged.any():
@@ -88,20 +96,23 @@ def hash_tokens(tokens: pa.Array, row_offsets: Ints) -> tuple[HashedTokens | Non
 
     Returns
     -------
-    hashed : the tokens, or None if one of them is damaged.
-    row : the first row with a damaged token, or -1.
+    hashed : the tokens, or None if a token is damaged.
+    row : the first row with a damaged token, or -1. A token is damaged if its offsets point outside
+        of its memory.
     """
     data, offsets = view_tokens(tokens)
     hashes = np.empty(len(tokens), np.uint64)
     damaged = int(kernels.strings.hash_strings(data, offsets, hashes))
     if damaged >= 0:
         return None, int(np.searchsorted(row_offsets, damaged, side="right")) - 1
-    filled = np.diff(offsets) > 0
-    if not filled.all():
-        tokens = tokens.filter(arrow_of(filled))
-        hashes = hashes[filled]
-        row_offsets = offsets_from_lengths(filled)[row_offsets]
-    return HashedTokens(_as_strings(tokens), hashes, row_offsets), -1
+    has_bytes = np.diff(offsets) > 0
+    if not has_bytes.all():
+        tokens = tokens.filter(arrow_of(has_bytes))
+        hashes = hashes[has_bytes]
+        # The number of remaining tokens before each token, at the ends of the rows.
+        row_offsets = offsets_from_lengths(has_bytes)[row_offsets]
+    hashed = HashedTokens(strings=_as_strings(tokens), hashes=hashes, offsets=row_offsets)
+    return hashed, -1
 
 
 def is_filled(tokens: pa.Array) -> Mask:
@@ -116,6 +127,9 @@ def view_tokens(tokens: pa.Array) -> tuple[Bytes, Ints]:
 
 
 def _as_strings(tokens: pa.Array) -> pa.Array:
+    """Return tokens as a string or large_string array, without a copy if they are one."""
     dtype = storage_type(tokens.type)
-    in_place = pa.types.is_string(dtype) or pa.types.is_large_string(dtype)
-    return tokens if in_place and dtype == tokens.type else as_text(tokens, "the tokens")[0]
+    is_plain = pa.types.is_string(dtype) or pa.types.is_large_string(dtype)
+    if is_plain and dtype == tokens.type:
+        return tokens
+    return as_text(tokens, "the tokens")[0]  # dictionaries, extension types

@@ -45,6 +45,16 @@ from neardup.settings.run import MAX_DOCUMENT_BYTES, MAX_UNREADABLE
 
 _DAMAGE = (*STREAM_ERRORS, ValueError)  # also CannotOpen
 
+DOCUMENT_BYTES = 64
+"""Memory of a run for a document, however short: a compressed file of empty documents expands by as
+much.
+"""
+
+_HEAD_BYTES = 1 << 16  # first bytes of a file, from which `_hint` guesses its format
+_FREQUENT = "的，。"  # the most frequent characters of Chinese
+_SPLIT_TABLE = "Pass its rows as a table in memory (Python) if you trust it"
+_IS_WIDE = ": it is UTF-"  # the start of `why_wide` for UTF-16 and UTF-32
+
 
 @dataclass(frozen=True)
 class InputFile(Source):
@@ -133,7 +143,7 @@ class InputFile(Source):
         return (with_keys(batch, columns, keys, self.name) for batch in batches)
 
     def _keys_for(self, columns: Columns) -> dict[str, str | None]:
-        """Return the keys of the folders that stand for columns which the file lacks."""
+        """Return the values in folder names (`year=2024`) for columns that the file lacks."""
         folder_keys = self.keys
         names = (*columns.values, *columns.ranks)
         keys = {name: folder_keys[name] for name in names if name in folder_keys}
@@ -155,9 +165,9 @@ class InputFile(Source):
         rows : integers, rising, the rows of the batch with another text; neither text is null.
         texts : the texts of all rows.
         """
-        replace = self.handler.replace_texts
-        assert replace is not None, "of web pages"
-        return replace(batch, column, rows, texts)
+        replace_in_payload = self.handler.replace_texts
+        assert replace_in_payload is not None, "pages keep their texts"
+        return replace_in_payload(batch, column, rows, texts)
 
     def make_sink(self) -> Callable[[str], Sink]:
         """Return the function that opens a local path to write payloads in the format, compression
@@ -186,7 +196,7 @@ class UnreachableInput(InputFile):
     @property
     def handler(self) -> Handler:
         """Functions that find no columns, reject the whole part, and know no layout."""
-        return Handler(self._reject, self._refuse, lambda _: {})
+        return Handler(read=self._reject, make_sink=self._refuse, column_types=lambda _: {})
 
     def _reject(
         self, _: Source, columns: Columns, reject: Reject, *, with_payload: bool = False
@@ -203,38 +213,42 @@ Part: TypeAlias = InputFile | TablePart
 documents.
 """
 
-_HEAD_BYTES = 1 << 16  # bytes of a file from which `_hint` guesses its format
 
-DOCUMENT_BYTES = 64
-"""Memory of a run for a document, however short: a compressed file of empty documents expands by as
-much.
-"""
+class _Piece(NamedTuple):
+    """A batch or rejected row, as a reader of a stretch yields it; without an entry, an end.
 
-_FREQUENT = "的，。"  # the most frequent characters of Chinese
-_SPLIT_TABLE = "Pass its rows as a table in memory (Python) if you trust it"
-_IS_WIDE = ": it is UTF-"
+    The pieces of a part that is read in two stretches, A and B:
 
+        stretch    A      A         A       B      B       None
+        entry      batch  Rejected  None    batch  None    None
+                                    end of A       end of B, and of the part
 
-_Raw: TypeAlias = tuple[Stretch | None, Entry | None]
-"""A stretch, None in a part that is read whole, and a batch or row of it; no entry ends a stretch.
-"""
-_END: _Raw = (None, None)
-
-
-@dataclass
-class _Ending:
-    """Signal to the readers of a part, which may be far ahead: they look at it after each batch.
-
-    is_early : whether the rest of the part is not needed.
+    A part that is read whole has one reader without a stretch, whose end is the end of the part.
     """
 
-    is_early: bool = False
+    stretch: Stretch | None
+    entry: Entry | None
+
+
+_END = _Piece(stretch=None, entry=None)
 
 
 @dataclass
-class _Start:
-    """The start of the next stretch: the rows and bytes before it, and the end of the last
-    stretch.
+class _StopSignal:
+    """Signal to the readers of a part, which may be far ahead: they check it after each batch.
+
+    is_set : whether the rest of the part is not needed.
+    """
+
+    is_set: bool = False
+
+
+@dataclass
+class _Progress:
+    """The stretches of a part that were read.
+
+    rows, num_bytes : their sizes, by which positions in the next stretch are moved. reached : the
+    end of the last stretch in the file, which may lie beyond the planned end.
     """
 
     rows: int = 0
@@ -242,17 +256,20 @@ class _Start:
     reached: int = 0
 
     def add(self, stretch: Stretch) -> None:
-        """Move to the end of a stretch that was read."""
+        """Add a stretch that was read."""
         self.rows += stretch.rows
         self.num_bytes += stretch.num_bytes
         self.reached = stretch.reached
 
-    def move(self, row: Rejected) -> Rejected:
-        """Return a rejected row of the stretch with its position in the part."""
-        return row._replace(
-            row=None if row.row is None else row.row + self.rows,
-            line=None if row.line is None else row.line + self.rows,
-            byte=None if row.byte is None else row.byte + self.num_bytes,
+    def move(self, rejected: Rejected) -> Rejected:
+        """Return a rejected row of the next stretch with its position in the part."""
+        row = rejected.row
+        line = rejected.line
+        byte = rejected.byte
+        return rejected._replace(
+            row=None if row is None else row + self.rows,
+            line=None if line is None else line + self.rows,
+            byte=None if byte is None else byte + self.num_bytes,
         )
 
 
@@ -261,8 +278,8 @@ class _Tally:
     """Counts over all stretches of a part.
 
     num_bytes : the texts, and DOCUMENT_BYTES for each document. is_lost : whether the rest of the
-    part is not read; is_too_large : the same, because of `num_bytes`. why : the reason of the first
-    unreadable row, or of the first excluded row before it.
+    part is not read. is_too_large : whether `num_bytes` is the reason. why : the reason of the
+    first unreadable row, or of the first excluded row before it, as the end of a sentence.
     """
 
     num_documents: int = 0
@@ -281,7 +298,7 @@ def ignore(_: Rejected) -> None:
 class Task(NamedTuple):
     """One part to read, and the way to read it.
 
-    against : whether it belongs to the earlier corpus. cache : keeps the documents in memory
+    against : whether the part belongs to the earlier corpus. cache : keeps the documents in memory
     between two reads; None to decode the file each time. identity : the part at the beginning of a
     run that must not continue after it changed; None otherwise. max_unreadable : a file with a
     larger share of unreadable rows counts as a file that could not be read to its end.
@@ -321,6 +338,7 @@ class Task(NamedTuple):
 
     @property
     def _key(self) -> Hashable:
+        # A part may be in both corpora; only the new documents have a payload in the cache.
         return self.part, self.against
 
     def _stored(self) -> list[Entry] | None:
@@ -329,73 +347,82 @@ class Task(NamedTuple):
             return None
         return self.cache.stored(self._key)
 
-    def _streams(
-        self, ending: _Ending, with_payload: bool
-    ) -> Iterator[Callable[[], Iterator[_Raw]]]:
-        """Yield the readers of the stretches; _END follows the last stretch."""
+    def _readers(
+        self, signal: _StopSignal, with_payload: bool
+    ) -> Iterator[Callable[[], Iterator[_Piece]]]:
+        """Yield a reader for each stretch; _END follows the last stretch."""
         parts = self.part.stretches()
         for part in parts:
-            yield partial(self._decode, part, ending, with_payload=with_payload)
+            yield partial(self._read_stretch, part, signal, with_payload=with_payload)
         # A part that is read whole ends with _END already.
         if parts[0].stretch is not None:
             yield partial(iter, [_END])
 
-    def _decode(self, part: Part, ending: _Ending, *, with_payload: bool) -> Iterator[_Raw]:
-        """Yield the documents and the rejected rows of a stretch, and None at its end."""
+    def _read_stretch(
+        self, part: Part, signal: _StopSignal, *, with_payload: bool
+    ) -> Iterator[_Piece]:
+        """Yield the documents and the rejected rows of a stretch, and a piece that ends it."""
         rejected: list[Rejected] = []
-        # Reported last: a reader may find a damage ahead of the documents that it has read.
+        # Reported last: a reader may find damage ahead of the documents that it has read.
         lost: list[Rejected] = []
+        # A later pass copies the new documents out of the cache.
         if self.cache is not None and self.cache.with_payload and not self.against:
             with_payload = True
 
         def reject(row: Rejected) -> None:
-            (lost if row.rest_of_file else rejected).append(row)
+            if row.rest_of_file:
+                lost.append(row)
+            else:
+                rejected.append(row)
 
         try:
             for batch in part.read(self.columns, reject, with_payload=with_payload):
-                yield from ((part.stretch, row) for row in rejected)
+                yield from (_Piece(part.stretch, row) for row in rejected)
                 rejected.clear()
-                yield part.stretch, batch
-                if ending.is_early:
+                yield _Piece(part.stretch, batch)
+                if signal.is_set:
                     break
         except CannotOpen as error:
             lost.append(lost_file(self.part.name, str(error)))
-        yield from ((part.stretch, row) for row in (*rejected, *lost))
-        yield part.stretch, None
+        yield from (_Piece(part.stretch, row) for row in (*rejected, *lost))
+        yield _Piece(part.stretch, None)
 
-    def _joined(self, raw: Iterator[_Raw], ending: _Ending) -> Iterator[Entry]:
-        """Yield the documents and the rejected rows of all stretches; keep them in memory."""
-        entries = self._join(raw, ending)
+    def _entries(self, pieces: Iterator[_Piece], signal: _StopSignal) -> Iterator[Entry]:
+        """Yield the documents and the rejected rows of all stretches; keep them in the cache."""
+        entries = self._join_stretches(pieces, signal)
         if self.cache is None or isinstance(self.part, TablePart):
             return entries
         return self.cache.store(self._key, entries)
 
-    def _join(self, raw: Iterator[_Raw], ending: _Ending) -> Iterator[Entry]:
+    def _join_stretches(self, pieces: Iterator[_Piece], signal: _StopSignal) -> Iterator[Entry]:
         """Yield the documents and the rejected rows of all stretches with their positions in the
         part.
         """
-        start = _Start()
+        progress = _Progress()
         tally = _Tally()
-        for stretch, entry in raw:
-            # A stretch may end later than it was cut: the next one has been read then.
-            was_read = stretch is not None and stretch.begin < start.reached
+        for stretch, entry in pieces:
+            # The planned end of a stretch is a guess (bytes inside of a gzip member may look like
+            # the begin of one). A reader that finds none there goes on: the next stretch is then
+            # read already.
+            was_read = stretch is not None and stretch.begin < progress.reached
             if tally.is_lost or was_read:
                 continue
             if isinstance(entry, Rejected):
-                yield self._count(start.move(entry), tally)
+                yield self._count(progress.move(entry), tally)
             elif entry is not None:
-                batch = replace(entry, rows=entry.rows + start.rows) if start.rows else entry
-                yield from self._fitting(batch, tally)
-                ending.is_early |= tally.is_too_large
+                rows_before = progress.rows
+                batch = replace(entry, rows=entry.rows + rows_before) if rows_before else entry
+                yield from self._check_batch(batch, tally)
+                signal.is_set |= tally.is_too_large
             elif stretch is not None:
-                start.add(stretch)
+                progress.add(stretch)
         reason = self._why_unreadable(tally)
         if reason is not None:
             yield lost_file(self.part.name, reason)
 
-    def _fitting(self, batch: DocumentBatch, tally: _Tally) -> Iterator[Entry]:
-        """Yield the documents of a batch, long documents as rejected rows. The rest of the part is
-        lost if its documents are too large together.
+    def _check_batch(self, batch: DocumentBatch, tally: _Tally) -> Iterator[Entry]:
+        """Yield the documents of a batch, and long documents as rejected rows. The rest of the part
+        is lost if its documents are too large together.
         """
         too_long: list[Rejected] = []
         fitting = self._without_long(batch, too_long.append)
@@ -422,7 +449,7 @@ class Task(NamedTuple):
             if tally.num_unreadable == 1:
                 hint = _hint(self.part)
                 tally.why = hint or f": {row.reason}"
-                row = self._explained(row, hint)
+                row = self._explain_first(row, hint)
         tally.is_lost |= row.rest_of_file
         return row
 
@@ -440,12 +467,12 @@ class Task(NamedTuple):
         share = f"{tally.num_unreadable:,} of {num_rows:,} rows of the file"
         return f"{share} cannot be read{tally.why}"
 
-    def _explained(self, row: Rejected, hint: str) -> Rejected:
-        """Return the first unreadable row; of a file that is lost as a whole, with the reason.
+    def _explain_first(self, row: Rejected, hint: str) -> Rejected:
+        """Return the first unreadable row with the hint; the whole file if no row can be read.
 
-        hint : describes the actual format of the file, if known.
+        hint : the actual format of the file, "" if it is not known.
         """
-        # The other lines of UTF-16 would be read as text with zeros.
+        # The other lines of UTF-16 would be read as text with null characters.
         if _IS_WIDE in hint and row.byte == 0:
             return lost_file(self.part.name, f"no row of the file can be read{hint}")
         is_document = self.part.unit == "file" and self.max_unreadable < 1
@@ -476,6 +503,7 @@ class Task(NamedTuple):
         return None
 
     def _without_long(self, batch: DocumentBatch, reject: Reject) -> DocumentBatch:
+        """Return the documents of a batch within the limit of length; reject the others."""
         if batch.text_bytes <= self.max_document_bytes:
             return batch
         _, offsets = flatten_strings(batch.text)
@@ -488,7 +516,17 @@ class Task(NamedTuple):
                 f"the document has {length} bytes, more than "
                 f"max_document_bytes={self.max_document_bytes} (--max-document-bytes)"
             )
-            reject(Rejected(self.part.name, row, None, None, reason, excluded=True, too_long=True))
+            reject(
+                Rejected(
+                    file=self.part.name,
+                    row=row,
+                    line=None,
+                    byte=None,
+                    reason=reason,
+                    excluded=True,
+                    too_long=True,
+                )
+            )
         return batch.filter(fits)
 
 
@@ -504,29 +542,37 @@ def read_tasks(
 
     Parameters
     ----------
-    threads : parts, and stretches of large parts, that are read ahead at once; up to 2, the
-        caller's thread reads.
-    with_payload : whether the documents are to be copied.
+    threads : the number of parts, and of stretches of large parts, to read ahead at once; with 1 or
+        2, the caller's thread reads.
+    with_payload : whether batches have the payload to copy.
     """
     stored = [task._stored() for task in tasks]
-    endings = [_Ending() for _ in tasks]
+    signals = [_StopSignal() for _ in tasks]
 
-    def streams() -> Iterator[Callable[[], Iterator[_Raw]]]:
-        for task, known, ending in zip(tasks, stored, endings, strict=True):
+    def readers() -> Iterator[Callable[[], Iterator[_Piece]]]:
+        for task, known, signal in zip(tasks, stored, signals, strict=True):
             if known is None:
-                yield from task._streams(ending, with_payload)
+                yield from task._readers(signal, with_payload)
 
     # With two processors, threads that read ahead cost 9 % of processor time and saved nothing.
     num_readers = threads if threads > 2 else 1
-    ahead = chain_ahead(streams(), num_readers, bytes_of=lambda raw: bytes_of(raw[1]))
-    with closing(ahead):
+    pieces = chain_ahead(readers(), num_readers, bytes_of=lambda piece: bytes_of(piece.entry))
+    with closing(pieces):
         for number, (task, known) in enumerate(zip(tasks, stored, strict=True)):
             entries: Iterable[Entry] | None = known
             if entries is None:
-                entries = task._joined(iter(partial(next, ahead), _END), endings[number])
+                entries = task._entries(_pieces_of_part(pieces), signals[number])
             for entry in entries:
                 yield number, entry
             yield number, None
+
+
+def _pieces_of_part(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
+    """Yield the next pieces up to the end of their part."""
+    for piece in pieces:
+        if piece == _END:
+            return
+        yield piece
 
 
 def _hint(part: Part) -> str:
@@ -573,6 +619,7 @@ def _hint_of(head: bytes, format_name: str) -> str:
 
 
 def _is_utf8(head: bytes) -> bool:
+    """Return whether bytes are UTF-8, except for a character that is cut off at their end."""
     try:
         head.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -588,9 +635,7 @@ def changed(name: str) -> InputError:
 
 
 def identified(tasks: Sequence[Task], cache: BatchCache) -> list[Task]:
-    """Return tasks with the identities of their inputs, and with a cache if their documents may fit
-    into it.
-    """
+    """Return tasks with their identities, and with the cache if their documents may fit into it."""
     tasks = [task.identified() for task in tasks]
     num_bytes = sum(task.identity.num_bytes for task in tasks if task.identity)
     if not cache.may_fit(num_bytes):
@@ -599,6 +644,6 @@ def identified(tasks: Sequence[Task], cache: BatchCache) -> list[Task]:
 
 
 def known_total(tasks: list[Task]) -> int | None:
-    """Return the number of documents, None unless every part knows it before it is read."""
+    """Return the number of documents; None if a part does not know it before it is read."""
     counts = [task.part.num_rows() for task in tasks]
     return None if None in counts else sum(count for count in counts if count is not None)

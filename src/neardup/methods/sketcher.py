@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from neardup.methods.base import Method
 
 GIVEN = {"tokens": "given", "version": FEATURES_VERSION}
-"""The features of token lists, in a scheme."""
+"""The fields of a scheme whose features are token lists, given by the user."""
 
 
 class SketchBuffers(NamedTuple):
     """The rows to fill.
 
-    values : (num_rows, width). empty : bool (num_rows,), set for documents without features.
+    values : numbers of `method.sketches.dtype`, (num_rows, width). empty : bool (num_rows,), true
+    for documents without features.
     """
 
     values: Array
@@ -40,7 +41,7 @@ class Sketcher:
 
     def __init__(self, method: Method, width: int | None = None) -> None:
         self.method = method
-        if width is None:
+        if width is None:  # sign no texts to learn the width that the settings imply
             width = int(method.sketch(method.describe(pa.array([], "large_string"))).shape[1])
         self.width = width
 
@@ -59,13 +60,12 @@ class Sketcher:
         )
 
     def allocate(self, num_rows: int) -> SketchBuffers:
-        """Return a buffer of `num_rows` rows."""
-        # From Arrow, which reuses memory: new pages would take a fifth of the time of signing sets.
+        """Return buffers for `num_rows` rows; the content of `values` is undefined."""
         dtype = np.dtype(self.method.sketches.dtype)
+        # Arrow reuses memory: new pages would take a fifth of the time of signing sets.
         memory = pa.allocate_buffer(dtype.itemsize * num_rows * self.width)
-        return SketchBuffers(
-            np.frombuffer(memory, dtype).reshape(num_rows, self.width), np.zeros(num_rows, np.bool_)
-        )
+        values = np.frombuffer(memory, dtype).reshape(num_rows, self.width)
+        return SketchBuffers(values=values, empty=np.zeros(num_rows, np.bool_))
 
     def sign_texts(self, texts: pa.Array, out: SketchBuffers) -> int:
         """Fill the rows of texts; return the number of texts with fewer than SHORT features."""
@@ -76,18 +76,22 @@ class Sketcher:
         return int(np.count_nonzero((sizes > 0) & (sizes < SHORT)))
 
     def warnings(self, num_short: int) -> list[str]:
-        """Return warnings about signed documents. num_short : the documents with few features."""
+        """Return warnings about signed documents, by default none.
+
+        num_short : the number of documents with fewer than SHORT features.
+        """
         return []
 
 
 class TokenSketcher(Sketcher):
-    """Signs token lists also, which are used as features unchanged."""
+    """Signs texts, and token lists, whose tokens are the features, without normalisation."""
 
     weight_range: ClassVar[str]
     """The accepted weights, in words."""
 
     @property
     def of_tokens(self) -> TokenSketcher:
+        """Return this sketcher, which signs token lists itself."""
         return self
 
     @abstractmethod
@@ -101,8 +105,8 @@ class TokenSketcher(Sketcher):
     def sign_tokens(self, tokens: pa.Array, offsets: Ints, out: SketchBuffers) -> int:
         """Fill the rows of token lists; return the first list whose memory is damaged, or -1.
 
-        tokens : all strings. offsets : int64 (num_rows + 1,), the tokens of row i are offsets[i] to
-        offsets[i + 1].
+        tokens : the tokens of all lists. offsets : int64 (num_rows + 1,); the tokens of row i are
+        offsets[i] to offsets[i + 1].
         """
 
     @abstractmethod

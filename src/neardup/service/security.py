@@ -16,14 +16,14 @@ from neardup.files import lines_of
 from neardup.service.problems import Problem
 
 ROLES = ("read", "write")
-_SHORTEST = 16
-_COMMENT = re.compile(r"(^|\s)#.*")
+_MIN_LENGTH = 16  # characters of a token: 64 bits if they are hexadecimal
+_COMMENT = re.compile(r"(^|\s)#.*")  # a "#" inside of a token is part of it
 
 
 class Tokens:
-    """The tokens of a service, by role. `write` includes `read`.
+    """The tokens of a service, each with its role. `write` includes `read`.
 
-    roles : the SHA-256 digest of each token -> its role. The tokens themselves are not kept.
+    roles : the role of each token, by the SHA-256 digest of the token; tokens are not kept.
     """
 
     def __init__(self, roles: Mapping[bytes, str]) -> None:
@@ -33,13 +33,13 @@ class Tokens:
         return bool(self._roles)
 
     def role_of(self, authorization: bytes) -> str | None:
-        """Return the role of a header `Authorization: Bearer TOKEN`; None if it is no token of this
-        service.
+        """Return the role of a header `Authorization: Bearer TOKEN`; None if the service does not
+        know the token.
 
         Notes
         -----
-        Digests are compared, each with every token's, in constant time, so that the time depends on
-        no token.
+        The digest is compared with the digest of every token, each time in constant time: the time
+        of an answer reveals nothing about tokens.
         """
         scheme, _, token = authorization.partition(b" ")
         digest = hashlib.sha256(token.strip()).digest()
@@ -76,6 +76,7 @@ def _read_token_file(path: str | Path) -> dict[bytes, str]:
         raise InputError(
             f"{path} cannot be read as a token file: {error}. Name a file of ASCII lines."
         ) from error
+    # Windows has no permission bits of groups and others.
     if hasattr(os, "getuid") and os.stat(path).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise InputError(
             f"{path} can be changed by other users, who could add a token. Run `chmod 600 {path}`."
@@ -85,10 +86,10 @@ def _read_token_file(path: str | Path) -> dict[bytes, str]:
         words = _COMMENT.sub("", line).split()
         if not words:
             continue
-        if len(words) != 2 or words[0] not in ROLES or len(words[1]) < _SHORTEST:
+        if len(words) != 2 or words[0] not in ROLES or len(words[1]) < _MIN_LENGTH:
             raise InputError(
                 f"Line {number} of {path} is no token. Write `read TOKEN` or `write TOKEN`, with a "
-                f"token of {_SHORTEST} characters or more, for example of `openssl rand -hex 32`."
+                f"token of {_MIN_LENGTH} characters or more, for example of `openssl rand -hex 32`."
             )
         role, token = words
         roles[hashlib.sha256(token.encode("ascii")).digest()] = role
@@ -129,7 +130,7 @@ def check_exposure(host: str, tokens: Tokens) -> None:
 
 
 class Gate:
-    """The checks of a service: its tokens, or without any the names of a loopback address."""
+    """The checks of requests: tokens, or, in a service without tokens, the name of this host."""
 
     def __init__(self, host: str, tokens: Tokens) -> None:
         check_exposure(host, tokens)
@@ -137,22 +138,30 @@ class Gate:
         self._names = {"127.0.0.1", "localhost", "::1", host.lower()}
 
     def check(self, method: str, headers: Headers, role: str) -> None:
-        """Raise Problem if a request may not be answered.
+        """Raise Problem unless a request is allowed.
 
         Parameters
         ----------
-        method : of HTTP.
-        headers : by lower-case names.
-        role : that the operation needs: open, read or write.
+        method : the HTTP method, in upper case.
+        headers : the headers, by their names in lower case.
+        role : the role that the operation needs: open, read or write.
 
         Notes
         -----
         A page of another site can send requests here from a browser on this host. It cannot send
-        JSON (that needs the consent of CORS, which is never given), its `Origin` is another one,
-        and if it has made its own name resolve to this address (DNS rebinding), the `Host` header
-        has that name.
+        JSON (the service never gives the consent that CORS requires for it), and its `Origin`
+        differs. If its own name resolves to this address (DNS rebinding), the `Host` header has
+        that name.
         """
-        host = headers.get(b"host", b"").decode("latin-1").lower()
+        self._check_host(headers)
+        if method not in ("GET", "HEAD"):
+            self._check_origin(headers)
+        if self._tokens and role != "open":
+            self._check_role(headers, role)
+
+    def _check_host(self, headers: Headers) -> None:
+        """Raise Problem if a service without tokens is reached by another name."""
+        host = _read_header(headers, b"host")
         if not self._tokens and _name_of(host) not in self._names:
             raise Problem(
                 421,
@@ -160,43 +169,48 @@ class Gate:
                 f"{', '.join(sorted(self._names))} only. Use one of these names, or start it with "
                 "--token-file.",
             )
-        if method not in ("GET", "HEAD"):
-            origin = headers.get(b"origin", b"").decode("latin-1").lower()
-            site = headers.get(b"sec-fetch-site", b"none")
-            if (origin and origin.partition("://")[2] != host) or site not in (
-                b"none",
-                b"same-origin",
-            ):
-                raise Problem(
-                    403,
-                    "Pages of other sites may not use this service: the origin is "
-                    f"{origin!r:.100}, the Host header {host!r:.100}. A proxy must pass the Host "
-                    "header on.",
-                )
-        if self._tokens and role != "open":
-            self._check_role(headers, role)
+
+    def _check_origin(self, headers: Headers) -> None:
+        """Raise Problem if a page of another site sends the request."""
+        host = _read_header(headers, b"host")
+        origin = _read_header(headers, b"origin")
+        # Clients other than browsers send neither header; a browser sends "none" for an address
+        # that its user typed.
+        site = headers.get(b"sec-fetch-site", b"none")
+        is_other_origin = bool(origin) and origin.partition("://")[2] != host
+        is_other_site = site not in (b"none", b"same-origin")
+        if is_other_origin or is_other_site:
+            raise Problem(
+                403,
+                "Pages of other sites may not use this service: the origin is "
+                f"{origin!r:.100}, the Host header {host!r:.100}. A proxy must pass the Host "
+                "header on.",
+            )
 
     def _check_role(self, headers: Headers, role: str) -> None:
+        """Raise Problem unless the token of the request has a role."""
         found = self._tokens.role_of(headers.get(b"authorization", b""))
         if found is None:
             raise Problem(
                 401,
-                (
-                    "The request has no token that this service knows. Send the header "
-                    "`Authorization: Bearer TOKEN`."
-                ),
+                "The request has no token that this service knows. Send the header "
+                "`Authorization: Bearer TOKEN`.",
                 headers={"www-authenticate": 'Bearer realm="neardup"'},
             )
         if role == "write" and found != "write":
             raise Problem(403, "This token may only read. Use a token with the role write.")
 
 
+def _read_header(headers: Headers, name: bytes) -> str:
+    """Return a header in lower case, "" if it is missing."""
+    return headers.get(name, b"").decode("latin-1").lower()
+
+
+# A name, an IPv4 address, or an IPv6 address in brackets; then a port.
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
 
 
 def _name_of(host: str) -> str:
-    """Return a Host header without its port, and without the brackets of IPv6; the whole if it is
-    no name and port.
-    """
+    """Return the name in a Host header, without port and brackets; the header if it has no name."""
     found = _HOST.fullmatch(host)
     return host if found is None else found[1] or found[2]

@@ -21,6 +21,7 @@ from neardup.report.wording import memory, noun, plural, say, translated, visibl
 from neardup.settings.constraints import Options
 from neardup.stores.base import Import
 
+# Settings of the method in the line "Method", and in the line "Tables".
 _LIMITS = (
     "similarity",
     "threshold",
@@ -71,11 +72,17 @@ def _add_counts(rows: Rows, info: JsonObject) -> None:
 
 
 def _settings(values: Options, names: Sequence[str]) -> str:
-    shown = [(name, values[name]) for name in names if values.get(name) is not None]
-    return ", ".join(str(value) if name == "method" else f"{name}={value}" for name, value in shown)
+    """Return the settings that are not None, as `name=value`; the method by its value alone."""
+    texts = []
+    for name in names:
+        value = values.get(name)
+        if value is not None:
+            texts.append(str(value) if name == "method" else f"{name}={value}")
+    return ", ".join(texts)
 
 
 def _moment(microseconds: int) -> str:
+    """Return a time since 1970 to the minute."""
     return datetime.fromtimestamp(microseconds / 1e6, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
 
 
@@ -88,26 +95,31 @@ def count_answers(answers: pa.Table) -> dict[str, int]:
     """Return the number of documents by answer."""
     kept = answers["kept"].to_numpy()
     repeated = answers["repeated"].to_numpy()
-    found = {"kept": kept & ~repeated, "removed": ~kept & ~repeated, "repeated": repeated}
     return {
         "read": len(answers),
-        **{name: int(np.count_nonzero(rows)) for name, rows in found.items()},
+        "kept": int(np.count_nonzero(kept & ~repeated)),
+        "removed": int(np.count_nonzero(~kept & ~repeated)),
+        "repeated": int(np.count_nonzero(repeated)),
     }
 
 
 def print_merged(counts: dict[str, int]) -> None:
     """Print the number of documents by answer."""
-    found = (
+    documents = plural(counts["read"], "document")
+    answers = (
         f"{counts['kept']:,} kept, {counts['removed']:,} removed, {counts['repeated']:,} already "
         "in the index."
     )
-    click.echo(translated(f"{plural(counts['read'], 'document')}: {found}"))
+    click.echo(translated(f"{documents}: {answers}"))
 
 
 def print_hits(
     report: JsonObject, hits: pa.Table, output: str | None, *, quiet: bool, as_json: bool
 ) -> None:
-    """Print the report of a query, and the hits, unless they were written to a file."""
+    """Print the report of a query, and the hits, unless they were written to a file.
+
+    output : the file, or None.
+    """
     if as_json:
         rows = {} if output is not None else {"hits": hits.to_pylist()}
         print_json({**report, **rows})
@@ -118,31 +130,31 @@ def print_hits(
         for row in hits.to_pylist():
             console.print(_hit(row), soft_wrap=True)
     if not quiet:
-        where = "" if output is None else f" They were written to {output}."
         documents = plural(counts["read"], "document")
-        seen = f"Found {counts['found']:,} of {documents}: {plural(counts['hits'], 'hit')}.{where}"
-        click.echo(translated(seen))
+        found = f"Found {counts['found']:,} of {documents}: {plural(counts['hits'], 'hit')}."
+        written = "" if output is None else f" They were written to {output}."
+        click.echo(translated(found + written))
         reports.print_rejected(report, console)
 
 
 def _hit(row: JsonObject) -> Text:
+    """Return the line of a hit: the ids of query and document, their measures, the payload."""
     names = [name for name in ("similarity", "structure") if row.get(name) is not None]
     measures = [translated(f"{row[name]:.4f} {name}") for name in names]
-    measures += [plural(row["distance"], "bit")] if row.get("distance") is not None else []
-    line = Text(f"  {visible(row['query_id'])}", "bold").append(
-        f"  {visible(row['id'])}", "not bold green"
-    )
-    seen = f"{say('words.comma').join(measures)}, first seen {row['first_seen']:%Y-%m-%d %H:%M}"
-    line.append(f"  {translated(seen)}", "not bold")
-    return (
-        line
-        if row["payload"] is None
-        else line.append(f"  {visible(row['payload'])}", "not bold dim")
-    )
+    if row.get("distance") is not None:
+        measures.append(plural(row["distance"], "bit"))
+    joined = say("words.comma").join(measures)
+    first_seen = f"first seen {row['first_seen']:%Y-%m-%d %H:%M}"
+    line = Text(f"  {visible(row['query_id'])}", "bold")
+    line.append(f"  {visible(row['id'])}", "not bold green")
+    line.append(f"  {translated(f'{joined}, {first_seen}')}", "not bold")
+    if row["payload"] is not None:
+        line.append(f"  {visible(row['payload'])}", "not bold dim")
+    return line
 
 
 def rows_of(documents: Sequence[Document]) -> list[JsonObject]:
-    """Return documents of an index as rows of values."""
+    """Return documents of an index as rows of values, sketches as hexadecimal digits."""
     return [
         asdict(document) | {"sketch": document.sketch.tobytes().hex()} for document in documents
     ]
@@ -153,12 +165,10 @@ def print_documents(found: Sequence[JsonObject]) -> None:
     for row in found:
         rows = Rows()
         rows.line("Document", visible(row["id"]), "bold cyan")
-        rows.line(
-            "Kept",
-            translated("yes" if row["kept"] else f"no: similar to {visible(row['kept_id'])}"),
-        )
-        for name, key in (("First seen", "first_seen"), ("Last seen", "last_seen")):
-            rows.line(name, f"{row[key]:%Y-%m-%d %H:%M:%S} UTC")
+        answer = "yes" if row["kept"] else f"no: similar to {visible(row['kept_id'])}"
+        rows.line("Kept", translated(answer))
+        rows.line("First seen", f"{row['first_seen']:%Y-%m-%d %H:%M:%S} UTC")
+        rows.line("Last seen", f"{row['last_seen']:%Y-%m-%d %H:%M:%S} UTC")
         for name in ("payload", "import_name", "text"):
             if row[name] is not None:
                 rows.line(name.capitalize(), visible(row[name]))

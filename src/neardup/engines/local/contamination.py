@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from hashlib import sha256
 from itertools import compress
@@ -42,13 +42,19 @@ _MAX_ITEMS = 5_000  # items with excerpts
 _CONTEXT = 200  # characters before and after an item in an excerpt
 _MAX_LENGTH = 2000  # characters of an excerpt
 
+# A row of schemas.MATCHES. `characters` are the first character of the match and its end.
+_MATCH = np.dtype(
+    [("document", np.int64), ("place", np.int64), ("token", np.int64), ("characters", np.int64, 2)]
+)
+
 
 class _Batch(NamedTuple):
     """The items that were found in a batch.
 
-    keys : int32, the sequences around places that its documents contain. ranges : int64
+    keys : int32, the sequences around places that its documents contain. kept : the items that its
+    documents have enough of. matches : the matches of items that may be hits. ranges : int64
     (num_matches, 2), the characters of each match in its document. excerpts : the text around each
-    kept item, by document and item.
+    of these items, in the order of the matches.
     """
 
     keys: Int32s
@@ -67,12 +73,16 @@ class _Excerpt(NamedTuple):
 
 
 class _Search:
-    """The search of one run: its columns in the scratch folder, and the counts of their values."""
+    """The search of one run: its columns in the scratch folder, and the counts of their values.
+
+    The columns are the state of an interrupted run: the counts are taken from them at the start.
+    """
 
     def __init__(self, table: ItemTable, reading: Reading) -> None:
         self._table = table
         self._reading = reading
         self._scratch = reading.scratch
+        # The texts of pages are extracted before their words are cut.
         self._words = replace(table.shingling, ngram=1, html=None)
         self._finders = Workspaces(lambda: Finder(table))
         keys = self._scratch.column(schemas.FOUND_KEYS)
@@ -82,12 +92,13 @@ class _Search:
         self._num_excerpts = Counter(excerpt.item for excerpt in self._excerpts())
 
     def _count(self, min_state: int, max_state: int) -> Rows:
-        """Return the number of documents that have an item in one of some states, by item."""
+        """Return the number of documents with an item in the states from min_state to max_state."""
         items, states = self._scratch.column(schemas.FOUND_ITEMS).T
         is_counted = (states >= min_state) & (states <= max_state)
         return np.bincount(items[is_counted], minlength=self._table.num_items)
 
     def _excerpts(self) -> Iterator[_Excerpt]:
+        """Return the excerpts in the scratch folder."""
         lines = json_lines(self._scratch.column(schemas.EXCERPTS).tobytes())
         return (_Excerpt(*line) for line in lines)
 
@@ -107,36 +118,40 @@ class _Search:
 
     def _locate(self, texts: pa.Array, matches: Matches) -> tuple[Rows, list[str]]:
         """Return the characters of each match, and the text around each item in each document."""
-        numbers, which = np.unique(matches.documents, return_inverse=True)
-        texts = texts.take(arrow_of(numbers))
+        documents, text_numbers = np.unique(matches.documents, return_inverse=True)
+        texts = texts.take(arrow_of(documents))
         strings = texts.to_pylist()
-        ranges = self._characters(strings, which, self._extend(texts, which, matches))
+        edges = self._extend(texts, text_numbers, matches)
+        ranges = self._characters(strings, text_numbers, edges)
 
-        # The matches of one item in one document are a run of rows.
+        # The matches of one item in one document are a run of rows: one excerpt shows them all.
         items = self._table.items[matches.places]
-        first = np.flatnonzero(begins_run(matches.documents, items))
-        ends = np.maximum.reduceat(ranges[:, 1], first) if len(first) else first
-        around = _add_context(ranges[first, 0], ends).tolist()
+        run_starts = np.flatnonzero(begins_run(matches.documents, items))
+        begins = ranges[run_starts, 0]
+        # A later match may end earlier. `reduceat` needs a run.
+        ends = np.maximum.reduceat(ranges[:, 1], run_starts) if len(run_starts) else run_starts
+        excerpt_ranges = _add_context(begins, ends).tolist()
+        excerpt_texts = text_numbers[run_starts].tolist()
         excerpts = [
             strings[text][begin:end]
-            for text, (begin, end) in zip(which[first].tolist(), around, strict=True)
+            for text, (begin, end) in zip(excerpt_texts, excerpt_ranges, strict=True)
         ]
         return ranges, excerpts
 
-    def _extend(self, texts: pa.Array, which: Rows, matches: Matches) -> Rows:
-        """Extend matches over words that the item has beside them, too.
+    def _extend(self, texts: pa.Array, text_numbers: Rows, matches: Matches) -> Rows:
+        """Extend each match over the words around it that text and item share (see the kernel).
 
-        which : int64 (num_matches,), the text of each match. Returns int64 (num_matches, 2), its
-        first and its last word among the words of all texts.
+        text_numbers : int64 (num_matches,), the text of each match. Returns int64 (num_matches, 2),
+        the first and the last word of each match, numbered over all texts.
         """
         table = self._table
         fields = table.fields[matches.places]
         words = shingle_documents(texts, self._words)
         item_words = table.words
-        limits = words.offsets[[which, which + 1]]
+        # The first word of the text or field of each match, and the end of its words: (2, n).
+        limits = words.offsets[[text_numbers, text_numbers + 1]]
         item_limits = item_words.offsets[[fields, fields + 1]]
         edges = np.empty((len(fields), 2), np.int64)
-        # The limits are the first word of each text or field, and the end of its words.
         kernels.item_shingles.extend(
             words.hashes,
             limits,
@@ -149,10 +164,10 @@ class _Search:
         )
         return edges
 
-    def _characters(self, strings: list[str], which: Rows, edges: Rows) -> Rows:
+    def _characters(self, strings: list[str], text_numbers: Rows, edges: Rows) -> Rows:
         """Return the characters from the first to the last word of each match, in its text."""
-        # All texts are one string here, with a line feed after each.
-        text_starts = offsets_from_lengths([len(text) + 1 for text in strings])[which]
+        # All texts are cut as one string, with a line feed after each.
+        text_starts = offsets_from_lengths([len(text) + 1 for text in strings])[text_numbers]
         words = word_ranges("\n".join(strings), self._table.shingling)
         ranges = np.column_stack([words[edges[:, 0], 0], words[edges[:, 1], 1]])
         return ranges - text_starts[:, None]
@@ -170,6 +185,7 @@ class _Search:
     def _mark_further(self, kept: Kept) -> None:
         """Change the state of whole items from ALL to FURTHER if enough documents have them."""
         max_documents = self._table.settings.max_documents
+        # Row by row: few documents have all of an item, and each changes the count of the next.
         for row in np.flatnonzero(kept.states == ALL).tolist():
             item = kept.items[row]
             if self._num_whole[item] >= max_documents:
@@ -178,21 +194,30 @@ class _Search:
                 self._num_whole[item] += 1
 
     def _store_matches(self, found: _Batch) -> None:
-        """Append the matches and excerpts of listed items; of further ones, the items alone."""
+        """Append the matches and excerpts of listed items; for further documents, the items
+        alone.
+        """
         states = found.kept.states
         documents = found.matches.documents + self._reading.tally.documents
         items = self._table.items[found.matches.places]
+
         # The matches of one item in one document are a run of rows, in the order of `found.kept`.
         begins = begins_run(documents, items)
+        run = np.cumsum(begins) - 1
+        # States rise from ENOUGH, which has no matches, over KEPT and ALL to FURTHER.
         is_listed = states[states >= KEPT] < FURTHER  # one value per run
         columns = (documents, found.matches.places, found.matches.positions, found.ranges)
         matches = np.column_stack(columns).astype(np.int64)
-        self._scratch.append(schemas.MATCHES, matches[is_listed[np.cumsum(begins) - 1]])
+        self._scratch.append(schemas.MATCHES, matches[is_listed[run]])
+
         runs = np.column_stack([documents[begins], items[begins]]).astype(np.int64)
         self._scratch.append(schemas.FURTHER, runs[~is_listed])
-
         excerpts = compress(found.excerpts, is_listed.tolist())
-        for (document, item), text in zip(runs[is_listed].tolist(), excerpts, strict=True):
+        self._store_excerpts(runs[is_listed], excerpts)
+
+    def _store_excerpts(self, runs: Rows, texts: Iterable[str]) -> None:
+        """Append the excerpts of items in documents. runs : int64 (num_runs, 2), document, item."""
+        for (document, item), text in zip(runs.tolist(), texts, strict=True):
             self._store_excerpt(_Excerpt(document, item, text))
 
     def _store_excerpt(self, excerpt: _Excerpt) -> None:
@@ -207,12 +232,11 @@ class _Search:
     def finish(self, corpus: Corpus) -> Found:
         """Decide, after all documents were read."""
         table = self._table
-        # Columns: document, place, token number, first and last character.
-        rows = self._scratch.column(schemas.MATCHES)
+        rows = self._scratch.column(schemas.MATCHES).view(_MATCH)[:, 0]
         matches = Matches(
-            documents=rows[:, 0],
-            places=rows[:, 1].astype(np.int32),
-            positions=rows[:, 2].astype(np.int32),
+            documents=rows["document"],
+            places=rows["place"].astype(np.int32),
+            positions=rows["token"].astype(np.int32),
         )
         num_documents = table.most_around(self._num_documents, slice(None))
         is_rare = num_documents <= table.most_documents(self._num_whole > 0)
@@ -221,7 +245,7 @@ class _Search:
             tasks=self._reading.tasks,
             corpus=corpus,
             locations=locations(self._reading.tasks, corpus, self._scratch),
-            hits=decide_hits(table, matches, rows[:, 3:], is_rare),
+            hits=decide_hits(table, matches, rows["characters"], is_rare),
             further=self._scratch.column(schemas.FURTHER),
             enough=self._count(ENOUGH, FURTHER),
             num_documents=num_documents,
@@ -247,9 +271,10 @@ def find_items(
     run = job.run
     scratch = job.scratch
     tasks = [task.identified() for task in inputs.tasks]
+    # The settings of a scratch folder: a run with other items must not continue this one.
     digest = sha256()
-    for part in (*flatten_strings(table.texts), table.field_items, table.weights):
-        digest.update(part.tobytes())
+    for values in (*flatten_strings(table.texts), table.field_items, table.weights):
+        digest.update(values.tobytes())
     settings = asdict(table.settings) | {"items": digest.hexdigest()}
     prepare(scratch, tasks, settings, run.resume, job.folder)
     reading = Reading(tasks, inputs.method, scratch, run.selection, run.settings, stores_sets=False)

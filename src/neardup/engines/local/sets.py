@@ -112,7 +112,7 @@ class _SetSpace:
         self.wanted = wanted
         self._lengths = lengths
         max_words = _max_words(lengths[wanted])
-        in_memory = cache is not None and cache.take(8 * max_words)
+        in_memory = cache is not None and cache.reserve(8 * max_words)
         self.memory = np.empty(max_words, np.uint64) if in_memory else None
         self._used = 0
         scratch.append(column, np.empty(0, column.dtype))  # `write` needs the file

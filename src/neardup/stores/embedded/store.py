@@ -45,21 +45,22 @@ from neardup.stores.packed_rows import decode_table, encode_table
 from neardup.stores.state import StateStore, View
 
 MEMORY_BYTES = 256 << 20
-# Tasks in the background.
+
+# Tasks in the background: to move the journal to files, and to merge files.
 _FLUSH = "flush"
 _MERGE = "merge"
-_MAX_RECORDS = 8192  # in the journal; reading them takes a tenth of a second
+
+_MAX_RECORDS = 8192  # records in the journal; to read them takes a tenth of a second
 _MAX_RECORDS_AT_CLOSE = 512
-# Parts of the memory: one that grows, one that is written, copies of these two, the batch that is
-# added, and merges.
+# The memory is divided into parts: changes since the last flush, changes that are being flushed,
+# copies of both, the batch that is added, and merges.
 _PARTS = 8
-# Changes of more documents and bytes are written to files at once. With less memory, fewer bytes
-# are enough.
-_THROUGH_DOCUMENTS = 100
+# Larger changes are written to files, not to the journal. With less memory, fewer bytes are enough.
+_THROUGH_DOCUMENTS = 100  # bytes of smaller parts are not counted
 _THROUGH_BYTES = 8 << 20
 _MAX_KEY_FILES = 32  # with more, a writer waits for merges
-_BYTES_PER_ROW = 64  # of memory, besides the bytes in the journal
-_RECORD_BYTES = 64 << 20  # the maximum of a row in the database; SQLite's own is a billion
+_BYTES_PER_ROW = 64  # memory of a row, besides its bytes in the journal
+_RECORD_BYTES = 64 << 20  # maximum of a row in the database; the limit of SQLite is 1e9
 
 
 class EmbeddedStore(StateStore):
@@ -92,6 +93,7 @@ class EmbeddedStore(StateStore):
         self._part_bytes = memory_bytes // _PARTS  # the maximum in memory between two flushes
         self._through_bytes = min(_THROUGH_BYTES, self._part_bytes)
         self._reserve = Reserve(self._folder)
+        # If a step fails, the earlier ones are undone; `close` undoes all.
         with store_errors(self._folder), ExitStack() as opened:
             # Reading first: the lock would create a file in a folder without an index.
             self._database = opened.enter_context(closing(self._connect(read_only=True)))
@@ -103,11 +105,13 @@ class EmbeddedStore(StateStore):
             self._opened = opened.pop_all()
 
     def _connect(self, read_only: bool) -> Database:
+        """Open the database. A writer uses the reserve if the disk is full."""
         if self.read_only:
             return Database(self._folder, read_only=True)
         return self._reserve.use(lambda: Database(self._folder, read_only=read_only))
 
     def _open(self) -> None:
+        """Load the state, and start the maintenance of a writer. Requires: the database is open."""
         self._version = self._database.data_version()
         self.settings = decode_settings(self._database.needed_setting)
         self._loader = Loader(self._folder, self._database, self.settings)
@@ -212,6 +216,7 @@ class EmbeddedStore(StateStore):
                 self._release()
 
     def _release(self) -> None:
+        """Close threads, files and the lock. The order matters: tasks use the database."""
         if not self.read_only:
             self._pool.shutdown()
         with self._lock:
@@ -276,7 +281,12 @@ class EmbeddedStore(StateStore):
     # Writing.
 
     def _write_all(self, parts: Iterable[Changes]) -> None:
-        """Apply several changes or none: small ones as one record, large ones by files."""
+        """Apply all changes or none: small changes as one record of the journal, large ones as
+        files.
+
+        A record is one synced write. Files need several, but the data need not be written again
+        when the journal is moved to files.
+        """
         rest = iter(parts)
         first_parts, num_bytes = self._take_small(rest)
         changes = join_changes(first_parts)
@@ -346,13 +356,14 @@ class EmbeddedStore(StateStore):
             with self._database.transaction():
                 self._database.open_import(import_name, opened)
                 if documents is not None:
+                    # As many rows at once as a row of the database can hold on average.
                     num_rows = max(1, len(documents) * _RECORD_BYTES // max(1, documents.nbytes))
                     for begin in range(0, len(documents), num_rows):
                         part = documents.slice(begin, num_rows)
                         self._database.stage(import_name, len(part), encode_table(part))
 
     def _start_tasks(self) -> None:
-        """Move a long journal to files, and merge files, in the background."""
+        """Start to move a long journal to files, and to merge files, in the background."""
         num_records = self._loader.last_record - self._loader.flushed
         is_long = self._pending_bytes > self._part_bytes or num_records > _MAX_RECORDS
         if is_long and _FLUSH not in self._tasks:
@@ -366,7 +377,8 @@ class EmbeddedStore(StateStore):
             self._tasks[task] = self._pool.submit(self._maintenance.run, job)
 
     def _limit_memory(self) -> None:
-        """Install the files of tasks that are done; wait for a task if the next is due.
+        """Install the files of tasks that are done. Wait for a running task if the next one of its
+        kind is due: changes would grow faster than tasks write them.
 
         Raises the errors of the tasks.
         """
@@ -383,6 +395,7 @@ class EmbeddedStore(StateStore):
             self._pool.submit(clean, self._folder, self._maintenance.install(running.result()))
 
     def _finish_tasks(self) -> None:
+        """Finish both tasks, also if the first one failed; raises the error of a task."""
         try:
             self._finish(_FLUSH)
         finally:
@@ -400,10 +413,10 @@ def create(
     Parameters
     ----------
     address : a folder that does not exist yet, or is empty.
-    settings : of the store.
+    settings : the settings to store.
     fill : writes the first documents. Until it has returned, the index is in the folder
         NAME.partial, which replaces the folder of an interrupted call.
-    memory_bytes : as for `open`.
+    memory_bytes : see `EmbeddedStore`.
 
     Raises
     ------
@@ -412,6 +425,7 @@ def create(
     """
     folder = Path(address)
     check_new(folder)
+    # The folder of `fill` has a fixed name, so that the next call can remove it after a crash.
     name = f".{folder.name}.partial-{os.getpid()}" if fill is None else f"{folder.name}.partial"
     partial = folder.with_name(name)
     with store_errors(folder):
