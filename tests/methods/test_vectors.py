@@ -5,6 +5,7 @@ texts work.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ import neardup
 from neardup import Vectors
 from neardup.candidates.bands import candidate_probability
 from neardup.errors import ColumnError, InputError, SettingError
+from neardup.features.vectors import array_of_documents
 from neardup.fingerprints.hyperplanes import same_side
 from neardup.methods.registry import method_of
 from reference.service import RunningService
@@ -559,3 +561,10 @@ def test_results_do_not_depend_on_threads_or_batches(tmp_path):
     results = [neardup.find_pairs(table, method=Vectors(recall=0.5), **run).pairs for run in runs]
     assert results[0].num_rows > 50
     assert all(result.equals(results[0]) for result in results)
+
+
+@pytest.mark.parametrize("documents", [[None], ["a text", None], [None, 5], ["a text", [1.0]]])
+def test_where_texts_are_compared_each_document_is_a_string(documents):
+    wrong = next(document for document in documents if not isinstance(document, str))
+    with pytest.raises(InputError, match=re.escape(f"compares texts: got {wrong!r}. Pass strings")):
+        array_of_documents(documents, None)

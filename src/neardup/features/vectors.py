@@ -52,10 +52,9 @@ def array_of_documents(documents: Sequence[Any], vector_length: int | None) -> p
         If a document is no vector of finite numbers, or of another length.
     """
     if vector_length is None:
-        not_texts = (document for document in documents if not isinstance(document, str))
-        first = next(not_texts, None)
-        if first is not None:
-            raise InputError(f"The method compares texts: got {first!r:.80}. Pass strings.")
+        for document in documents:
+            if not isinstance(document, str):
+                raise InputError(f"The method compares texts: got {document!r:.80}. Pass strings.")
         return arrow_of_strings(list(documents))
     try:
         values = [_parse_vector(document) for document in documents]
