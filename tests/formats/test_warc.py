@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import neardup
 from neardup.documents.batch import Columns
 from neardup.documents.pages import COLUMN_TYPES, MAX_PAGE_BYTES
 from neardup.errors import ColumnError
@@ -458,3 +459,13 @@ def test_random_bytes_give_no_page(tmp_path: Path, data: bytes, name: str) -> No
     found, rejected = read_bytes(tmp_path, data, name)
     assert not found
     assert len(rejected) <= 1 or name == "a.warc"
+
+
+def test_records_about_the_file_are_kept_though_all_pages_are_too_long(tmp_path: Path) -> None:
+    about = record("warcinfo", b"software: a crawler\r\n")
+    path = tmp_path / "a.warc"
+    path.write_bytes(about + page(b"<p>" + b"word " * 500))
+    neardup.dedup(
+        path, output=tmp_path / "out", max_document_bytes=100, max_unreadable=1, on_error="skip"
+    )
+    assert (tmp_path / "out" / "kept" / "a.warc").read_bytes() == about

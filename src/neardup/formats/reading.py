@@ -17,6 +17,7 @@ from neardup.documents.batch import (
     Columns,
     DocumentBatch,
     Entry,
+    Pages,
     Payload,
     Reject,
     Rejected,
@@ -436,7 +437,10 @@ class Task(NamedTuple):
             return
         for row in too_long:
             yield self._count(row, tally)
-        if len(fitting.rows) or fitting is batch:
+        # A batch without documents may still have records about its file, which are written again.
+        payload = fitting.payload
+        has_metadata = isinstance(payload, Pages) and len(payload.metadata_records) > 0
+        if len(fitting.rows) or fitting is batch or has_metadata:
             yield fitting
 
     def _count(self, row: Rejected, tally: _Tally) -> Rejected:
