@@ -58,7 +58,6 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
     "vague words": {
         "api": 1,
         "cli": 3,
-        "kernels": 1,
     },
 }
 

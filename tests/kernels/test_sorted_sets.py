@@ -91,7 +91,7 @@ def test_two_sets_share_no_more_than_their_sketches_allow(documents):
     for i, left in enumerate(documents):
         for j, right in enumerate(documents):
             if left and right:
-                most = kernel.most_shared(sets, starts[i], int(sizes[i]), starts[j], int(sizes[j]))
+                most = kernel.max_shared(sets, starts[i], int(sizes[i]), starts[j], int(sizes[j]))
                 assert reference.overlap(set(left), set(right)) <= most <= min(sizes[i], sizes[j])
 
 
@@ -103,7 +103,7 @@ def test_the_sketches_of_unrelated_sets_tell_them_apart():
         np.random.default_rng(seed).integers(0, 2**64, 100, np.uint64).tolist() for seed in (1, 2)
     )
     sets, starts, _ = written_sets([left, right])
-    assert kernel.most_shared(sets, starts[0], 100, starts[1], 100) < 35
+    assert kernel.max_shared(sets, starts[0], 100, starts[1], 100) < 35
 
 
 @given(DOCUMENTS, st.data())

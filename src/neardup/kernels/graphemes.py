@@ -11,31 +11,35 @@ from neardup.kernels.compiled import kernel
 from neardup.kernels.strings import code_at, retreat
 
 CLASS_SHIFT = 8
-# The order of tools/build_grapheme_table.py.
+# Classes of code points, in the order of tools/build_grapheme_table.py.
 OTHER, PICTOGRAPH, CONSONANT, CR, LF, CONTROL = range(6)
 # Members of the cluster before them: marks, ZERO WIDTH NON-JOINER, signs that join consonants
 # (viramas), ZERO WIDTH JOINER, vowel signs and marks with a width.
 EXTEND, NON_JOINER, LINKER, JOINER, SPACING = range(6, 11)
+# Signs before their letter (GB9b), letters that join consonants as viramas do (GB9c), regional
+# indicators.
 PREPEND, LINKER_LETTER, FLAG = range(11, 14)
 # Hangul: the consonants and vowels of a syllable, and whole syllables without and with a final
 # consonant.
 LEADING, VOWEL, TRAILING, OPEN_SYLLABLE, CLOSED_SYLLABLE = range(14, 19)
-# Characters with entries below it are joined to no neighbour, unless it is of a later class.
+# Two characters of classes before CR are never joined: one of the two must have a later class. This
+# comparison alone decides nearly all pairs of characters.
 _FIRST_JOINED = CR << CLASS_SHIFT
 
-# More marks on one letter, and more flags in a row, are not followed. `candidates.passages` stores
-# that much text.
+# Maximum number of characters of a cluster that are followed, back from a position: without it, a
+# text of marks alone would take quadratic time. `candidates.passages` stores this much text before
+# an anchor.
 LONGEST_CLUSTER = 64
 
 
 @kernel
-def is_within_cluster(text, place, begin, classes, left_entry, right_entry):
-    """Return whether a place between two characters is within a grapheme cluster.
+def is_within_cluster(text, position, text_start, classes, left_entry, right_entry):
+    """Return whether a position between two characters is within a grapheme cluster.
 
-    begin : where the text begins, before the place. classes : uint16 by code point. left_entry,
-    right_entry : the entries of the two characters.
+    text_start : the start of the text, before the position. classes : uint16 by code point.
+    left_entry, right_entry : the entries of the two characters.
     """
-    if left_entry < _FIRST_JOINED and right_entry < _FIRST_JOINED:  # nearly all
+    if left_entry < _FIRST_JOINED and right_entry < _FIRST_JOINED:
         return False
     left = left_entry >> CLASS_SHIFT
     right = right_entry >> CLASS_SHIFT
@@ -44,64 +48,67 @@ def is_within_cluster(text, place, begin, classes, left_entry, right_entry):
     if EXTEND <= right <= SPACING or left == PREPEND:  # GB9 to GB9b
         return True
     if right == CONSONANT:
-        return _follows_linker(text, place, begin, classes)
+        return _follows_linker(text, position, text_start, classes)
     if right == PICTOGRAPH:
-        return left == JOINER and _joins_pictograph(text, place, begin, classes)
+        return left == JOINER and _joins_pictograph(text, position, text_start, classes)
     if right == FLAG:
-        return left == FLAG and _is_second_of_flag(text, place, begin, classes)
+        return left == FLAG and _is_second_of_flag(text, position, text_start, classes)
     return _is_within_syllable(left, right)
 
 
 @kernel
-def _class_before(text, place, begin, classes):
-    return classes[code_at(text, retreat(text, place, begin, 1))] >> CLASS_SHIFT
+def _class_before(text, position, text_start, classes):
+    """Return the class of the character before a position."""
+    return classes[code_at(text, retreat(text, position, text_start, 1))] >> CLASS_SHIFT
 
 
 @kernel
-def _follows_linker(text, place, begin, classes):
-    """Return whether marks alone are between a sign that joins consonants and a place (GB9c)."""
+def _follows_linker(text, position, text_start, classes):
+    """Return whether a position follows a sign that joins consonants (virama), with at most marks
+    in between (GB9c).
+    """
     for _ in range(LONGEST_CLUSTER):
-        if place == begin:
+        if position == text_start:
             break
-        before = _class_before(text, place, begin, classes)
+        before = _class_before(text, position, text_start, classes)
         if before in (LINKER, LINKER_LETTER):
             return True
         if before not in (EXTEND, JOINER):
             break
-        place = retreat(text, place, begin, 1)
+        position = retreat(text, position, text_start, 1)
     return False
 
 
 @kernel
-def _joins_pictograph(text, place, begin, classes):
-    """Return whether a ZERO WIDTH JOINER before a place belongs to a pictograph, perhaps with marks
-    (GB11).
+def _joins_pictograph(text, position, text_start, classes):
+    """Return whether the ZERO WIDTH JOINER before a position follows a pictograph, with at most
+    marks in between (GB11).
     """
-    place = retreat(text, place, begin, 1)
+    position = retreat(text, position, text_start, 1)
     for _ in range(LONGEST_CLUSTER):
-        if place == begin:
+        if position == text_start:
             break
-        before = _class_before(text, place, begin, classes)
+        before = _class_before(text, position, text_start, classes)
         if before == PICTOGRAPH:
             return True
         if before not in (EXTEND, NON_JOINER, LINKER):
             break
-        place = retreat(text, place, begin, 1)
+        position = retreat(text, position, text_start, 1)
     return False
 
 
 @kernel
-def _is_second_of_flag(text, place, begin, classes):
-    """Return whether a place is within a pair of regional indicators: after an odd number (GB12,
-    GB13).
+def _is_second_of_flag(text, position, text_start, classes):
+    """Return whether a position follows an odd number of regional indicators: it divides a flag
+    (GB12, GB13).
     """
     count = 0
     while (
-        place > begin
+        position > text_start
         and count < LONGEST_CLUSTER
-        and _class_before(text, place, begin, classes) == FLAG
+        and _class_before(text, position, text_start, classes) == FLAG
     ):
-        place = retreat(text, place, begin, 1)
+        position = retreat(text, position, text_start, 1)
         count += 1
     return count & 1 == 1
 

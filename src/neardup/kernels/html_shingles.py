@@ -9,7 +9,7 @@ from neardup.kernels.html_tokens import START
 from neardup.kernels.html_tree import MAX_DEPTH
 from neardup.kernels.mixing import mix
 
-_BASE = U64(0xD6E8FEB86659FD93)
+_BASE = U64(0xD6E8FEB86659FD93)  # random and odd: products are one to one modulo 2**64
 _START = U8(START)
 _NUM_DEPTHS = MAX_DEPTH + 1
 
@@ -19,30 +19,31 @@ def shingle_tags(tags, ngram, shingles):
     """Fill `shingles` with the n-grams of the start tags of each page; fewer than n tags make one
     shingle of all.
 
-    The content hash covers the sequence of all start tags. Requires: room for a hash for each tag.
+    The content hash covers the sequence of all start tags. Two hashes that are independent of each
+    other make its 128 bits. Requires: room for a hash for each tag.
     """
-    window = np.zeros(ngram, U64)
+    window = np.zeros(ngram, U64)  # a ring of the last n tokens
     end = shingles.offsets[0] = 0
     for document in range(len(tags.offsets) - 1):
         count = 0
-        left = U64(0)
-        right = ~U64(0)
+        content_low = U64(0)
+        content_high = ~U64(0)
         for i in range(tags.offsets[document], tags.offsets[document + 1]):
             if not tags.kinds[i] & _START:
                 continue
             token = tags.tokens[i]
             window[count % ngram] = token
-            left = mix(left + token)
-            right = mix(right * _BASE + token)
+            content_low = mix(content_low + token)
+            content_high = mix(content_high * _BASE + token)
             count += 1
             if count >= ngram:
                 shingles.hashes[end] = _hash_window(window, count, ngram)
                 end += 1
-        if 0 < count < ngram:
+        if 0 < count < ngram:  # a short page has one shingle of all its tags
             shingles.hashes[end] = _hash_window(window, count, count)
             end += 1
-        shingles.content[document, 0] = left
-        shingles.content[document, 1] = right
+        shingles.content[document, 0] = content_low
+        shingles.content[document, 1] = content_high
         shingles.offsets[document + 1] = end
 
 
@@ -60,17 +61,17 @@ def hash_sequences(hashes, weights, offsets, content):
     """Fill content (uint64 (num_documents, 2)) with the hash of each document's sequence of weighed
     features.
 
-    weights : the bits of the weights, uint64.
+    weights : uint64, the bits of float64 weights.
     """
     for document in range(len(offsets) - 1):
-        left = U64(0)
-        right = ~U64(0)
+        content_low = U64(0)
+        content_high = ~U64(0)
         for i in range(offsets[document], offsets[document + 1]):
             token = mix(hashes[i] * _BASE + weights[i])
-            left = mix(left + token)
-            right = mix(right * _BASE + token)
-        content[document, 0] = left
-        content[document, 1] = right
+            content_low = mix(content_low + token)
+            content_high = mix(content_high * _BASE + token)
+        content[document, 0] = content_low
+        content[document, 1] = content_high
 
 
 @kernel(allocates=True)
@@ -78,6 +79,7 @@ def hash_elements(elements, by_path, hashes):
     """Fill hashes (uint64) with the hash of each element's tag, or of its tag path from html down
     to it.
     """
+    # path[d] is the hash of the open element at depth d, or of the tag path to it.
     path = np.zeros(_NUM_DEPTHS, U64)
     for i in range(len(hashes)):
         depth = elements.depths[i]

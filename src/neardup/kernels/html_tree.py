@@ -30,9 +30,10 @@ _COL, _COLGROUP, _BUTTON, _TEMPLATE = (
     names.hash_name(name) for name in ("col", "colgroup", "button", "template")
 )
 _OPTION, _OPTGROUP, _FORM = (names.hash_name(name) for name in ("option", "optgroup", "form"))
-_NONE = U64(0)
-# Indices of `Stack.state`, and bits of parts seen.
+_NONE = U64(0)  # the tag of no element
+# Indices of `Stack.state`: the number of open elements, and the parts of the page seen, as bits.
 _SIZE, _SEEN = range(2)
+# Bits of `state[_SEEN]`. The last one is no part: a form is open, and a form inside is ignored.
 _SEEN_HTML = 1
 _SEEN_HEAD = 2
 _SEEN_BODY = 4
@@ -65,10 +66,11 @@ class Stack(NamedTuple):
 
 def elements_of(tags: Tags) -> Elements:
     """Return the elements of the pages that have these tags."""
-    size = 3 * (int(tags.offsets[-1]) + len(tags.offsets) - 1)  # one tag opens up to two more
+    # A tag makes its element and at most two more (tbody, tr), a page html, head and body.
+    size = 3 * (int(tags.offsets[-1]) + len(tags.offsets) - 1)
     hashes = np.empty(size, U64), np.empty(size, U64)
     elements = Elements(*hashes, np.empty(size, np.int32), np.zeros_like(tags.offsets))
-    place_elements(tags, elements)
+    build_elements(tags, elements)
     return elements
 
 
@@ -98,14 +100,15 @@ def _imply(stack, elements, count, tag):
 
 
 @kernel
-def _index_of(stack, tag, boundary, also):
-    """Return the index of the innermost open element with a tag; -1 if an element with a flag of
-    `boundary`, or the tag `also`, is inside of it, or there is none.
+def _index_of(stack, tag, boundary, stop_tag):
+    """Return the index of the innermost open element with a tag, or -1.
+
+    The search ends at an element with a flag of `boundary`, and at the tag `stop_tag`.
     """
     for index in range(stack.state[_SIZE] - 1, -1, -1):
         if stack.tags[index] == tag:
             return index
-        if stack.flags[index] & boundary or stack.tags[index] == also:
+        if stack.flags[index] & boundary or stack.tags[index] == stop_tag:
             return -1
     return -1
 
@@ -122,16 +125,16 @@ def _enter_body(stack, elements, count, flags):
     """Open html, head and body for a start tag, or text (flags -1), that is in none of them."""
     if not stack.state[_SEEN] & _SEEN_HTML:
         count = _imply(stack, elements, count, _HTML)
-    metadata = flags >= 0 and flags & names.METADATA != 0
+    is_metadata = flags >= 0 and flags & names.METADATA != 0
     if not stack.state[_SEEN] & _SEEN_HEAD:
         stack.state[_SIZE] = 1
         count = _imply(stack, elements, count, _HEAD)
-        if not metadata:
+        if not is_metadata:
             stack.state[_SIZE] = 1
-    elif metadata and stack.state[_SIZE] == 1:
-        _push(stack, _HEAD, names.SPECIAL)  # metadata after </head> belongs to it
+    elif is_metadata and stack.state[_SIZE] == 1:
+        _push(stack, _HEAD, names.SPECIAL)  # metadata after </head> goes into it (13.2.6.4.6)
     stack.state[_SEEN] |= _SEEN_HTML | _SEEN_HEAD
-    if not metadata and _index_of(stack, _TEMPLATE, 0, _NONE) < 0:
+    if not is_metadata and _index_of(stack, _TEMPLATE, 0, _NONE) < 0:
         stack.state[_SIZE] = 1
         count = _imply(stack, elements, count, _BODY)
         stack.state[_SEEN] |= _SEEN_BODY
@@ -168,21 +171,26 @@ def _open_table_part(stack, elements, count, tag):
     """Close and open rows and bodies of a table for its next part; return the count, -1 if there is
     no table.
     """
-    cell = tag in (_TD, _TH)
-    row = tag == _TR
+    is_cell = tag in (_TD, _TH)
+    is_row = tag == _TR
     for index in range(stack.state[_SIZE] - 1, -1, -1):
         name = stack.tags[index]
         flags = stack.flags[index]
         if name == _TEMPLATE:
             return count
+        # A column is in a column group: directly in a table, it implies one.
         if tag == _COL and name in (_COLGROUP, _TABLE):
             stack.state[_SIZE] = index + 1
             return _imply(stack, elements, count, _COLGROUP) if name == _TABLE else count
-        if name == _TABLE or (flags & names.ROWS and (cell or row)) or (name == _TR and cell):
+        if (
+            name == _TABLE
+            or (flags & names.ROWS and (is_cell or is_row))
+            or (name == _TR and is_cell)
+        ):
             stack.state[_SIZE] = index + 1
-            if name == _TABLE and (cell or row):
+            if name == _TABLE and (is_cell or is_row):
                 count = _imply(stack, elements, count, _TBODY)
-            if name != _TR and cell:
+            if name != _TR and is_cell:
                 count = _imply(stack, elements, count, _TR)
             return count
     return I64(-1)
@@ -249,21 +257,22 @@ def _in_foreign(stack):
 def _start(stack, elements, count, tag, token, kind):
     """Open the element of a start tag with the elements that it implies; return the new count."""
     flags = names.flags_of(tag)
-    if flags & names.BREAKS_OUT:
+    if flags & names.BREAKS_OUT:  # tags such as <p> end SVG and MathML (13.2.6.5)
         while _in_foreign(stack):
             stack.state[_SIZE] -= 1
-    foreign = _in_foreign(stack)
-    if not foreign:
+    is_foreign = _in_foreign(stack)
+    if not is_foreign:
         if tag in (_HTML, _HEAD, _BODY, _FRAMESET):
             return _open_page_part(stack, elements, count, tag, token)
         count, is_ignored = _prepare(stack, elements, count, tag, flags)
         if is_ignored:
             return count
     count = _emit(elements, count, tag, token, stack.state[_SIZE])
-    if foreign or flags & names.FOREIGN:
+    if is_foreign or flags & names.FOREIGN:
         if not kind & SELF_CLOSING:
-            belongs = 0 if flags & names.INTEGRATION else _IN_FOREIGN
-            _push(stack, tag, belongs | (flags & names.SCOPE))
+            # An integration point contains HTML again.
+            content_flag = 0 if flags & names.INTEGRATION else _IN_FOREIGN
+            _push(stack, tag, content_flag | (flags & names.SCOPE))
     else:
         _push_html(stack, tag, flags)
     return count
@@ -300,7 +309,7 @@ def _prepare(stack, elements, count, tag, flags):
 
 @kernel
 def _end(stack, elements, count, tag):
-    """Close the element of an end tag; return the count, higher where "</p>" and "</br>" make an
+    """Close the element of an end tag; return the new count: "</p>" and "</br>" may make an
     element.
     """
     if tag in (_HTML, _BODY) or (stack.state[_SIZE] == 0 and tag != _BR):
@@ -331,7 +340,7 @@ def _end_other(stack, elements, count, tag, flags):
         _close_or_remove(stack, index, tag, flags)
     elif tag == _BR or (tag == _P and stack.state[_SEEN] & _SEEN_BODY):
         if not stack.state[_SEEN] & _SEEN_BODY:
-            count = _enter_body(stack, elements, count, I64(0))
+            count = _enter_body(stack, elements, count, I64(0))  # as for a tag without flags
         count = _emit(elements, count, tag, mix(tag), stack.state[_SIZE])
     return count
 
@@ -373,8 +382,8 @@ def _ends_head(stack):
 
 
 @kernel(allocates=True)
-def place_elements(tags, elements):
-    """Fill `elements` with the elements of pages from their tags."""
+def build_elements(tags, elements):
+    """Fill `elements` from the tags of pages."""
     stack = Stack(np.zeros(MAX_DEPTH, U64), np.zeros(MAX_DEPTH, I64), np.zeros(2, I64))
     for document in range(len(tags.offsets) - 1):
         stack.state[:] = 0
@@ -388,6 +397,7 @@ def place_elements(tags, elements):
                 count = _start(stack, elements, count, tag, tags.tokens[i], kind)
             else:
                 count = _end(stack, elements, count, tag)
+        # A page whose tags end in its head has a body, too.
         if count > elements.offsets[document] and not stack.state[_SEEN] & _SEEN_BODY:
             count = _enter_body(stack, elements, count, I64(-1))
         elements.offsets[document + 1] = count

@@ -1,8 +1,9 @@
 """Look up the shingles of documents in a table of the shingles of short items, and find the
 stretches with most of them.
 
-Numbers are as in candidates/items.py: a key is a shingle or a sequence that some items have; a
-place is a shingle of one item, a field one of its texts.
+Numbers are as in candidates/items.py: a key is a shingle or a sequence that some items have. A
+place is the number of a shingle of an item. A field is one of the texts of an item. A position is
+the number of a token in a document.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from neardup.kernels.intrinsics import address_of, prefetch
 from neardup.kernels.mixing import double
 from neardup.kernels.tokens import hash_ascii, roll, shingle_document
 
-_AHEAD = 12  # keys or hashes before memory is used, it is fetched
-_MAX_DOCUMENTS = 2**31 - 1
-_FARTHEST = 256  # words of an extension
-_ROOM = 1 << 14  # for the numbers of matches; doubled when needed
+_AHEAD = 12  # keys or hashes that memory is fetched ahead of its use
+_MAX_DOCUMENTS = 2**31 - 1  # the largest number of a document in `_Workspace.seen`, int32
+_MAX_EXTENSION = 256  # words on one side of a match
+_INITIAL_NUMBERS = 1 << 14  # of found matches, three each; the array doubles when it is full
 
 
 class _Postings(NamedTuple):
@@ -31,9 +32,12 @@ class _Postings(NamedTuple):
 
 
 class _Workspace(NamedTuple):
-    """Working space, int32. counts : by item, zeros between documents. seen : by key, the number of
-    the last document that has it; the last entry is the number of the last document of all. touched
-    : items with a count.
+    """Working space, int32, zeros at first.
+
+    counts : by item, its distinct shingles in the document; zeros between documents.
+    seen : by key, the number of the last document that has it; the last entry is the number of the
+        last document of all.
+    touched : the items with a count, with room for all and one more.
     """
 
     counts: np.ndarray
@@ -61,9 +65,9 @@ class _Texts(NamedTuple):
 
 @kernel(allocates=True)
 def number_hashes(hashes, slots, count):
-    """Put hashes into a table that has `count` hashes, zeros at first; see `Lookup`.
+    """Insert hashes into a table that already has `count`; an empty slot is 0. See `Lookup`.
 
-    Return their numbers, int32, by first occurrence, and the hashes that the table has then.
+    Return their numbers, int32, by first occurrence, and the new number of hashes in the table.
     """
     base = address_of(slots)
     mask = U64(len(slots) - 1)
@@ -117,7 +121,7 @@ def invert(keys, num_keys):
 
 @kernel
 def _bits_of(value):
-    """Return the bits of a hash in its word of a filter: two, or one."""
+    """Return the bits of a hash in its word of a filter: two bits, which may coincide."""
     return (U64(1) << (value & U64(63))) | (U64(1) << ((value >> U64(6)) & U64(63)))
 
 
@@ -134,7 +138,7 @@ def _select(hashes, count, bits, shift, chosen):
     num_chosen = 0
     for i in range(count):
         wanted = _bits_of(hashes[i])
-        chosen[num_chosen] = i
+        chosen[num_chosen] = i  # always, and counted if the hash passes: no branch to mispredict
         num_chosen += 1 if bits[hashes[i] >> shift] & wanted == wanted else 0
     return num_chosen
 
@@ -150,6 +154,7 @@ def _find(hashes, chosen, slots, keys, positions, count):
         if i + _AHEAD < len(chosen):
             prefetch(base + 8 * I64(hashes[chosen[i + _AHEAD]] & mask))
         slot = _slot_of(hashes[chosen[i]], slots, mask)
+        # Written always, and counted if the hash is in the table: see `_select`.
         keys[count] = I64(slots[slot] & mask) - 1
         positions[count] = chosen[i]
         count += 1 if slots[slot] & mask != U64(0) else 0
@@ -157,16 +162,16 @@ def _find(hashes, chosen, slots, keys, positions, count):
 
 
 @kernel
-def _find_runs(chosen, least, runs):
-    """Write the first and the last of each run of `least` or more successive numbers; return the
-    number of runs.
+def _find_runs(chosen, min_length, runs):
+    """Write the first and the last of each run of `min_length` or more successive numbers; return
+    the number of runs.
     """
     num_runs = first = 0
     for i in range(1, len(chosen) + 1):
         if i == len(chosen) or chosen[i] != chosen[i - 1] + 1:
             runs[num_runs, 0] = chosen[first]
             runs[num_runs, 1] = chosen[i - 1]
-            num_runs += 1 if i - first >= least else 0
+            num_runs += 1 if i - first >= min_length else 0
             first = i
     return num_runs
 
@@ -176,15 +181,15 @@ def _hash_runs(tokens, runs, num_tokens, length, hashes, chosen):
     """Write the hash of each sequence of `length` words inside runs of shingles, at its first word;
     return their number.
 
-    num_tokens : of a shingle. chosen : int32, set to the first word of each.
+    num_tokens : the length of a shingle. chosen : int32, set to the first word of each sequence.
     """
     count = 0
     for i in range(len(runs)):
         begin = I64(runs[i, 0])
         size = runs[i, 1] - runs[i, 0] + num_tokens
         if size >= length:
-            for place in range(begin, roll(tokens[begin:], size, length, hashes, begin)):
-                chosen[count] = place
+            for position in range(begin, roll(tokens[begin:], size, length, hashes, begin)):
+                chosen[count] = position
                 count += 1
     return count
 
@@ -194,8 +199,10 @@ def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
     """Write the key and the position, a token number, of each shingle and sequence of documents
     that is in the table.
 
-    spaces : uint64, int32, and int32 with two columns, for the shingles of a document. keys,
-    positions : int32, with room for every shingle and sequence. flagged : see `shingle_document`.
+    spaces : working space for the shingles of a document: hashes, uint64; chosen, int32; runs,
+    int32 (.., 2). keys, positions : int32, with room for every shingle and sequence. flagged : see
+    `shingle_document`.
+
     Return the number of keys up to the end of each document, int64.
     """
     text, tables, mode = scan
@@ -212,7 +219,8 @@ def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
         )
         num_chosen = _select(hashes, end, bits, shift, chosen)
         count = _find(hashes, chosen[:num_chosen], slots, keys, positions, count)
-        # Sequences consist of the shortest shingles of items, so that few are looked up.
+        # Sequences consist of the shortest shingles of items, so that few are looked up: in runs
+        # with the shingles of the shortest sequence or more.
         num_runs = _find_runs(chosen[:num_chosen], lengths[1] - shortest + 1, runs)
         for length in lengths[1:]:
             num_chosen = _hash_runs(
@@ -224,29 +232,28 @@ def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
 
 
 @kernel(allocates=True)
-def gather(keys, positions, ends, postings, least, is_counted, workspace):
+def gather(keys, positions, ends, postings, min_shingles, is_counted, workspace):
     """Return the distinct counted keys of each document, and the matches of the items that have
     enough shingles in it.
 
     Parameters
     ----------
     postings : offsets by key, places and items by posting.
-    least : int32 by item, the fewest of its shingles.
+    min_shingles : int32 by item, the number of its shingles that a document must have.
     is_counted : bool by key.
-    workspace : int32, the shingles of an item found, zeros by item; by key the number of the last
-        document that has it, and at the end the number of the last document of all; items touched.
+    workspace : the arrays of `_Workspace`.
 
     Returns
     -------
-    keys : int32. matches : int32, the document, place and position of each, one after the other.
+    keys : int32. matches : int32, three numbers each: document | place | position | document | ...
     """
     table = _Postings(offsets=postings[0], places=postings[1], items=postings[2])
     work = _Workspace(counts=workspace[0], seen=workspace[1], touched=workspace[2])
     distinct = np.empty(len(keys), np.int32)
     num_distinct = 0
-    found = np.empty(_ROOM, np.int32)
+    found = np.empty(_INITIAL_NUMBERS, np.int32)
     num_found = 0
-    if work.seen[-1] > _MAX_DOCUMENTS - len(ends):
+    if work.seen[-1] > _MAX_DOCUMENTS - len(ends):  # numbers would overflow: begin again at 0
         work.seen[:] = 0
     begin = 0
     for document in range(len(ends)):
@@ -254,7 +261,8 @@ def gather(keys, positions, ends, postings, least, is_counted, workspace):
         num_touched, num_distinct = _count_items(
             keys, (begin, end), table, is_counted, work, distinct, num_distinct
         )
-        has_items = _choose_items(work, num_touched, least)
+        has_items = _choose_items(work, num_touched, min_shingles)
+        # Collect the matches that fit, double the array, and continue with the first key left.
         while has_items:
             begin, num_found = _collect(
                 (keys, positions), document, (begin, end), table, work.counts, found, num_found
@@ -287,7 +295,7 @@ def _count_items(keys, span, postings, is_counted, work, distinct, num_distinct)
         if work.seen[key] == number:
             continue
         work.seen[key] = number
-        distinct[num_distinct] = key
+        distinct[num_distinct] = key  # counted or not: see `_select`
         num_distinct += 1 if is_counted[key] else 0
         for posting in range(offsets[key], offsets[key + 1]):
             item = postings.items[posting]
@@ -298,14 +306,14 @@ def _count_items(keys, span, postings, is_counted, work, distinct, num_distinct)
 
 
 @kernel
-def _choose_items(work, num_touched, least):
+def _choose_items(work, num_touched, min_shingles):
     """Set the counts of the items that have enough shingles to 1, of others to 0; return whether
     there are any.
     """
     has_items = False
     for i in range(num_touched):
         item = work.touched[i]
-        is_chosen = work.counts[item] >= least[item]
+        is_chosen = work.counts[item] >= min_shingles[item]
         work.counts[item] = 1 if is_chosen else 0
         has_items |= is_chosen
     return has_items
@@ -313,10 +321,11 @@ def _choose_items(work, num_touched, least):
 
 @kernel
 def _collect(keys_and_positions, document, span, postings, counts, found, num_found):
-    """Append the document, place and position of the items whose count is 1, as long as there is
-    room.
+    """Append the matches of the items whose count is 1, as long as there is room.
 
-    found : int32, `num_found` numbers. Return the first key that is left, and the numbers found.
+    found : int32, `num_found` numbers: document | place | position | document | ...
+
+    Return the index of the first key that is left, and the new `num_found`.
     """
     keys, positions = keys_and_positions
     for i in range(span[0], span[1]):
@@ -420,40 +429,45 @@ def _find_stretch(matches, begin, end, width, counts, best):
 
 @kernel
 def extend(words, limits, positions, item_words, item_limits, item_positions, ngrams, edges):
-    """Extend matches over the words beside them that the item has there, too, as far as `_FARTHEST`
-    words.
+    """Extend matches over the words beside them that agree with the item's, up to `_MAX_EXTENSION`
+    words on each side.
 
-    A word that differs is passed over if two that agree follow, or the item's first or last one;
-    that may differ.
+    A differing word is skipped if the next two words agree, or if the next word agrees and is the
+    first or the last one of the item. The first or the last word of the item may itself differ.
 
     Parameters
     ----------
     words, item_words : uint64, the words of all documents, and of all fields of items.
-    limits, item_limits : int64 (2, num_matches), the begin and the end of its document, and of its
-        field.
-    positions, item_positions : int64 by match, its first word among all. ngrams : its words.
+    limits, item_limits : int64 (2, num_matches), the begin and the end of the document, and of the
+        field, of each match.
+    positions, item_positions : int64 by match, its first word among all. ngrams : the number of its
+        words.
     edges : int64 (num_matches, 2), set to the first and the last word of the document.
     """
     documents = _Texts(words=words, limits=limits, positions=positions)
     items = _Texts(words=item_words, limits=item_limits, positions=item_positions)
     num_matches = len(positions)
+    # Side 0 extends to the left, in rising order, so that the match that is continued is already
+    # extended; side 1 to the right, in falling order.
     for side in range(2):
         step = 1 if side else -1
         for i in range(num_matches):
             match = num_matches - 1 - i if side else i
             beside = match + step
             last = (ngrams[match] - 1) * side
-            here = positions[match] + last
-            there = item_positions[match] + last
-            num_left = abs(limits[side, match] - side - here)
-            num_left_of_item = abs(item_limits[side, match] - side - there)
-            reaches_end = min(num_left, num_left_of_item) <= _FARTHEST
+            position = positions[match] + last
+            item_position = item_positions[match] + last
+            num_left = abs(limits[side, match] - side - position)
+            num_left_of_item = abs(item_limits[side, match] - side - item_position)
+            reaches_end = min(num_left, num_left_of_item) <= _MAX_EXTENSION
             if reaches_end and _continues(documents, items, match, beside, side):
                 edges[match, side] = edges[beside, side]
             else:
-                far = min(num_left, num_left_of_item, _FARTHEST)
-                reached = _reach(words, here, item_words, there, step, far, num_left_of_item)
-                edges[match, side] = here + step * reached
+                max_reach = min(num_left, num_left_of_item, _MAX_EXTENSION)
+                reached = _reach(
+                    words, position, item_words, item_position, step, max_reach, num_left_of_item
+                )
+                edges[match, side] = position + step * reached
 
 
 @kernel
@@ -470,16 +484,16 @@ def _continues(documents, items, match, beside, side):
 
 
 @kernel
-def _reach(words, here, item_words, there, step, far, num_left_of_item):
-    """Return the number of words, up to `far`, by which a match extends in the direction of a
+def _reach(words, position, item_words, item_position, step, max_reach, num_left_of_item):
+    """Return the number of words, up to `max_reach`, by which a match extends in the direction of a
     step.
     """
     reached = 0
     agreed = 0
     has_gap = False
-    for i in range(1, far + 1):
+    for i in range(1, max_reach + 1):
         is_last = i == num_left_of_item
-        if words[here + step * i] == item_words[there + step * i]:
+        if words[position + step * i] == item_words[item_position + step * i]:
             agreed += 1
             if not has_gap or agreed >= 2 or is_last:
                 reached = i

@@ -1,4 +1,4 @@
-"""Mix the bits of a 64-bit integer, one to one, and find it in a table by open addressing."""
+"""Hash functions for 64-bit integers, the slots of a hash table, and growing arrays."""
 
 import numpy as np
 
@@ -9,11 +9,12 @@ from neardup.kernels.compiled import I64, U64, kernel
 def find_slot(keys, occupied, free, key):
     """Return the slot of a key, or the free slot for it.
 
-    keys : uint64 (num_slots,), a power of two, uniform hashes; occupied : as long, `free` where a
-    slot is free. Requires: a slot is free.
+    keys : uint64 (num_slots,), uniform hashes; num_slots is a power of two. occupied : of the same
+    length, equal to `free` at free slots. Requires: a slot is free.
     """
     mask = len(keys) - 1
     slot = I64(key & U64(mask))
+    # Linear probing ends, since a slot is free.
     while occupied[slot] != free and keys[slot] != key:
         slot = (slot + 1) & mask
     return slot
@@ -28,7 +29,7 @@ def double(array):
     return longer
 
 
-# Odd constants of the 64-bit finaliser by Pelle Evensen ("moremur", 2019).
+# Multipliers of moremur, a variant of the finaliser of SplitMix64 (Pelle Evensen, 2019).
 MIX_1 = U64(0x3C79AC492BA7B653)
 MIX_2 = U64(0x1C69B3F74AC4AE35)
 # Constants of the 64-bit hash by Fowler, Noll and Vo.
@@ -38,7 +39,7 @@ FNV_PRIME = U64(0x100000001B3)
 
 @kernel
 def mix(value):
-    """Mix the bits of a uint64: every bit of the result depends on all of its bits."""
+    """Mix the bits of a uint64, one to one: every bit of the result depends on all of its bits."""
     value ^= value >> U64(27)
     value *= MIX_1
     value ^= value >> U64(33)

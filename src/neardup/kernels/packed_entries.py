@@ -1,4 +1,7 @@
-"""Entries of tables of keys as bytes: 8 of the key, big-endian, and 4 of the row, little-endian."""
+"""Entries of tables of keys as bytes.
+
+| key, 8 bytes, big-endian | row, 4 bytes, little-endian |
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,16 @@ import numpy as np
 from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.intrinsics import count_ones
 
-WIDTH = 12
-GONE = 0
-NEVER = 2**32 - 1
+WIDTH = 12  # bytes of an entry
+GONE = 0  # the state of a forgotten row
+NEVER = 2**32 - 1  # a row that is not forgotten, see `Alive.forgotten_at`
 
 
 class Lookups(NamedTuple):
-    """Keys that are looked up. key : uint64. same : uint64, the bits that must be equal, by lookup.
-    max_distance : of all 64 bits.
+    """Keys that are looked up.
+
+    By lookup, uint64: key; same : the bits that must be equal. max_distance : the number of bits of
+    a key that may differ.
     """
 
     key: np.ndarray
@@ -25,9 +30,11 @@ class Lookups(NamedTuple):
 
 
 class Alive(NamedTuple):
-    """The rows that a snapshot has. states : uint8, GONE or a state, at least num_rows of them.
-    forgotten_at : uint32, by row, how many rows were forgotten before it, or NEVER; rows after its
-    end were not. num_forgotten : rows that were forgotten as of the snapshot.
+    """The rows that are alive in a snapshot, which may be older than the data.
+
+    states : uint8 by row, GONE or a state, at least num_rows of them. forgotten_at : uint32 by row,
+    the number of rows that were forgotten before it, or NEVER; rows beyond the array were never
+    forgotten. num_forgotten : the number of rows that were forgotten as of the snapshot.
     """
 
     states: np.ndarray
@@ -38,7 +45,7 @@ class Alive(NamedTuple):
 
 @kernel
 def is_alive(row, alive):
-    """Return whether a snapshot has a row."""
+    """Return whether a row is alive in a snapshot."""
     if row >= alive.num_rows or alive.states[row] == GONE:
         return False
     return row >= len(alive.forgotten_at) or alive.forgotten_at[row] >= alive.num_forgotten
@@ -52,38 +59,38 @@ def match(data, sizes, lookups, alive, found_lookup, found_key, found_row):
     each. Requires: the arrays found_lookup (int64), found_key (uint64) and found_row (int64) have
     room for all entries.
     """
-    at = number = 0
+    offset = num_found = 0
     for i in range(len(sizes)):
         key = lookups.key[i]
         same = lookups.same[i]
         for _ in range(sizes[i]):
-            other = U64(0)
-            for j in range(8):
-                other = other << U64(8) | U64(data[at + j])
-            differing = other ^ key
+            entry_key = U64(0)
+            for j in range(8):  # big-endian
+                entry_key = entry_key << U64(8) | U64(data[offset + j])
+            differing = entry_key ^ key
             if differing & same == 0 and count_ones(differing) <= lookups.max_distance:
                 row = I64(0)
-                for j in range(4):
-                    row |= I64(data[at + 8 + j]) << 8 * j
+                for j in range(4):  # little-endian
+                    row |= I64(data[offset + 8 + j]) << 8 * j
                 if is_alive(row, alive):
-                    found_lookup[number] = i
-                    found_key[number] = other
-                    found_row[number] = row
-                    number += 1
-            at += WIDTH
-    return number
+                    found_lookup[num_found] = i
+                    found_key[num_found] = entry_key
+                    found_row[num_found] = row
+                    num_found += 1
+            offset += WIDTH
+    return num_found
 
 
 @kernel
 def list_alive(first, alive, rows):
-    """Fill rows, int64, with the rows from `first` on that a snapshot has; return their number and
-    where this ended.
+    """Fill rows, int64, with the rows from `first` on that are alive in a snapshot; return their
+    number and the next row to examine.
     """
-    number = 0
+    count = 0
     row = first
-    while row < alive.num_rows and number < len(rows):
+    while row < alive.num_rows and count < len(rows):
         if is_alive(row, alive):
-            rows[number] = row
-            number += 1
+            rows[count] = row
+            count += 1
         row += 1
-    return number, row
+    return count, row

@@ -116,12 +116,12 @@ def compare_units(text, spans, units, others, equal):
 
 
 @kernel(allocates=True)
-def cut_units(pieces, first, num_against, most_lost, rows):
+def cut_units(pieces, first, num_against, max_loss, rows):
     """Cut the units that occurred before in kept text; return the number of rows written, as by
     `passages.resolve`.
 
     pieces : each a unit. first : int64, the first unit with the text of each. num_against :
-    documents that are kept whole. most_lost : share of a document. rows : int64, two for each unit.
+    documents that are kept whole. max_loss : see `passages.Rule`. rows : int64, two for each unit.
     """
     kept = np.full(len(first), NONE, I64)  # by first unit, the kept unit with its text
     count = 0
@@ -138,7 +138,7 @@ def cut_units(pieces, first, num_against, most_lost, rows):
         elif document >= num_against:
             lost += count_characters(pieces.text, pieces.starts[piece], pieces.starts[piece + 1])
             count = write_cut(rows, count, _cut_of(pieces, piece, source))
-        if ends_document(pieces, piece) and lost > most_lost * pieces.characters[document]:
+        if ends_document(pieces, piece) and lost > max_loss * pieces.characters[document]:
             for other in range(first_of_document, piece + 1):
                 if kept[first[other]] == other:
                     kept[first[other]] = NONE

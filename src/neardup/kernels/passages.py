@@ -50,10 +50,12 @@ _PIECE, _START, _STOP, _NUM_DOCUMENTS = range(4)
 # Values of `Anchors.fragments`: an anchor that is not listed, and one in the open fragment.
 _UNLISTED = np.int32(-2)
 _OPEN = np.int32(-1)
+TAB = 9
 LINE_FEED = 10
 CARRIAGE_RETURN = 13
-_LONGEST_WORD = 64
-_MAX_SPACES = 64  # and closing quotes and brackets, after a sentence
+BLANK = 32
+_MAX_WORD = 64  # characters; a longer run (base64, a URL) is cut between characters
+_MAX_SPACES = 64  # characters before a position that are searched for the end of a sentence
 _AHEAD = 8  # anchors whose groups are on their way from memory
 
 
@@ -102,13 +104,16 @@ class Anchors(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The rule of cuts. length, bridge : characters; most_lost : share of a document; ends : the
-    ends of cuts; classes : uint16.
+    """The rule of cuts.
+
+    length : the fewest characters of a passage. bridge : the most characters between two cuts that
+    are cut, too. max_loss : the share of a document that may be cut before it is dropped. ends :
+    the ends of cuts. classes : uint16 by code point.
     """
 
     length: int
     bridge: int
-    most_lost: float
+    max_loss: float
     ends: int
     classes: np.ndarray
 
@@ -117,7 +122,8 @@ class Cut(NamedTuple):
     """A row of the result, in the order of the columns: all positions in the text.
 
     kept : the kept text of [start, stop). source, window, source_stop : the whole kept passage: its
-    start, the end of its first `length` characters, its stop. NONE where a kind has none.
+    start, the end of its first `length` characters, its stop. NONE where a kind has none. A COMMON
+    cut has no kept text: its `source` is the number of documents that have the passage.
     """
 
     kind: int
@@ -178,11 +184,11 @@ class _Match(NamedTuple):
 def resolve(pieces, anchors, fragments, rule, size, pieces_span, rows, state):
     """Walk pieces in their order, and cut passages that occurred in kept text before.
 
-    pieces_span : the pieces of whole documents, first and stop, and the documents before which
-    nothing is cut. fragments : int64, rows of start and stop, with room for one in every `length`
-    bytes of text, and one more. rows : int64 (.., 8), of two rows at least, written; they are
-    returned, or a longer copy: the fields of `Cut`. state : int64 (3,), the numbers of fragments,
-    rows and anchors so far.
+    pieces_span : the first and the stop piece, of whole documents, and the number of documents at
+    the beginning that are kept whole. fragments : int64, rows of start and stop, with room for one
+    in every `length` bytes of text, and one more. rows : int64 (.., 8), of two rows at least,
+    written; they are returned, or a longer copy: the fields of `Cut`. state : int64 (3,), the
+    numbers of fragments, rows and anchors so far.
     """
     first_piece, stop_piece, num_against = pieces_span
     walk = _Walk(
@@ -211,7 +217,7 @@ def resolve(pieces, anchors, fragments, rule, size, pieces_span, rows, state):
             rows, lost_here = _cut_piece(walk, pieces, piece, rows)
             lost += lost_here
         anchor = piece.stop_anchor
-        if ends_document(pieces, number) and lost > rule.most_lost * pieces.characters[document]:
+        if ends_document(pieces, number) and lost > rule.max_loss * pieces.characters[document]:
             _withdraw(anchors, first_of_document, anchor)
             rows = _with_room(rows, state[NUM_ROWS])
             state[NUM_ROWS] = write_drop(rows, state[NUM_ROWS], number)
@@ -237,6 +243,7 @@ def _prefetch_groups(anchors, piece):
     """Prefetch the list of each anchor's group: first its start and size, some anchors later its
     entries.
     """
+    # 8, 4 and 16 are the bytes of an entry of each array.
     for anchor in range(piece.first_anchor, piece.stop_anchor + _AHEAD):
         if anchor < piece.stop_anchor and anchors.groups[anchor] >= 0:
             group = I64(anchors.groups[anchor])
@@ -390,6 +397,7 @@ def _list_before(walk, open_start, listed, last_position):
     An anchor is listed once a window may lie between it and the anchor that is looked at.
     """
     anchors = walk.anchors
+    # Ends before the anchor that is looked at: `last_position` is `length` bytes before its own.
     while anchors.positions[listed] <= last_position:
         if anchors.positions[listed] - walk.size + 1 >= open_start:
             _enter(anchors, listed, _OPEN)
@@ -473,14 +481,14 @@ def _end_of(text, start, stop, count, piece_stop):
 
 
 @kernel
-def _common_before(text, left, right, most):
-    """Return the number of equal bytes before two positions, at most `most`."""
+def _common_before(text, left, right, max_length):
+    """Return the number of equal bytes before two positions, at most `max_length`."""
     length = 0
-    while length + 8 <= most:
+    while length + 8 <= max_length:
         if load_u64(text, left - length - 8) != load_u64(text, right - length - 8):
             break
         length += 8
-    while length < most and text[left - length - 1] == text[right - length - 1]:
+    while length < max_length and text[left - length - 1] == text[right - length - 1]:
         length += 1
     return length
 
@@ -570,8 +578,8 @@ def cut_ranges(pieces, ranges, rule, rows):
     `resolve`.
 
     ranges : int64 (num_ranges, 4), rising: piece, start, stop in the text, the number of documents
-    that have it. rows : int64, with room for two of each range and one of each piece; the source of
-    a row is the greatest such number.
+    that have it. rows : int64, with room for two of each range and one of each piece; the `source`
+    of a row is the largest number of documents of its ranges.
     """
     count = 0
     entry = 0
@@ -591,7 +599,7 @@ def cut_ranges(pieces, ranges, rule, rows):
             count, num_cut = _cut_with_bridge(pieces.text, rule.bridge, rows, count, previous, cut)
             lost += num_cut
             previous = stop
-        if ends_document(pieces, piece) and lost > rule.most_lost * pieces.characters[document]:
+        if ends_document(pieces, piece) and lost > rule.max_loss * pieces.characters[document]:
             count = write_drop(rows, count, piece)
     return count
 
@@ -620,8 +628,8 @@ def _trim(pieces, rule, piece, start, stop):
     """Return a range of the text without the incomplete characters, words, sentences or lines at
     its ends.
 
-    A run of letters and digits longer than _LONGEST_WORD is no word, and is cut between characters.
-    The ends move independently: where the first comes after the last, nothing is complete.
+    A run of letters and digits longer than _MAX_WORD is no word, and is cut between characters. The
+    ends move independently: if the first is after the last, the range has no complete unit.
     """
     first = _move_start(pieces, rule.classes, piece, start, stop, rule.ends)
     if first == NONE and rule.ends == WORD:
@@ -648,7 +656,7 @@ def _move_start(pieces, classes, piece, start, stop, ends):
     end = pieces.starts[piece + 1]
     bounded = pieces.bounded[piece]
     position = start
-    num_left = _LONGEST_WORD
+    num_left = _MAX_WORD
     while position < stop and not may_end(text, position, begin, end, bounded, ends, classes):
         if ends <= WORD and not classes[code_at(text, position)] & SPACE:
             if num_left == 0:
@@ -668,7 +676,7 @@ def _move_stop(pieces, classes, piece, start, stop, ends):
     end = pieces.starts[piece + 1]
     bounded = pieces.bounded[piece]
     position = stop
-    num_left = _LONGEST_WORD
+    num_left = _MAX_WORD
     while position > start and not _may_stop(text, position, begin, end, bounded, ends, classes):
         position = retreat(text, position, start, 1)
         if ends <= WORD and not classes[code_at(text, position)] & SPACE:
@@ -735,7 +743,7 @@ def _may_stop(text, position, begin, end, bounded, ends, classes):
 def _follows_blank_line(text, position, begin):
     """Return whether the line that ends before a position has blanks only."""
     position -= 2
-    while position >= begin and text[position] in (9, 13, 32):
+    while position >= begin and text[position] in (TAB, CARRIAGE_RETURN, BLANK):
         position -= 1
     return position < begin or text[position] == LINE_FEED
 

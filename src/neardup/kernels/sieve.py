@@ -25,9 +25,9 @@ from neardup.kernels.sorted_sets import (
     COSINE,
     HAMMING,
     Sets,
-    least_above_chance,
     may_reach,
     measure_sets,
+    shared_above_chance_kernel,
     similarity_of_sets,
     sketch_words,
 )
@@ -470,7 +470,7 @@ def _least_of_rules(compared, document, other, rules):
         return np.int64(0)
     even = np.int64(compared.structure.sizes[document])
     other_even = np.int64(compared.structure.sizes[other])
-    return np.int64(np.ceil(least_above_chance(even, other_even)))
+    return np.int64(np.ceil(shared_above_chance_kernel(even, other_even)))
 
 
 @kernel

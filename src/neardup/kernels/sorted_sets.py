@@ -14,14 +14,18 @@ CONTAINMENT = 1
 HAMMING = 2
 COSINE = 3
 MEASURES = {"jaccard": JACCARD, "containment": CONTAINMENT, "hamming": HAMMING, "cosine": COSINE}
+# Values in place of the size of a sorted copy, see `_set_of`.
 _UNKNOWN = -1
-_RISING = -2
+_RISING = -2  # the list itself is a rising set
 
 
 class Sets(NamedTuple):
     """Sorted sets, each after its sketch, as `write_sets` writes them.
 
-    hashes : uint64; starts : int64, sizes : uint32, by document.
+    hashes : uint64. starts : int64, sizes : uint32, by document.
+
+        hashes   | sketch 0 | set 0 . . . | sketch 1 | set 1 . |
+                            ^ starts[0]              ^ starts[1]
     """
 
     hashes: np.ndarray
@@ -31,11 +35,12 @@ class Sets(NamedTuple):
 
 @kernel
 def bucket_starts(hashes, ends):
-    """Set where each bucket of uniform hashes begins, about a hash each; return the shift from a
-    hash to its bucket.
+    """Set the start of each bucket of uniform hashes, about one hash per bucket; return the shift
+    from a hash to its bucket.
 
-    The first step of a counting sort; ends : int64, longer by one than the number of buckets, a
-    power of two near len(hashes).
+    This is the first step of a counting sort. ends : int64, the starts, which become ends as the
+    buckets are filled, with room for one entry more than buckets; their number is a power of two,
+    2 or below 2 * len(hashes).
     """
     bits = 1
     while (1 << bits) < len(hashes):
@@ -51,11 +56,13 @@ def bucket_starts(hashes, ends):
 
 @kernel
 def sort_list(hashes, spread, ends, ordered):
-    """Write hashes to `ordered`, rising, each once; return how many.
+    """Write hashes to `ordered`, rising, each once; return their number.
 
-    spread, ordered : uint64, as long as `hashes` or longer; ends : int64, longer than twice that by
-    3. Hashes are uniform: a counting sort by leading bits leaves an insertion sort next to nothing
-    to do, linear in all (5 x quicker than a comparison sort at 700 hashes).
+    spread, ordered : uint64, as long as `hashes` or longer. ends : int64, 2 * len(hashes) + 3
+    entries or more, see `bucket_starts`.
+
+    Hashes are uniform: after a counting sort by leading bits, insertion sort moves few of them. The
+    time is linear, a fifth of the time of a comparison sort at 700 hashes.
     """
     if len(hashes) == 0:
         return 0
@@ -81,8 +88,8 @@ def sort_list(hashes, spread, ends, ordered):
 
 @kernel
 def sketch_words(size):
-    """Return how many words of 64 bits the sketch of a set has: a power of two, with eight bits or
-    more an element.
+    """Return the number of 64-bit words of a set's sketch: a power of two, with at least eight bits
+    per element.
     """
     words = 1
     while words * 8 < size:
@@ -94,13 +101,14 @@ def sketch_words(size):
 def write_sets(hashes, starts, stops, wanted, sets, set_starts, sizes):
     """Write each wanted document's hashes as a set, rising, each once, with its sketch before it.
 
-    A sketch has the bit set that the lower bits of each hash name: see `most_shared`.
+    The lower bits of each hash are the number of a bit of the sketch, which is set: see
+    `max_shared`.
 
     hashes : uint64; starts, stops : int64 (num_documents,), ranges of `hashes`; wanted : bool
     (num_documents,); sets : uint64, filled from 0 on, with room for all wanted hashes and
-    `sketch_words` of each document's; set_starts : int64, sizes : uint32 (num_documents,), where
-    each set begins, after its sketch, and its size, 0 where not wanted. Return how much of `sets`
-    is filled.
+    `sketch_words` of each document's; set_starts : int64, sizes : uint32 (num_documents,), the
+    start of each set, after its sketch, and its size, 0 where not wanted. Return the length of
+    `sets` that is filled.
     """
     longest = 0
     for document in range(len(starts)):
@@ -137,12 +145,12 @@ def _write_set(values, sketch, sets):
 
 
 @kernel
-def most_shared(sets, start, size, other_start, other_size):
-    """Return how many elements two sets may share at most, by their sketches.
+def max_shared(sets, start, size, other_start, other_size):
+    """Return the maximum number of elements that two sets can share, by their sketches.
 
-    Each bit of one sketch that the other lacks stands for one element or more that the other set
-    lacks. A longer sketch is folded to the length of the shorter one, in which a hash has the same
-    lower bits.
+    A bit that only one sketch has comes from at least one element that the other set lacks. A
+    longer sketch is folded to the length of the shorter one: bits whose numbers have the same lower
+    bits become one bit.
     """
     words = sketch_words(size)
     other_words = sketch_words(other_size)
@@ -157,10 +165,10 @@ def most_shared(sets, start, size, other_start, other_size):
             only += count_ones(bits & ~other_bits)
             other_only += count_ones(other_bits & ~bits)
         return min(size - only, other_size - other_only)
-    least = min(words, other_words)
-    for i in range(least):
-        bits = _fold(sets, start - words + i, start, least)
-        other_bits = _fold(sets, other_start - other_words + i, other_start, least)
+    min_words = min(words, other_words)
+    for i in range(min_words):
+        bits = _fold(sets, start - words + i, start, min_words)
+        other_bits = _fold(sets, other_start - other_words + i, other_start, min_words)
         only += count_ones(bits & ~other_bits)
         other_only += count_ones(other_bits & ~bits)
     return min(size - only, other_size - other_only)
@@ -170,8 +178,8 @@ def most_shared(sets, start, size, other_start, other_size):
 def _fold(sets, start, stop, step):
     """Return the union of every step-th word."""
     bits = U64(0)
-    for at in range(start, stop, step):
-        bits |= sets[at]
+    for index in range(start, stop, step):
+        bits |= sets[index]
     return bits
 
 
@@ -216,8 +224,8 @@ similarity = kernel(similarity_of_counts)
 
 
 def shared_above_chance(even: Any, other_even: Any) -> Any:
-    """Return how many shingles two documents must share, so that they share more than unrelated
-    texts do by chance.
+    """Return the number of shingles that two documents must share, so that they share more than
+    unrelated texts do by chance.
 
     Takes numbers, or arrays if it is not compiled. even, other_even : the number of distinct
     shingles that occur an even number of times in each document.
@@ -233,13 +241,13 @@ def shared_above_chance(even: Any, other_even: Any) -> Any:
     return 1.1 * chance + 2.0 * np.sqrt(2.0 * chance)
 
 
-least_above_chance = kernel(shared_above_chance)
+shared_above_chance_kernel = kernel(shared_above_chance)
 
 
 @kernel
-def _least_shared(size, other_size, measure, threshold):
-    """Return the least number of elements that two sets at the threshold share, less 1, so that
-    rounding loses no pair that just reaches it.
+def _min_shared(size, other_size, measure, threshold):
+    """Return the minimum number of shared elements of two sets at the threshold, minus 1 for
+    rounding errors.
     """
     if measure == CONTAINMENT:
         return I64(threshold * size) - 1
@@ -250,26 +258,25 @@ def _least_shared(size, other_size, measure, threshold):
 
 @kernel
 def may_reach(sets, document, other, measure, threshold):
-    """Return whether the sizes and the sketches of two sets leave it open that they reach the
-    threshold.
-    """
+    """Return whether two sets may reach the threshold, judged by their sizes and sketches."""
     size = I64(sets.sizes[document])
     other_size = I64(sets.sizes[other])
-    needed = _least_shared(size, other_size, measure, threshold)
+    needed = _min_shared(size, other_size, measure, threshold)
     if size == 0 or min(size, other_size) < needed:
         return False
     return (
-        most_shared(sets.hashes, sets.starts[document], size, sets.starts[other], other_size)
+        max_shared(sets.hashes, sets.starts[document], size, sets.starts[other], other_size)
         >= needed
     )
 
 
 @kernel
-def similarity_of_sets(sets, document, other, measure, threshold, least):
+def similarity_of_sets(sets, document, other, measure, threshold, min_shared):
     """Return the exact similarity of a document to an earlier one, or any value below the
     threshold.
 
-    least : the number of elements that they must share in any case. Requires: neither set is empty.
+    min_shared : the number of elements that they must share at any threshold. Requires: neither set
+    is empty.
     """
     size = I64(sets.sizes[document])
     other_size = I64(sets.sizes[other])
@@ -277,8 +284,10 @@ def similarity_of_sets(sets, document, other, measure, threshold, least):
     other_start = sets.starts[other]
     mine = sets.hashes[start : start + size]
     theirs = sets.hashes[other_start : other_start + other_size]
-    shared = overlap(mine, theirs, max(least, _least_shared(size, other_size, measure, threshold)))
-    if shared < least:
+    shared = overlap(
+        mine, theirs, max(min_shared, _min_shared(size, other_size, measure, threshold))
+    )
+    if shared < min_shared:
         return -1.0
     return similarity(shared, size, other_size, measure)
 
@@ -301,10 +310,10 @@ def _is_rising(hashes):
 
 @kernel(allocates=True)
 def _set_of(hashes, offsets, row, sorted_hashes, sizes):
-    """Return a list as a rising set: the list itself, or sorted when it is first wanted.
+    """Return a list as a rising set: the list itself, or a sorted copy, made when first wanted.
 
-    sorted_hashes : uint64, space for all lists. sizes : int64, of sorted lists, or _UNKNOWN or
-    _RISING.
+    sorted_hashes : uint64, room for the copies of all lists. sizes : int64 by list, the size of the
+    copy, or _UNKNOWN or _RISING.
     """
     begin = offsets[row]
     end = offsets[row + 1]
@@ -320,11 +329,12 @@ def _set_of(hashes, offsets, row, sorted_hashes, sizes):
 
 @kernel(allocates=True)
 def list_overlaps(hashes, offsets, rows, other_hashes, other_offsets, other_rows, counts):
-    """Count the elements that lists share, as sets, and the elements of each, pair by pair.
+    """Count the elements that pairs of lists share, as sets, and the elements of each.
 
-    hashes : uint64, list i is hashes[offsets[i]:offsets[i + 1]]; offsets : int64; repeats are
-    allowed. rows : int64 (num_pairs,), of the lists. The same of the others. counts : int64 (3,
-    num_pairs): shared, own and other sizes.
+    hashes, other_hashes : uint64, list i is hashes[offsets[i]:offsets[i + 1]], with repeats.
+    offsets, other_offsets : int64. rows, other_rows : int64 (num_pairs,), the left and the right
+    list of each pair. counts : int64 (3, num_pairs), set to the number of shared elements, and the
+    sizes of the left and the right set.
     """
     states = np.full(len(offsets), _UNKNOWN, I64)
     other_states = np.full(len(other_offsets), _UNKNOWN, I64)
