@@ -185,10 +185,10 @@ def test_an_input_that_changes_ends_the_run_and_leaves_nothing(tmp_path: Path, m
     make_inputs(tmp_path / "in", "parquet")
     begin = write.write_kept
 
-    def change_first(*arguments: object) -> None:
+    def change_first(*arguments: object, **options: object) -> None:
         for name in ("1", "3"):
             (tmp_path / f"in/{name}.parquet").write_bytes(b"changed")
-        begin(*arguments)
+        begin(*arguments, **options)
 
     monkeypatch.setattr(write, "write_kept", change_first)
     monkeypatch.setattr(write, "_LARGE", 1000)
