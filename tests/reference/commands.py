@@ -96,7 +96,7 @@ FAILURES = [
     ["passages", "in.jsonl", "-o", "new", "--unit", "line", "--bridge", "3"],
     ["compare", "-", "-"],
     ["contamination", "empty.jsonl", "--corpus", "in.jsonl", "-o", "new"],
-    ["contamination", "in.jsonl", "--corpus", "in.jsonl", "-o", "new", "--config", "report.json"],
+    ["contamination", "in.jsonl", "-o", "new", "--config", "report.json"],
     ["evaluate", "in.jsonl", "--label", "empty"],
     ["evaluate", "in.jsonl", "--compare-methods", "minhash"],
     ["evaluate", "in.jsonl", "--errors", "e.html", *TWO_METHODS],
