@@ -316,15 +316,20 @@ def _listed_pairs(ranked: _Ranked, limit: int, possible: Possible | None) -> Ite
         count = num_earlier[start:stop]
         later = np.repeat(np.arange(start, stop), count)
         earlier = ranges(ranked.begins[start:stop], count)
-        yield _pairs_of(members, earlier, later, possible)
+        yield _pairs_of(members, earlier, later, possible, listed=True)
         # The later document may remove a copy of the earlier one that comes after it.
         is_listed = members.listed[later] & (ranked.rank[later] < limit)
-        yield _pairs_of(members, later[is_listed], earlier[is_listed], possible)
+        yield _pairs_of(members, later[is_listed], earlier[is_listed], possible, listed=True)
         start = stop
 
 
-def _pairs_of(members: Members, left: Ints, right: Ints, possible: Possible | None) -> BucketPairs:
-    """Return the pairs of members, given by index, in which `left` may remove `right`."""
+def _pairs_of(
+    members: Members, left: Ints, right: Ints, possible: Possible | None, *, listed: bool
+) -> BucketPairs:
+    """Return the pairs of members, given by index, in which `left` may remove `right`.
+
+    listed : whether the bucket lists the left members.
+    """
     is_pair = members.queries[right] & (members.position[left] < members.last[right])
     if possible is not None:
         is_pair &= possible(members.size[left], members.size[right])
@@ -333,7 +338,7 @@ def _pairs_of(members: Members, left: Ints, right: Ints, possible: Possible | No
     return BucketPairs(
         left=members.position[left],
         right=members.position[right],
-        listed=True,
+        listed=listed,
         needed=members.needed[right],
     )
 
@@ -349,15 +354,7 @@ def _unlisted_pairs(ranked: _Ranked, limit: int) -> BucketPairs:
     listed = ranges(ranked.begins[first_beyond], np.full(len(first_beyond), limit))
     right = np.concatenate([beyond, listed])
     left = np.concatenate([ranked.begins[beyond] + limit, np.repeat(first_beyond, limit)])
-    is_pair = members.queries[right] & (members.position[left] < members.last[right])
-    left = left[is_pair]
-    right = right[is_pair]
-    return BucketPairs(
-        left=members.position[left],
-        right=members.position[right],
-        listed=False,
-        needed=members.needed[right],
-    )
+    return _pairs_of(members, left, right, None, listed=False)
 
 
 def _merge_pairs(found: Iterable[BucketPairs], one_hit_is_enough: bool) -> tuple[Ints, Ints]:
