@@ -36,9 +36,8 @@ def refuse_inputs_at(output: AnyPath, inputs: Iterable[Named], options: Options)
     from neardup.runs.input_files import list_inputs
     from neardup.runs.overlap import refuse_replacing
 
-    files = [
-        path.name for path in inputs if path.name != "-"
-    ]  # standard input can be read only once
+    # Standard input can be read only once.
+    files = [path.name for path in inputs if path.name != "-"]
     refuse_replacing(
         [output], list_inputs(files, format_name=options.get("in_format")) if files else []
     )

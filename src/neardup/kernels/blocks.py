@@ -224,9 +224,8 @@ def _sampled_matches(fingerprints, mask, ends):
     for row in range(0, count, stride):
         ends[I64(hash_masked(fingerprints, row, mask) >> U64(64 - _SAMPLE_BITS))] = 0
     pairs = sampled * (sampled - 1) / 2
-    share = max(
-        0.0, met / pairs - 1.0 / (1 << _SAMPLE_BITS)
-    )  # less the pairs that share a cell by chance
+    # Less the pairs that share a cell by chance.
+    share = max(0.0, met / pairs - 1.0 / (1 << _SAMPLE_BITS))
     return share * count * (count - 1) / 2
 
 

@@ -89,9 +89,8 @@ def find_near(queries, keys, begin, tables, stored, masks, found):
     reached = list_rows(keys, begin, tables, stored.forgotten, found)
     used = 0
     bits = 64 * queries.shape[1]
-    for i in range(
-        found.used[0]
-    ):  # a row is kept in the first table whose bits it shares with the query
+    # A row is kept in the first table whose bits it shares with the query.
+    for i in range(found.used[0]):
         query = I64(found.query[i])
         row = I64(found.row[i])
         table = I64(found.equal[i])

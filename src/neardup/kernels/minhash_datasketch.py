@@ -48,9 +48,8 @@ def sign_mersenne(hashes, multipliers, addends, signature):
         least = _LOW_32
         for i in range(len(hashes)):
             x = a * hashes[i] + b
-            x = (x & _MERSENNE) + (
-                x >> U64(61)
-            )  # 2^61 is 1 modulo the prime; the sum is below twice the prime
+            # 2^61 is 1 modulo the prime; the sum is below twice the prime.
+            x = (x & _MERSENNE) + (x >> U64(61))
             if x >= _MERSENNE:
                 x -= _MERSENNE
             least = min(least, x & _LOW_32)

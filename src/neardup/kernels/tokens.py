@@ -63,9 +63,8 @@ def _append(entry, mode, stream, length):
     """
     kind = (entry >> _CLASS_SHIFT) & U32(3)
     code = entry & _CODE_POINT
-    is_written = mode >= CODE and (
-        code != _BYTE_ORDER_MARK or length > 0
-    )  # invisible characters of code, too
+    # Invisible characters of code are written, too, but no mark of the byte order.
+    is_written = mode >= CODE and (code != _BYTE_ORDER_MARK or length > 0)
     if is_written or (mode != WORDS and kind != _TRANSPARENT):
         kind = U32(_SEPARATOR) if entry & _SPACE else U32(_WORD)
     if kind == _WORD:

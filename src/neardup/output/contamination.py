@@ -256,9 +256,8 @@ class ItemTables:
         num_fields = np.searchsorted(table.field_items, hits.items + 1) - first_field
         first_word = table.words.offsets[first_field]
         num_words = table.words.offsets[first_field + num_fields] - first_word
-        offsets = offsets_from_lengths(
-            num_words
-        )  # of the words of a hit among the words of all hits
+        # The begin of the words of each hit, among the words of all hits.
+        offsets = offsets_from_lengths(num_words)
 
         fields = ranges(first_field, num_fields)
         is_missing = self._is_missing(fields, hits, first_word - offsets[:-1])

@@ -311,9 +311,8 @@ def limits_of(report: ReportValues) -> str:
     parts = []
     near = report.get("fingerprints")
     if near:
-        distance = settings.get(
-            "max_distance", near["max_distance"]
-        )  # of a later limit, not of the search
+        # The settings have the limit of a later answer; `near` has the limit of the search.
+        distance = settings.get("max_distance", near["max_distance"])
         parts = [say("remarks.near", **{**near, "max_distance": distance})]
         limits = {"jaccard": settings.get("threshold")} if is_confirmed(report) else {}
     for name, limit in limits.items():

@@ -175,9 +175,8 @@ def what_copies_share(settings: Options, tokens: object) -> str:
     case = say("copies.case") if settings.get("case_fold", True) else ""
     if tokens == "letters":
         return say("copies.letters", case=case)
-    text = (
-        say("copies.words", case=case) if tokens is not None else say("copies.content")
-    )  # a method without tokens
+    # A method without tokens compares the content.
+    text = say("copies.words", case=case) if tokens is not None else say("copies.content")
     if tokens in ("chars", "whitespace"):
         text = say("copies.text")
     return text if settings.get("min_structure") is None else text + say("copies.in_tags")

@@ -593,9 +593,8 @@ class Service:
 
 
 _ROUTES: dict[re.Pattern[bytes], dict[str, Operation]] = {}
-for _operation in (
-    OPERATIONS
-):  # the id of a document is the rest of the path, slashes included; a name is one segment
+# The id of a document is the rest of the path, slashes included; a name is one segment.
+for _operation in OPERATIONS:
     _path = re.escape(_operation.path).replace(r"\{id\}", "(.*)").replace(r"\{name\}", "([^/]+)")
     _ROUTES.setdefault(re.compile(_path.encode(), re.DOTALL), {})[_operation.method] = _operation
 

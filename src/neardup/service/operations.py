@@ -198,9 +198,8 @@ def _at(
     """Add a function to the operations; its annotations are the types of the messages."""
 
     def add(run: _Run) -> _Run:
-        types = get_type_hints(
-            run, localns={"Service": Any, "Call": Any}
-        )  # which are not imported here
+        # Service and Call are not imported here.
+        types = get_type_hints(run, localns={"Service": Any, "Call": Any})
         response = media_type if types["return"] is Reply else types["return"]
         OPERATIONS.append(
             Operation(method, path, role, run, response, types.get("request"), status)

@@ -82,9 +82,8 @@ class _Server(uvicorn.Server):
     ) -> None:
         super().__init__(
             uvicorn.Config(
-                lambda scope, receive, send: self._service(
-                    scope, receive, send
-                ),  # made in the event loop
+                # The service is made later, in the event loop.
+                lambda scope, receive, send: self._service(scope, receive, send),
                 http=guarded(
                     settings, lambda problem, client: self._service.refuse(problem, client)
                 ),

@@ -16,9 +16,8 @@ from neardup.settings.constraints import Validated, constraints_of, parameter, s
 from neardup.settings.jieba import Jieba as Jieba
 from neardup.settings.presets import preset_settings
 
-Tokenizer = Callable[
-    [str], Iterable[Any]
-]  # of strings; for SimHash(weights="given") of (string, weight) pairs
+Tokenizer = Callable[[str], Iterable[Any]]
+"""Returns the strings of a text; for SimHash(weights="given"), (string, weight) pairs."""
 S = TypeVar("S", bound="DocumentSettings")
 T = TypeVar("T", bound="Shingling")
 PAGE_TOKENS = ("tags", "elements", "paths")

@@ -182,10 +182,8 @@ class GroupSettings(Validated):
             "keep": (selection.keep, selection.copies == 1),  # first: "none" sets linkage
             "linkage": (selection.linkage, selection.linkage == "sieve"),
             "passages": (output.passages, output.passages is None),
-            "within": (
-                selection.within,
-                selection.within != self.group_by,
-            ),  # no two groups would be compared
+            # With the column of the groups, no two groups would be compared.
+            "within": (selection.within, selection.within != self.group_by),
             "write": (output.write, output.write != "annotated"),
             "count_by": (output.count_by, output.count_by is None),
         }
