@@ -208,12 +208,13 @@ def test_full_buckets_are_searched_again_with_a_higher_bound_or_nothing_is_sugge
     table, monkeypatch
 ):
     wide = neardup.sweep(table).suggestion
-    monkeypatch.setattr(choose, "_BUCKETS", (1, 2))
+    monkeypatch.setattr(choose, "_MIN_BUCKET", 1)
+    monkeypatch.setattr(choose, "_MAX_BUCKET", 2)
     monkeypatch.setattr(choose, "_MAX_PAIRS", 0)
     few = neardup.sweep(table).suggestion
     assert (few.changes, few.clearest) == (False, None)
     assert "Too many documents are similar" in few.reason
-    monkeypatch.setattr(choose, "_BUCKETS", (1, 100_000))
+    monkeypatch.setattr(choose, "_MAX_BUCKET", 100_000)
     monkeypatch.setattr(choose, "_MAX_PAIRS", 175)  # a bound of 1, then of 2 and 4
     monkeypatch.setattr(choose, "_WIDER", 2)
     assert neardup.sweep(table).suggestion.levels == wide.levels
