@@ -12,7 +12,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import neardup
-from neardup.settings.methods import MinHash
+from neardup.settings.methods import MinHash, SimHash
 from reference import corpora, runs
 from reference.documents import documents_of
 
@@ -141,6 +141,17 @@ def test_a_chain_is_one_connected_cluster_and_several_documents_to_the_sieve():
     connected = runs.answer_of(runs.run(chain, method, linkage="connected"))
     assert connected.kept == [0]
     assert connected.removals[3] == (0, 1 / 7, False)
+
+
+def test_documents_from_which_a_full_bucket_hides_another_cluster_are_counted():
+    draw = random.Random(3)
+    texts = [" ".join(draw.choices("abcdef", k=6)) for _ in range(120)]
+    method = SimHash(ngram=1, max_distance=6)
+    short = neardup.dedup(texts, method=method, linkage="connected", max_bucket_size=1)
+    whole = neardup.dedup(texts, method=method, linkage="connected", max_bucket_size=1000)
+    assert short.report["bound"]["documents"] > 0
+    assert whole.report["bound"]["documents"] == 0
+    assert short.report["counts"]["kept"] >= whole.report["counts"]["kept"]
 
 
 @given(corpora.corpora(), METHODS, st.sampled_from([1, 2, 1000]))

@@ -46,11 +46,12 @@ def first_of_clusters(found: Found) -> Positions:
 
 
 def _num_hidden(found: Found, first: Positions) -> int:
-    """Return the number of documents from which a full bucket hid an earlier one of another
-    cluster.
-    """
+    """Return the number of documents for which a full bucket hid another cluster's document."""
     is_hidden = np.zeros(len(first), np.bool_)
     for unlisted, positions in found.unlisted():
-        is_other = (unlisted < positions) & (first[unlisted] != first[positions])
-        is_hidden[positions[is_other]] = True
+        # Only an earlier document counts. A bucket that lists all yields a position beyond the end.
+        is_earlier = unlisted < positions
+        later = positions[is_earlier]
+        is_other = first[unlisted[is_earlier]] != first[later]
+        is_hidden[later[is_other]] = True
     return int(np.count_nonzero(is_hidden))
