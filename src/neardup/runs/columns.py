@@ -203,6 +203,7 @@ def _types_of(parts: Sequence[Part], *, with_keys: bool = False) -> dict[str, Co
             continue
         if with_keys:
             columns = dict.fromkeys(part.keys, pa.string()) | columns
+        # Of many files with the same columns, one is checked.
         kind = (part.is_pages, tuple(columns.items()))
         if kind not in seen:
             seen.add(kind)

@@ -90,6 +90,7 @@ class RemoteFolder:
         with self._reaching():
             if has_files:
                 self._filesystem.delete_dir(self._path)
+            # The mark is the first file, so the folder counts as incomplete from the beginning.
             with self._filesystem.open_output_stream(self._make(_MARK)) as stream:
                 stream.write(_NOTE)
 
@@ -109,6 +110,7 @@ class RemoteFolder:
             for path in sorted(folder.rglob("*"))
             if path.is_file()
         }
+        # In the order of _REPORTS: report.json, which makes the folder complete, is the last.
         reports = {name: files.pop(name) for name in _REPORTS if name in files}
         copied: set[str] = set()
         if self._resumed:  # all attempts have the same files, except for the reports
@@ -231,6 +233,7 @@ def places_of(output: AnyPath, scratch: AnyPath | None = None) -> Places:
     name = name_of(output)
     remote = is_address(name)
     path = Path(urlsplit(name).path or "out") if remote else Path(local_path(name))
+    # Outputs of the same name in several folders must not share a scratch folder.
     identity = os.fsencode(name if remote else path.absolute())
     digest = hashlib.blake2b(identity, digest_size=8).hexdigest()
     if remote:
@@ -333,6 +336,7 @@ class OutputDirectory:
         self.result = self.partial / "result"
         self.is_published = False
         try:
+            # Refuse before `_lock`, which makes the folder; delete only with the lock.
             self._refuse_existing(overwrite)
             self._refuse_foreign()
             self.unlock = self._lock()
@@ -358,6 +362,7 @@ class OutputDirectory:
             if hasattr(os, "geteuid") and self.partial.lstat().st_uid != os.geteuid():
                 raise PermissionError(errno.EACCES, f"{self.partial} belongs to another user")
         try:
+            # Closing the file unlocks it. The finalizer does so also if nobody calls it.
             return weakref.finalize(self, os.close, lock_file(self.partial / _LOCK))
         except BlockingIOError as error:
             raise OutputError(
@@ -515,4 +520,5 @@ class OutputDirectory:
             map_all(files, Path.unlink, _DELETED_AT_ONCE)
         shutil.rmtree(self.partial, ignore_errors=True)
         shutil.rmtree(self.scratch, ignore_errors=True)
+        # Last, so that no other run begins in a folder that is being deleted.
         self.unlock()

@@ -193,6 +193,7 @@ def _walk(
     files: list[list[str]] = []
     entered: set[tuple[int, int]] = set()
     waiting: list[list[str]] = [[]]
+    # A stack, because folders may be nested deeper than Python calls.
     while waiting:
         parts = waiting.pop()
         current = os.path.join(folder, *parts)
@@ -403,6 +404,7 @@ def _list_below(filesystem: Any, path: str, skip: Skip) -> list[str]:
         info.path for info in filesystem.get_file_info(selector) if info.type == pafs.FileType.File
     ]
     start = len(_normal(path).rstrip("/")) + 1
+    # By folders, as a local search sorts: "a/b" comes before "a-b".
     below = sorted((_normal(file)[start:] for file in files), key=lambda path: path.split("/"))
     visible = []
     for path in below:

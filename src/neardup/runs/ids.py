@@ -76,6 +76,7 @@ class FirstIds:
         self._free_bytes -= batch.ids.nbytes + batch.rows.nbytes
         if self._count >= self._next_check:
             self._compare()
+            # Each comparison reads all ids again: growing steps keep the sum linear.
             self._next_check = 4 * self._count
         if self._free_bytes <= 0:
             self._ids.clear()

@@ -57,6 +57,7 @@ def list_inputs(
         If the storage of an address needs a package that is not installed.
     """
     check_reading(text_unit=unit, in_format=format_name)
+    # A string is a sequence, too: each character would be a path.
     if isinstance(paths, str) or not paths:
         raise InputError(
             f"Inputs must be a list of at least one path: got {paths!r}. Pass ['data/'], for "

@@ -168,6 +168,7 @@ class IndexEngine(Engine):
         created = self.index.store.settings.meta["created"]
         counts = self._snapshot.count()
         state = [self.index.address, created, self._snapshot.num_rows, *counts]
+        # The decisions of an interrupted run are valid for one state of the index only.
         if resuming and not _is_noted(note, state):
             warnings.append(
                 "The index has changed since the run was interrupted: all documents were decided "
@@ -242,6 +243,7 @@ class IndexEngine(Engine):
 
         rows : int64 (num_documents,), the row of each document in the index.
         """
+        # The first part has the columns of the result if there are no documents.
         parts = [_no_decisions(self.index.rules.method.measures)]
         was_read = np.zeros(self._overlay.num_rows, np.bool_)
         for start in range(0, len(rows), _ROWS_AT_ONCE):
@@ -260,6 +262,7 @@ class IndexEngine(Engine):
         """
         stored = self._overlay.take(rows, self._columns())
         is_kept = stored["state"].to_numpy() == schemas.KEPT
+        # A kept document that the run contains again: the repetition is a copy of it.
         is_copy = is_kept & stored["featured"].to_numpy() & is_again
         # The row of a kept document is null.
         kept_rows = stored["kept_row"].fill_null(0).to_numpy().astype(np.int64)
@@ -268,6 +271,7 @@ class IndexEngine(Engine):
         is_repeated = is_again | (rows < self._snapshot.num_rows)
         is_truncated = is_kept & stored["truncated"].to_numpy()
         removed = np.flatnonzero(~is_kept)
+        # The index has seen a repeated document itself, otherwise the keeper of a new one.
         seen = np.unique(np.where(is_repeated, rows, keepers))
         return _Decisions(
             truncated=first + np.flatnonzero(is_truncated),
@@ -369,6 +373,7 @@ class IndexEngine(Engine):
         """Yield the changes of the run to the index, a part at a time."""
         rules = self.index.rules
         first = self._snapshot.num_rows
+        # First, because a new document may have the id of one that it replaces.
         yield Changes(forgotten=self._overlay.replaced)
         names = schemas.indexed_schema(rules.method.measures).names
         for tables in group_small(self._top.scan(names), lambda table: table.nbytes, _PART_BYTES):
@@ -474,7 +479,9 @@ def _nodes_of(rows: Rows, decisions: _Decisions) -> _Nodes:
     keepers = decisions.keepers
     by_row = np.argsort(rows, kind="stable")  # the first of repeated documents comes first
     position = np.searchsorted(rows, keepers, sorter=by_row)
+    # An absent keeper gets any document here; the next line compares the rows.
     documents = by_row[np.minimum(position, max(0, len(by_row) - 1))]
+    # A keeper that the run reads only later was in the index before.
     is_node = (rows[documents] != keepers) | (documents >= decisions.removed)
     nodes, first = np.unique(keepers[is_node], return_index=True)
     numbers = np.where(is_node, np.searchsorted(nodes, keepers), len(nodes) + documents)

@@ -85,6 +85,7 @@ class _Search:
         # The texts of pages are extracted before their words are cut.
         self._words = replace(table.shingling, ngram=1, html=None)
         self._finders = Workspaces(lambda: Finder(table))
+        # After an interruption, the columns have the items that were found so far.
         keys = self._scratch.column(schemas.FOUND_KEYS)
         num_keys = len(table.around.is_counted)
         self._num_documents = np.bincount(keys, minlength=num_keys)
@@ -174,6 +175,7 @@ class _Search:
 
     def use(self, found: _Batch) -> None:
         """Count the items that were found in a batch, and store them."""
+        # `add.at`, because keys repeat in a batch.
         np.add.at(self._num_documents, found.keys, 1)
         self._scratch.append(schemas.FOUND_KEYS, found.keys)
         self._mark_further(found.kept)
@@ -232,6 +234,7 @@ class _Search:
     def finish(self, corpus: Corpus) -> Found:
         """Decide, after all documents were read."""
         table = self._table
+        # The five int64 of a row become one record, on an axis of length 1.
         rows = self._scratch.column(schemas.MATCHES).view(_MATCH)[:, 0]
         matches = Matches(
             documents=rows["document"],

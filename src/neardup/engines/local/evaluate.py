@@ -120,6 +120,7 @@ def evaluate(
     """
     limits, loosest = method.curve(curve_from)
     wide = method.in_all_pairs(job.run.selection)
+    # The outcomes come in the order of `_search`; each search runs when its outcome is requested.
     with closing(_search(job, tasks, method, loosest, wide)) as outcomes:
         judged = _judge(job, tasks, given_truth, next(outcomes), method)
         errors = None
@@ -308,6 +309,7 @@ def _by_length(judged: _Judged) -> list[LengthScore]:
             correct=int(correct[number]),
             positives=int(judged.positives[number]),
         )
+        # Class n has the lengths of n binary digits: from 2^(n - 1) on, and class 0 the length 0.
         min_length = 1 << number >> 1
         rows.append(LengthScore(min_length, int(documents[number]), score))
     return rows

@@ -107,6 +107,7 @@ def find_among_kept(job: Job, decided: Decided, settings: PassageSettings) -> Cl
         for described in documents.map(anchoring.hashes):
             scratch.append(schemas.ANCHOR_HASHES, described.result)
             progress.advance(described.num_documents, described.num_bytes)
+        # The values must be in their files before the columns are read.
         scratch.close_columns()
         pieces = _select(documents, anchoring, progress)
         passages = _decide_in_order(documents, pieces, settings, anchoring, progress)
@@ -151,6 +152,7 @@ class _Documents(NamedTuple):
             texts = _texts_of([batch for _, batch in group], self.shingling)
             if self.kept is not None:
                 kept = arrow_of(np.concatenate([self.kept[span] for span, _ in group]))
+                # An empty text has no anchors, and keeps the numbers of the documents.
                 texts = pc.if_else(kept, texts, pa.scalar("", pa.large_string()))
             return work(texts)
 

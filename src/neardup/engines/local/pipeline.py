@@ -149,6 +149,7 @@ def _columns_of_keys(method: Method, limits: Sequence[Method]) -> list[range]:
     """Return the numbers of the columns of keys of each method, which are stored one after the
     other.
     """
+    # An empty text is enough to count the keys of each method.
     features = method.describe(pa.array([""], pa.large_string()))
     num_keys = [keys.values.shape[1] for keys in method.summarise_at(limits, features)]
     ends = list(accumulate(num_keys, initial=0))
@@ -284,6 +285,7 @@ def _summarise_at(method: Method, limits: Sequence[Method]) -> Callable[[Feature
 
     def summarise(features: Features) -> Keys:
         keys = method.summarise_at(limits, features)
+        # The keys of all limits differ in their values only.
         return keys[0]._replace(values=np.concatenate([part.values for part in keys], axis=1))
 
     return summarise

@@ -175,6 +175,7 @@ def _from_columns(
         lists = _Lists(starts[documents], stops)
         return space.sort(words, hashes, lists, space.wanted[documents])
 
+    # The calling thread draws the items, so words are taken in the order of the documents.
     items = ((documents, space.take(documents)) for documents in stretches(len(starts), _STRETCH))
     return (ranges for _, ranges in map_ordered(items, build, threads))
 
@@ -202,6 +203,7 @@ def _describe_again(
     """
     wanted = space.wanted[item.documents]
     expected = content[item.documents][wanted]
+    # Only wanted texts are cut, so `features` has a row for each of them.
     texts = item.texts.filter(arrow_of(wanted))
     with workspaces.borrow() as workspace:
         features = method.describe(texts, workspace)

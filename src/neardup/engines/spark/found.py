@@ -169,6 +169,7 @@ def decide_rows(flow: Run, search: Search, rule: Rule) -> Outcome:
         places = rows["position"].to_numpy()
         # Here the queue is in the order of the places, and documents have no other numbers.
         numbers = np.arange(len(places), dtype=np.uint32)
+        # The frame `positions` lists documents with features only.
         has_features = np.ones(len(places), np.bool_)
         num_against = int(np.searchsorted(places, NEW))
         at = _Positions.of(rows, numbers, numbers, has_features, num_against)
@@ -249,6 +250,7 @@ class _Positions(NamedTuple):
         """
         places = rows["position"].to_numpy()
         position = np.empty_like(order)
+        # The inverse of `order`: the position of each document.
         position[order] = np.arange(len(order), dtype=order.dtype)
         of_rows = position[documents]
         # The first of a content in this order, which may differ from the first on the cluster.
@@ -347,6 +349,7 @@ def _measure(flow: Run, at: _Positions, kept: Positions, documents: Positions) -
     """Return the measures of pairs of documents, which workers measure."""
     method = flow.method.value
     first = at.queue.representative
+    # Workers measure the first documents of contents only, which have the same features.
     left = first[at.of_documents[kept]]
     right = first[at.of_documents[documents]]
     measured = measured_of_copies(len(left), method.measures)

@@ -122,6 +122,7 @@ def _recall(found: DataFrame, num_pairs: int, method: Method) -> Recall | None:
         return None
     # The sample has all pairs of a left document or none, because they are found or missed
     # together.
+    # At least 1, also without pairs.
     step = -(-num_pairs // _MAX_RECALL_PAIRS) or 1
     is_sampled = F.pmod(F.xxhash64("left"), F.lit(step)) == 0
     near = found.filter("not exact").filter(is_sampled)
@@ -503,14 +504,18 @@ def write_parts(
             if task.against:
                 continue
             numbers = np.empty(0, np.int64)
+            # The left join gives a null to a part without removed documents.
             if removed.values is not None:
                 numbers = removed.values.to_numpy()
             if remote is None:
                 _require_folder(attempts)
+                # Spark may run a task twice: each attempt writes its own file, and `place_kept`
+                # moves the file of the attempt that counts.
                 written.append(_write_part(part, task, numbers, attempts, uuid4().hex))
                 continue
             with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
                 kept = Path(folder, "kept")
+                # Remote attempts write the same bytes under the same name.
                 written.append(_write_part(part, task, numbers, kept, task.part.relative_name))
                 RemoteFolder(remote).copy(Path(folder))
         yield pa.RecordBatch.from_pylist([row._asdict() for row in written], _WRITTEN)

@@ -57,6 +57,7 @@ def open_session(master: str | None = None) -> SparkSession:
     # The driver collects all rows that it decides about or writes; docs/spark.md has the sizes.
     builder = builder.config("spark.driver.maxResultSize", "0")
     if master is None or master.startswith("local"):
+        # Otherwise the workers run the `python3` of the path, perhaps without neardup.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         # Java moves few rows, in partitions that the run chooses. The optimisations of long queries
         # would take half of the time.
@@ -127,6 +128,7 @@ def labelled(context: SparkContext, stage: str, progress: Progress) -> Iterator[
         with _watched(context, group, progress):
             yield
     except BaseException:
+        # Java may have ended; the error of the block is the one to raise.
         with suppress(Exception):
             context.cancelJobGroup(group)
         raise

@@ -81,6 +81,7 @@ class Files:
         documents : the column document. Its other columns, except against, are added to the rows.
         """
         names = [name for name in documents.columns if name != "against"]
+        # `collect_list` has no fixed order; structs sort by their first field, the document.
         entries = F.array_sort(F.collect_list(F.struct(*names))).alias("chosen")
         return self.spread(documents.groupBy(F.expr(PART).alias("part")).agg(entries))
 
@@ -140,6 +141,7 @@ def _list_cells(positions: Ints, cells: Ints) -> pa.StructArray:
     offsets = np.append(starts, len(order)).astype(np.int32)
     lists = pa.ListArray.from_arrays(arrow_of(offsets), arrow_of(cells[order]))
     distinct = arrow_of(positions[starts])
+    # Without the bit of new documents, a position of files is the key.
     document = arrow_of(positions[starts] & NEW - 1)
     # Measuring does not use `last`.
     names = ["document", "position", "last", "cells"]
@@ -213,6 +215,7 @@ def read_part(
         documents = _rows(batch, first, task.against, within)
         yield documents if chosen is None else _choose(documents, first, chosen)
         first += len(documents)
+    # A second reading rejects the same rows again.
     if rejected and chosen is None:
         entry = {"document": part << PART_SHIFT, "against": task.against}
         lines = [json.dumps(row._asdict(), ensure_ascii=False) for row in rejected]
