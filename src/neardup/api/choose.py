@@ -107,6 +107,8 @@ def choose(
         ) as found,
     ):
         for outcome in found:
+            # Enough if no bucket hides a document. The next search would find up to _WIDER times as
+            # many pairs.
             has_many_pairs = len(outcome.pairs.left) * _WIDER > _MAX_PAIRS
             if not outcome.num_bucket_overflows or has_many_pairs:
                 break
@@ -371,6 +373,7 @@ def _asked(answer: Answer, pair: SweepPair) -> bool | None:
 def _append_line(file: Path, row: JsonObject) -> None:
     """Append a line to a file of answers."""
     line = json.dumps(row, ensure_ascii=False) + "\n"
+    # An editor may have left the last line without its end.
     last_is_open = file.exists() and file.read_bytes()[-1:] not in (b"", b"\n")
     with file.open("a", encoding="utf-8") as lines:
         lines.write("\n" + line if last_is_open else line)

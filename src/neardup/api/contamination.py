@@ -260,6 +260,7 @@ def _find(run: Run, items: Items, *, between: bool) -> Found:
     try:
         return (as_items if between else run).find()
     except ColumnError:
+        # If this fails as well, the first error, about the columns of the run, is raised.
         with suppress(ColumnError):
             return as_items.find()
         raise

@@ -247,5 +247,6 @@ def _open_engine(
         SPARK.refuse("dedup", run.options | {"against": "an index"})
     from neardup.api import against_index  # loads the stores
 
+    # The engine reads the index itself: it is no collection of the run.
     run = replace(run, inputs=run.inputs._replace(against=None))
     return against_index.open_engine(index, run, method, limits, update=update)

@@ -86,6 +86,7 @@ class LineAnswers:
         answers: Iterator[JsonObject] = iter(self._add(good)) if good else iter(())
         return [
             (line, next(answers) if document.error is None else {"error": document.error})
+            # With `stop_at_error`, lines after the bad one have no answer.
             for line, document in zip(lines, read, strict=False)
         ]
 

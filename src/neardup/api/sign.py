@@ -369,6 +369,7 @@ def _report(sketcher: Sketcher, counts: SignedCounts, stages: Stages) -> JsonObj
 def _as_column(source: Any) -> tuple[Any, Column | None]:
     """Return a source that can be read again, and its column if it is one of texts or of tokens."""
     is_one_text = isinstance(source, str) and not looks_like_path(source)
+    # A set or a dictionary is one document, too.
     if is_one_text or isinstance(source, (Set, Mapping)):
         source = [source]
     if isinstance(source, bytes):
@@ -443,6 +444,7 @@ def _convert(block: list[Any], first: int, convert: Callable[[list[Any]], pa.Arr
     try:
         return convert(block)
     except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
+        # Row by row: the recursion raises the error of the bad row, with its number.
         if len(block) > 1:
             for offset, row in enumerate(block):
                 _convert([row], first + offset, convert)

@@ -166,6 +166,8 @@ def _search(job: Job, inputs: Found, limits: Sequence[float]) -> _Swept:
     chosen: list[_Chosen] = []
     found = pipeline.run_searches(inputs.tasks, searches, run.settings, job.scratch, job.stages)
     with closing(found):
+        # Each search removes documents that the next threshold keeps. The first search is below all
+        # thresholds, and after the last one there is no threshold.
         for removed_at, kept_at, outcome in zip(
             [None, *limits], [*limits, None], found, strict=True
         ):

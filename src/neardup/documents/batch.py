@@ -211,6 +211,7 @@ def select_lines(data: bytes | pa.Buffer, offsets: Ints, mask: Mask) -> tuple[pa
         return pa.py_buffer(data).slice(begin, num_bytes), offsets - begin
     chosen = arrow_of_bytes(data, offsets).filter(arrow_of(mask))
     _, offset_buffer, data_buffer = chosen.buffers()
+    # Arrow may allocate more than the offsets need.
     chosen_offsets = np.frombuffer(offset_buffer, dtype=np.int64)[: len(chosen) + 1]
     return (pa.py_buffer(b"") if data_buffer is None else data_buffer), chosen_offsets
 
@@ -504,6 +505,7 @@ class BatchCache:
                 self.clear()  # all parts, not only this one
                 entries.clear()
             yield entry
+        # Only parts that were read to their end are kept: a reader may stop early.
         if self._free_bytes > 0:
             self._parts[key] = entries
 

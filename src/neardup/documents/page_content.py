@@ -171,6 +171,7 @@ class _Process:
         folders = [folder for folder in sys.path if folder]  # not the working directory
         # A session of its own keeps Ctrl-C from the process.
         self._process = subprocess.Popen(
+            # -I ignores the environment and the working directory, so the folders are arguments.
             [sys.executable, "-I", "-c", _CODE, *folders],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

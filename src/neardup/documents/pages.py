@@ -133,6 +133,7 @@ def _other_kind(data: bytes, begin: bytes) -> str | None:
 
 def looks_like_markup(data: bytes) -> bool:
     """Return whether content without a declared type begins like a page."""
+    # UTF-16 has a zero beside each Latin letter.
     begin = data[:PREFIX_BYTES].lstrip(_BLANK_AND_MARK).replace(b"\x00", b"")
     return _MARKUP.match(begin) is not None
 

@@ -41,6 +41,7 @@ def compression_of(head: bytes) -> str | None:
 
 
 _DECOMPRESSORS: dict[str | None, Callable[[], Any]] = {
+    # Window bits of zlib: 15, and 16 for gzip's header.
     "gzip": lambda: zlib.decompressobj(31),
     "bz2": bz2.BZ2Decompressor,
     "xz": lzma.LZMADecompressor,
@@ -121,6 +122,7 @@ class _JoinedStreams(io.RawIOBase):
         if self._waiting.startswith(magic):
             self._decompressor = _DECOMPRESSORS[self._compression]()
             return True
+        # Zeros may pad the end of a file; anything after them is an error.
         if not self._waiting.strip(b"\0"):
             self._waiting = self._raw.read(_READ_BYTES)
             if not self._waiting.strip(b"\0"):
@@ -184,12 +186,14 @@ def resolve(address: str, options: str = "") -> tuple[Any, str]:
     scheme, _, rest = _HADOOP_S3.sub("s3://", address).partition("://")
     if scheme in _OF_ARROW:
         server, slash, key = rest.partition("/")
+        # Arrow parses a URI, in which a key must be escaped.
         rest = f"{server}{slash}{quote(key)}"
     try:
         filesystem, path = pafs.FileSystem.from_uri(f"{scheme}://{rest}{options}")
         return filesystem, path
     except Exception as error:  # with fsspec, also the ImportError of a missing package
         refused = error
+    # A storage for which this Arrow was not built is left to fsspec.
     if scheme in _OF_ARROW and not isinstance(refused, pa.ArrowNotImplementedError):
         raise unreachable(address, refused) from refused
     try:
@@ -275,6 +279,7 @@ class BoundedStream(io.RawIOBase):
         if self._error is not None:
             raise self._error
         max_bytes = max(FREE_BYTES, MAX_EXPANSION * self._compressed_bytes)
+        # One byte more than is accepted, which `_count` then refuses.
         left = size if size >= 0 else max_bytes + 1
         pieces = []
         try:
@@ -282,6 +287,7 @@ class BoundedStream(io.RawIOBase):
                 pieces.append(piece)
                 left -= len(piece)
         except Exception as error:  # decompressors raise many types
+            # First the bytes before the error, then the error.
             if not pieces:
                 raise
             self._error = error
@@ -393,6 +399,7 @@ class Source:
         with self.open_stream() as stream:
             if self.is_local and self.compression is None:
                 num_bytes = os.fstat(stream.fileno()).st_size
+                # A raw file allocates all bytes of a request, so `limit` alone would be too much.
                 return bytes(stream.read(min(limit, num_bytes + 1)))
             while limit and (piece := stream.read(min(limit, BLOCK_BYTES))):
                 pieces.append(piece)

@@ -122,6 +122,7 @@ def _frame_end(file: pa.NativeFile, position: int, size: int) -> int | None:
     position += 5 + _header_bytes(descriptor)
     is_last = False
     while not is_last and position < size:
+        # A header of 24 bits, from the lowest: last block, 1; type, 2; size, 21.
         block = int.from_bytes(file.read_at(3, position), "little")
         is_last = bool(block & 1)
         is_run = block >> 1 & 3 == 1  # one byte, repeated

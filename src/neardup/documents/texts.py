@@ -84,6 +84,7 @@ def invalid_utf8_rows(array: pa.StringArray | pa.LargeStringArray) -> list[int]:
                 bad.append(begin)
             else:
                 middle = (begin + end) // 2
+                # The first half is popped first, so rows rise.
                 ranges += [(middle, end), (begin, middle)]
     return bad
 
@@ -336,6 +337,7 @@ def join_ids(columns: list[pa.Array]) -> pa.Array:
     if len(columns) == 1:
         return columns[0]
     parts = [column.cast("large_binary") for column in columns]  # a rejected row is not UTF-8
+    # The percent sign first, because the code of a colon contains one.
     for mark, code in ((b"%", b"%25"), (b":", b"%3A")):
         parts = [pc.replace_substring(part, mark, code) for part in parts]
     joined = pc.binary_join_element_wise(*parts, pa.scalar(b":", "large_binary"))

@@ -355,6 +355,7 @@ class IdfTable(IdfSource):
         counts_of_hashes = np.array(list(counts.values()), np.int64)[has_feature]
         hashes, indices = np.unique(all_hashes, return_inverse=True)
         totals = np.zeros(len(hashes), np.int64)
+        # Words that are equal once they are normalised share a hash.
         np.add.at(totals, indices, counts_of_hashes)
         capped = np.minimum(totals, num_documents).astype(np.uint32)
         return cls(

@@ -206,6 +206,7 @@ def _normalise_pieces(text: str, shingling: Shingling) -> _Normalised:
         return _normal(piece, shingling.nfkc, shingling.case_fold, shingling.fold_chinese)
 
     limits = piece_limits(text, shingling).tolist()
+    # A copy, because the loop appends to the list.
     for start, end in pairwise(limits.copy()):
         if end - start > 1:
             limits += _cuts_inside(text, start, end, normal)
@@ -267,6 +268,7 @@ def _block_ranges(text: str, shingling: Shingling) -> Ints:
     pieces = np.unique(np.searchsorted(limits, np.flatnonzero(~is_plain), "right") - 1)
     starts = limits[pieces]
     sizes = limits[pieces + 1] - starts
+    # As separators, so that the plain rules find no word inside of these pieces.
     kinds[ranges(starts, sizes)] = unicode.SEPARATOR
     plain = _plain_ranges(kinds)
     found = np.concatenate([plain, _ranges_in_pieces(text, starts, sizes, shingling)])

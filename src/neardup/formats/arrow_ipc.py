@@ -120,6 +120,8 @@ def _codec(file: pa.NativeFile) -> str | None:
     with suppress(*_DAMAGE):
         for message in pa.ipc.MessageReader.open_stream(file):
             if message.type == "record batch":
+                # A compressed buffer is its length, int64, and then a frame, whose magic names the
+                # codec.
                 magic = message.body.slice(8, 4).to_pybytes()
                 return _FRAMES.get(magic)
     return None
@@ -154,6 +156,7 @@ class ArrowSink(RowSink):
                 no_rows = pa.DictionaryArray.from_arrays(
                     column.indices.slice(0, 0), before, ordered=column.type.ordered
                 )
+                # Unified after the former dictionary, the new one begins with it.
                 column = pa.chunked_array([no_rows, column]).unify_dictionaries().chunk(1)
                 rows = rows.set_column(index, rows.schema.field(index), column)
                 written[index] = column.dictionary

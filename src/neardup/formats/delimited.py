@@ -127,6 +127,7 @@ def _open(
             use_threads=False,
             block_size=block_bytes,
             autogenerate_column_names=True,
+            # With generated names, the header is a row like any other.
             skip_rows_after_names=wanted.header.num_blank + 1,
         ),
         parse_options=pa_csv.ParseOptions(

@@ -371,6 +371,7 @@ def _parse_fast(
     refused: list[Rejected] = []
     batch = table.combine_chunks().to_batches()[0]
     found = documents_of(batch, np.arange(begin, end), wanted.columns, "", refused.append)
+    # The caller then halves the range, so that a bad line gets a reason of its own.
     if refused:
         return None
     _correct_ranks(found, data, offsets, wanted)
@@ -515,6 +516,7 @@ def _replace_texts(
     def change(row: int, data: bytes) -> bytes:
         line = data.decode("utf-8", "surrogateescape")
         begin, end = _find_value(line, column)
+        # A string that was in ASCII, with escapes, stays so.
         value = json.dumps(texts[row].as_py(), ensure_ascii=line[begin:end].isascii())
         return (line[:begin] + value + line[end:]).encode("utf-8", "surrogateescape")
 

@@ -127,6 +127,8 @@ def _record_batches(
     """Yield the rows. wanted : the columns, None for all; text : the column of the text."""
     num_done = 0
     with source.open_file() as handle:
+        # First without a dictionary; after a batch that is too large, the rest with one (see
+        # _MAX_DICTIONARY_ROWS).
         for batch in _decoded_batches(handle, source, wanted, None):
             column = column_of(batch, text)
             if column is not None and column.nbytes > _MAX_DECODED_BYTES:
@@ -256,6 +258,7 @@ def _is_dictionary(chunk: Any) -> bool:
     start = chunk.dictionary_page_offset
     if not chunk.has_dictionary_page or start is None:
         return False
+    # The chunk without its dictionary page, which comes first.
     data_bytes = chunk.total_compressed_size - (chunk.data_page_offset - start)
     return bool(data_bytes <= 64 + _MAX_INDEX_BYTES_PER_VALUE * chunk.num_values)
 

@@ -164,9 +164,11 @@ class _FooterReader:
 
     def _read_struct(self, path: tuple[int, ...]) -> None:
         number = 0
+        # A zero ends a struct.
         while head := self._data[self._at]:
             self._at += 1
             step = head >> 4  # from the number of the field before
+            # In the long form, the number follows in zigzag.
             number = number + step if step else self._read_varint() >> 1
             self._read_value(head & 15, (*path, number))
         self._at += 1

@@ -145,6 +145,7 @@ def _replace_texts(
         mark = BYTE_ORDER_MARK if has_mark else b""
         line_end = line[len(mark) + len(batch.text[row].as_buffer()) :]
         text: bytes = texts[row].as_buffer().to_pybytes()
+        # Before LF alone, the return would be read as a part of the line end.
         if text.endswith(b"\r") and line_end == b"\n":
             line_end = b"\r\n"
         return mark + text + line_end

@@ -107,6 +107,7 @@ def _items(source: Source, reject: Reject, with_payload: bool) -> Iterator[_Item
             item = _item_of(record, source.name, reject)
             if item is not None:
                 yield item
+        # The end of the file was reached before the end of any stretch.
         if stretch is not None and not stretch.reached:
             stretch.reached = max(stretch.ends)
 
@@ -226,6 +227,7 @@ def _date(text: str) -> datetime | None:
     if match is None:
         return None
     try:
+        # Python 3.10 parses neither a Z nor fractions of any length.
         date = datetime.fromisoformat(match[1])
     except ValueError:
         return None

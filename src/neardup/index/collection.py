@@ -74,6 +74,8 @@ def add(
     if len(step.rows) == len(incoming):
         writer.write(step.changes)
         return step.answers
+    # The batch was cut: the rest is decided with the first documents on top of the index, and all
+    # of it is written in one change.
     overlay = Overlay(writer, rules)
     overlay.write(step.changes)
     rest = incoming.take(np.arange(len(step.rows), len(incoming)))
@@ -219,6 +221,7 @@ def _first_arrivals(
     arrivals = _Arrivals(existing, _are_same(snapshot, incoming, existing))
     stop = _first_repeated_id(incoming.ids)
     arriving = arrivals.first(stop)
+    # Before the first document there is none to be compared with the row that it replaces.
     if arriving.is_replacing[1:].any():
         distinct = incoming.take(np.arange(stop))
         stop = _first_conflict(rules, snapshot, distinct, arriving, if_new=if_new)
@@ -352,6 +355,7 @@ def _nullable(values: Array, kind: pa.DataType, mask: Mask) -> pa.Array:
     """Return numbers as an Arrow array, null where the mask is true."""
     if mask.all():
         return pa.nulls(len(mask), kind)
+    # Values under the mask may be -1, which unsigned types cannot represent.
     return pa.array(np.where(mask, 0, values).astype(numpy_type(kind)), kind, mask=mask)
 
 
@@ -365,6 +369,7 @@ def _ids_of(snapshot: Snapshot, arriving: Incoming, rows: Rows) -> pa.Array:
 def _take(snapshot: Snapshot, documents: pa.Table, rows: Rows, columns: Sequence[str]) -> pa.Table:
     """Return columns of rows, nulls for -1. documents : the rows after the stored ones."""
     num_stored = snapshot.num_rows
+    # Each document is its own keeper: the usual batch needs no look at the index.
     if np.array_equal(rows, num_stored + np.arange(len(documents))):
         return documents.select(columns)
     is_stored = (rows >= 0) & (rows < num_stored)
@@ -419,6 +424,7 @@ def _keepers(snapshot: Snapshot, answered: pa.Table, repeated: Rows) -> Rows:
     if len(removed_before):
         ids = answered["kept_id"].combine_chunks().take(arrow_of(removed_before))
         found = snapshot.rows_of_ids(ids)
+        # The id may belong to another document since: only the same row is the keeper.
         keeper[removed_before] = np.where(found == keeper[removed_before], found, -1)
     return keeper
 

@@ -210,6 +210,7 @@ def _removers(decisions: Decisions, stored_rows: Rows, num_rows: int) -> Rows:
     kept = decisions.kept[num_stored:]
     new_rows = num_rows + np.arange(len(kept))
     row_of_position = np.concatenate([stored_rows, new_rows]).astype(np.int64)
+    # Any position will do for kept documents, which get -1 below.
     remover = np.where(kept, 0, decisions.remover[num_stored:])
     return np.where(kept, -1, row_of_position[remover])
 
@@ -266,6 +267,7 @@ def _find_inner(rules: Rules, incoming: Incoming, members: Mask, probes: Entries
     # No row of the batch is forgotten, and none is known to be kept.
     none = np.zeros(num_documents // 64 + 1, np.uint64)
     states = kernels.key_tables.States(none, none)
+    # One row more than the limit shows that a bucket overflows.
     found = tables.view().find(probes.table, probes.key, rules.limit + 1, states)
     is_earlier = found.row < probes.document[found.entry]
     return found.take(is_earlier)._replace(truncated=np.zeros(len(probes.key), np.bool_))
@@ -373,6 +375,7 @@ def _buckets(stored: Found, later: Found, layout: Layout, sketches: Sketches) ->
         return buckets
     # A table lists keys within a distance: the bucket of a row is its lookup with its sketch.
     codes = pc.dictionary_encode(pa.concat_arrays(list(sketches()))).indices.to_numpy()
+    # A number for each pair of a lookup and a sketch.
     return np.asarray(buckets * (len(codes) + 1) + codes, np.int64)
 
 

@@ -67,6 +67,7 @@ def make_index(
         pieces = read_batches(tasks, payload_column, _raise, count_threads(None))
         named = (with_ids(piece.task, piece.batch) for piece in pieces if piece.batch is not None)
         for batch in joined_batches(named):
+            # The run has decided already.
             index.add(batch, if_new=False)
 
     return OpenIndex.create(address, prepared, index_settings, fill)

@@ -135,6 +135,7 @@ def stored_columns(
     }
     by_samples = incoming.described.keys.samples is not None
     if storage == FEATURES or by_samples:
+        # Keys by samples are made from the stored features, also the keys of removed documents.
         wanted = np.ones_like(kept) if by_samples else kept
         columns["features"] = _binary_lists(method.compact(features.sets), wanted)
         if features.structure is not None:

@@ -79,6 +79,7 @@ def attachments_of(method: Method) -> dict[str, bytes]:
         return {}
     with TemporaryDirectory(prefix="neardup-") as folder:
         file = Path(folder) / IDF
+        # A table knows only how to write a file.
         method.idf.save(file)
         return {IDF: file.read_bytes()}
 

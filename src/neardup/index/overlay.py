@@ -64,6 +64,7 @@ class Overlay(Snapshot):
 
         later = list_after(stored, added, limit, self._layout, sketches)
         entry = np.concatenate([stored.entry, later.entry])
+        # Rows on top have numbers after the rows of the snapshot.
         row = np.concatenate([stored.row, later.row + self._first_row])
         kept = np.concatenate([stored.kept, later.kept])
         order = np.argsort(entry, kind="stable")

@@ -19,7 +19,8 @@ from neardup.report.wording import shortened_in_the_middle, visible
 from neardup.settings.methods import PAGE_TOKENS, Shingling
 from neardup.verify.alignment import mark_passages
 
-# clusters; a name takes some milliseconds, because its members are read and compared again
+# Clusters that get a name: each takes some milliseconds, because its members are read and compared
+# again.
 MAX_NAMED = 1000
 _OTHERS = 2  # members whose common part with the first is the name
 _MAX_CHARACTERS = 500  # of a text

@@ -354,6 +354,7 @@ class ItemTables:
             item = int(hits.items[row])
             texts[2 * row] = self.found.excerpts[int(hits.documents[row]), item]
             texts[2 * row + 1] = self._text_of(item)
+        # Excerpts are extracted texts, also of pages.
         marker = Marker(texts, replace(self._table.shingling, html=None))
         places = self.found.locations.places(hits.documents[np.array(rows, np.int64)])
         return [

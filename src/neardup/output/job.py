@@ -120,6 +120,8 @@ class Job:
         result = product.result(report, output)
         if folder is not None:
             folder.publish()
+        # The index changes after the output is complete: after a crash in between, the same run
+        # with overwrite decides as before.
         if engine is not None:
             engine.commit(report, folder)
         self.scratch.close()
@@ -185,5 +187,7 @@ def open_job(
             folder.refuse_inputs_inside(inputs)
         job = Job(run, folder, files, stages)
         yield job
+    # Outside of the contexts: a warning that a filter turns into an error must not discard the
+    # output.
     if job.finished is not None:
         warn_if_incomplete(job.finished, run.settings.on_error)

@@ -238,6 +238,7 @@ def row_masks(
             continue
         last_row = int(locations.rows(documents[-1:]).max(initial=-1))
         mask = np.zeros(max(len(documents) + rejected, last_row + 1), np.bool_)
+        # Without rejected rows, row i is document i.
         rows = slice(None) if len(mask) == len(documents) else locations.rows(documents)
         mask[rows] = kept[documents]
         yield task.part.name, mask

@@ -124,6 +124,7 @@ def write_kept(
         shown = None
     if shown is not None:
         _read_against(tasks, ends, shown, threads)
+    # One more than there are tasks: the end of the last part.
     firsts = [0, *ends.tolist()]
     parts = [
         _Part(task, first) for task, first in zip(tasks, firsts, strict=False) if not task.against

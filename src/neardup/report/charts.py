@@ -259,6 +259,7 @@ class Drawing(str):
 
 def standalone(drawing: str) -> Drawing:
     """Return a drawing as the text of an SVG file."""
+    # Inside of HTML an <svg> needs no namespace, in a file it does.
     return Drawing(drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
 
 
@@ -432,6 +433,7 @@ def size_classes(cluster_sizes: Iterable[Sequence[int]]) -> list[tuple[str, int,
     """
     groups: dict[tuple[int, int], list[int]] = {}
     for size, count in cluster_sizes:
+        # Classes above 4 end with a power of two: 5 to 8, 9 to 16, and so on.
         power = (size - 1).bit_length()
         limits = (size, size) if size <= 4 else (2 ** (power - 1) + 1, 2**power)
         group = groups.setdefault(limits, [0, 0])

@@ -348,6 +348,7 @@ def peak_memory() -> int | None:
         import resource
     except ImportError:
         return None
+    # ru_maxrss has bytes on macOS and KiB on other systems.
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

@@ -174,6 +174,7 @@ def _first_difference(text: str, passages: Passages) -> int | None:
 
 def _excerpt(text: str, passages: Passages, position: int, mark: str) -> str:
     """Return the part of a text around a position, with its differences marked."""
+    # Near the end of a text the excerpt begins earlier, so that it has its full length.
     first = max(0, min(position - _BEFORE, len(text) - _CHARACTERS))
     last = first + _CHARACTERS
     before = "…" if first else ""

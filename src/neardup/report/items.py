@@ -236,6 +236,7 @@ def marked_text(text: str, passages: Sequence[tuple[int, int, bool]], mark: str)
     body = ""
     position = 0
     for start, end, shared in passages:
+        # Passages may overlap: no text is written twice.
         start = max(start, position)
         passage = escape_text(text[start:end])
         body += escape_text(text[position:start])

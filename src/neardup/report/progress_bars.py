@@ -28,6 +28,7 @@ class _Counts(ProgressColumn):
         num_bytes = task.fields["num_bytes"]
         if not documents:
             return Text("")
+        # Time of compilation does not count, so that the rate is the rate of the stage.
         compiling = compile_seconds() - task.fields["compiled"]
         seconds = max(task.fields["seconds"] or (task.elapsed or 0.0) - compiling, 1e-3)
         text = Text(f"{documents:>11,.0f} {self._unit} {short(documents / seconds):>5}/s")

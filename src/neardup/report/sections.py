@@ -118,6 +118,7 @@ def _similarity_table(report: ReportValues) -> str:
     """Return the histogram of similarities as a table."""
     similarities = report.get("similarities") or {}
     edges = similarities.get("edges") or []
+    # There is one edge more than counts: it ends the last bin.
     limits = zip(edges, edges[1:], similarities.get("counts") or [], strict=False)
     to = say("words.to")
     rows = [(f"{low:.4g} {to} {high:.4g}", f"{count:,}") for low, high, count in limits]

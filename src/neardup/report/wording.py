@@ -134,10 +134,12 @@ def _patterns() -> list[tuple[re.Pattern[str], str]]:
     """
     patterns = []
     for english, chinese in chain(*_table("errors.toml").values(), *_table("tables.toml").values()):
+        # Every second part is the name of a field, because `split` also returns captured text.
         parts = re.split(r"{(\w+)}", english)
         known = set[str]()
         for place, part in enumerate(parts):
             kind = next((text for name, text in _KINDS.items() if part.startswith(name)), ".+?")
+            # A pattern may define a group once; later occurrences must equal it.
             group = f"(?P={part})" if part in known else f"(?P<{part}>{kind})"
             known |= {part} if place % 2 else set()
             parts[place] = group if place % 2 else re.escape(part)

@@ -193,6 +193,8 @@ class Reading:
             scratch.append(schemas.SHINGLES, features.sets.hashes)
         if features.structure is not None:
             scratch.append(schemas.TAGS, features.structure.hashes)
+            # Starts count over all documents: the last offset of a batch is the first one of the
+            # next.
             scratch.append(schemas.TAG_STARTS, features.structure.offsets[:-1] + tally.structure)
             tally.structure += int(features.structure.offsets[-1])
         scratch.append(schemas.SHINGLE_STARTS, features.sets.offsets[:-1] + tally.shingles)
@@ -258,6 +260,7 @@ class Reading:
     def _store_rejected(self, rejected: list[Rejected]) -> None:
         """Append rejected rows to rejected.jsonl."""
         lines = "".join(_ENCODER.encode(row._asdict()) + "\n" for row in rejected)
+        # A file name may contain lone surrogates, which UTF-8 cannot encode.
         data = lines.encode("utf-8", "replace")
         self.scratch.append(schemas.REJECTED, np.frombuffer(data, np.uint8))
         for row in rejected:
@@ -312,6 +315,7 @@ def describe_all(reading: Reading, progress: Progress, ready: Callable[[], objec
     workspaces = Workspaces(Workspace)
 
     def describe(batches: list[DocumentBatch]) -> tuple[Features, Keys]:
+        # The first groups wait here for the kernels, which are compiled while files are decoded.
         ready()
         texts = join_arrays([batch.text for batch in batches])
         with workspaces.borrow() as workspace:

@@ -132,6 +132,7 @@ def _columns_of(
             vector_length=inputs.vector_length,
         )
     except ColumnError:
+        # A table of fingerprints has no text column either, and gets a sentence of its own.
         _refuse_fingerprints(parts)
         raise
     if columns.vector_length == 0:
@@ -253,6 +254,7 @@ def named_paths(source: Source) -> list[str]:
         isinstance(item, (str, os.PathLike)) for item in source
     ):
         return []
+    # A list of strings names paths only if all look like paths; otherwise it is a list of texts.
     named = all(isinstance(item, os.PathLike) or looks_like_path(item) for item in source)
     return [os.fspath(item) for item in source] if named else []
 
@@ -323,6 +325,7 @@ def spelled_out(options: type, *, is_reported: bool = False) -> Callable[[_Funct
 
     def decorate(function: _Function) -> _Function:
         own_parameters = inspect.signature(function).parameters.values()
+        # Annotations are strings, because the modules postpone their evaluation.
         flags = {parameter.name for parameter in own_parameters if parameter.annotation == "bool"}
         signature = _spelled_signature(function, options)
         defaults = {name: parameter.default for name, parameter in signature.parameters.items()}
@@ -359,6 +362,7 @@ def _spelled_signature(function: Callable[..., Any], options: type) -> inspect.S
             name,
             inspect.Parameter.KEYWORD_ONLY,
             default=_DEFAULTS.get(name),
+            # A TypedDict keeps its annotations as ForwardRef.
             annotation=annotation.__forward_arg__,
         )
         parameters.append(option)

@@ -153,6 +153,8 @@ class Scratch:
         file = self._open.get(column.name)
         if file is None:
             self._allow_files()
+            # Unbuffered, because a checkpoint takes the sizes of the files as the lengths of the
+            # columns.
             file = self._open[column.name] = open(self.directory / column.name, "ab", buffering=0)  # noqa: SIM115
         _write(file, values)
 
@@ -188,6 +190,7 @@ class Scratch:
             return None
         record = _read_note(file)
         lengths: dict[str, int] = record["lengths"]
+        # Columns that were begun after the checkpoint.
         self._delete(column for column in self._columns() if column.name not in lengths)
         for name, length in lengths.items():
             column = self.directory / name
@@ -234,6 +237,7 @@ class Scratch:
             self._open.pop(column.name).close()
         shape = (-1,) if column.width == 1 else (-1, column.width)
         path = self.directory / column.name
+        # An empty file cannot be mapped.
         if not path.exists() or path.stat().st_size == 0:
             return np.empty(0, column.dtype).reshape(shape)
         self._allow_files()
@@ -360,6 +364,7 @@ def workspace(
     except BaseException as error:
         folder.discard_result()
         if isinstance(error, NeardupError):
+            # Before the first checkpoint there is nothing to resume.
             if not folder.can_resume:
                 folder.discard()
         elif isinstance(error, OSError):

@@ -55,6 +55,7 @@ def spool(format_name: str | None) -> Spooled:
         while block := sys.stdin.buffer.read(BLOCK_BYTES):
             digest.update(block)
             copy.write(block)
+    # A second read of a stream that was read to its end returns nothing.
     if sys.stdin.buffer in _READ and not os.path.getsize(path):
         raise InputError(
             "Standard input is read only once: got - as two inputs. Name a file for one of them."
