@@ -243,6 +243,7 @@ def _open_engine(
             passages = run.options.get("passages")
             refuse_together("vectors", passages=passages, method=type(settings).__name__)
         return open_engine(engine, master, replace(run, method=settings))
+    # Refused here: the engine of an index cannot refuse it.
     if is_spark(engine, master):
         SPARK.refuse("dedup", run.options | {"against": "an index"})
     from neardup.api import against_index  # loads the stores

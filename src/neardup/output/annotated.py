@@ -34,11 +34,13 @@ class Annotations:
         self.removals = removals
         self.locations = locations
         self.measures = [measure for measure in measures if measure is not EXACT]
+        # Sorted, so that the number of a document's removals is found by two searches.
         self._keepers = np.sort(removals.kept)
         self.schema = annotation_schema(self.measures)
 
     def between(self, start: int, stop: int) -> pa.RecordBatch:
         """Return the columns of the documents in [start, stop)."""
+        # Removals are in the order of documents.
         low, high = np.searchsorted(self.removals.documents, [start, stop])
         part = self.removals.take(slice(low, high))
         documents = np.arange(start, stop)
@@ -90,6 +92,7 @@ def write_annotated(
                 progress.advance(len(batch.rows), batch.text_bytes)
                 first = stop
             if own is not None and sinks is not shared:
+                # At once: many inputs must not keep as many files open.
                 own.close()
 
 

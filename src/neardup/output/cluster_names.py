@@ -48,6 +48,7 @@ def name_clusters(clusters: Clusters, shingling: Shingling, read_texts: ReadText
     they share none.
     """
     members = _shown_members(clusters)
+    # So that `concatenate` has an array if there is no cluster.
     documents = np.unique(np.concatenate([np.empty(0, np.int64), *members])).astype(np.uint32)
     if shingling.tokens in PAGE_TOKENS:
         outlines = {
@@ -61,6 +62,7 @@ def name_clusters(clusters: Clusters, shingling: Shingling, read_texts: ReadText
             passage_name([texts[document] for document in cluster], shingling)
             for cluster in members
         ]
+    # Hidden characters become words, and the name stays one line.
     return [" ".join(visible(" ".join(name.split())).split()) for name in names]
 
 
@@ -119,6 +121,7 @@ def passage_name(texts: Sequence[str], method: Shingling) -> str:
     """
     first, *others = texts
     spans = token_spans(first, method)
+    # One byte for each character: 1 as long as all others share it.
     shared = bytearray(b"\x01") * len(first)
     for other in others:
         passages, _ = mark_passages(first, spans, other, token_spans(other, method), method.ngram)
@@ -126,6 +129,7 @@ def passage_name(texts: Sequence[str], method: Shingling) -> str:
             if not passage.shared:
                 shared[passage.start : passage.end] = bytes(passage.end - passage.start)
     runs = [first[run.start() : run.end()] for run in re.finditer(rb"\x01+", bytes(shared))]
+    # Without a common passage, the beginning of the first text.
     return _first_words(max(runs, key=len, default=first))
 
 
@@ -141,4 +145,5 @@ def _first_words(text: str) -> str:
     if len(line) <= _MAX_NAME:
         return line
     cut = line.rfind(" ", _MAX_NAME // 2, _MAX_NAME)
+    # One character less, for the ellipsis.
     return line[: cut if cut > 0 else _MAX_NAME - 1] + "…"

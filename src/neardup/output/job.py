@@ -116,6 +116,8 @@ class Job:
         if folder is not None:
             for name, page in product.pages(report, output).items():
                 write_text(folder.result / name, page)
+            # report.json of an update says that the index was not changed yet; `commit` replaces
+            # it.
             write_bytes(folder.result / REPORT, report_bytes(record.before_update().to_dict()))
         result = product.result(report, output)
         if folder is not None:
@@ -127,6 +129,7 @@ class Job:
         self.scratch.close()
         if folder is not None:
             folder.clear()
+        # Last: only a finished job warns.
         self.finished = report
         return result
 
@@ -141,6 +144,7 @@ class Job:
                 listed.result()
             write_rejected(self.scratch.directory, folder.result / "rejected.jsonl")
             product.write_documents(folder.result, progress, beside)
+            # Also to raise an error of the thread.
             listed.result()
 
 

@@ -49,6 +49,7 @@ def spool(format_name: str | None) -> Spooled:
     if sys.stdin is None:
         raise InputError("Standard input is closed: got - as an input. Pipe a file in, or name it.")
     handle, path = tempfile.mkstemp(prefix="neardup-stdin-")
+    # Documents are read again until the end of the run, so the copy must outlive this function.
     atexit.register(_remove, path)
     digest = hashlib.blake2b(digest_size=6)
     with os.fdopen(handle, "wb") as copy:
@@ -86,6 +87,7 @@ def _sniff(source: Source) -> str:
     try:
         with source.open_stream() as stream:
             head = bytes(stream.read(_SNIFFED_BYTES))
+    # A damaged compressed stream: reading it reports the error.
     except STREAM_ERRORS:
         return "text"
     recognised = format_of_bytes(head)
@@ -103,6 +105,7 @@ def _sniff(source: Source) -> str:
 
 def _is_delimited(head: bytes, delimiter: str) -> bool:
     """Return whether the first rows, three or more, have the same number of cells, two or more."""
+    # As the module csv asks: a line end inside of quotes stays.
     text = io.StringIO(head.decode("utf-8", "replace"), newline="")
     try:
         rows = list(csv.reader(text, delimiter=delimiter))
@@ -110,5 +113,6 @@ def _is_delimited(head: bytes, delimiter: str) -> bool:
         return False
     if len(head) == _SNIFFED_BYTES:
         rows = rows[:-1]  # cut off
+    # Empty lines are no rows.
     widths = {len(row) for row in rows if row}
     return len(rows) >= _MIN_ROWS and len(widths) == 1 and widths != {1}
