@@ -91,6 +91,7 @@ class StageBars:
             "compiled": compile_seconds(),
         }
         self._task = self._progress.add_task(
+            # 0 is not known, too: the bar moves to and fro.
             stage_label(stage), total=total_documents or None, **fields
         )
 
@@ -101,6 +102,7 @@ class StageBars:
         task = self._progress.tasks[self._task]
         done = task.fields["documents"] + documents
         num_bytes += task.fields["num_bytes"]
+        # Never full before `end`.
         completed = done if task.total is None else min(done, task.total - 0.5)
         self._progress.update(self._task, completed=completed, documents=done, num_bytes=num_bytes)
 
