@@ -38,6 +38,7 @@ class Limit(NamedTuple):
 
     def accepts(self, value: object) -> bool:
         """Return whether a value is accepted. Of keys joined by commas, each must be."""
+        # Before the keys are split: "none" and other values without commas, and None.
         if value in self.accepted:
             return True
         # A key such as max:score is accepted as max:COLUMN.
@@ -68,6 +69,7 @@ class Capabilities(NamedTuple):
         for limit in self.limits:
             # The first accepted value is the default of the option.
             default = limit.accepted[0]
+            # An option that the command does not have counts as its default.
             if not limit.accepts(options.get(limit.option, default)):
                 raise SettingError(self.refusal(limit, options[limit.option]))
 

@@ -92,7 +92,9 @@ class StageBars:
         }
         self._task = self._progress.add_task(
             # 0 is not known, too: the bar moves to and fro.
-            stage_label(stage), total=total_documents or None, **fields
+            stage_label(stage),
+            total=total_documents or None,
+            **fields,
         )
 
     def advance(self, documents: int, num_bytes: int) -> None:

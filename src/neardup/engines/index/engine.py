@@ -120,6 +120,7 @@ class IndexEngine(Engine):
         super().__init__(run)
         self.index = index
         self._snapshot = snapshot
+        # The caller has locked the index, and holds the lock until `commit`.
         self._updates = isinstance(snapshot, Writer)
 
     def paths(self) -> list[str]:
@@ -153,6 +154,8 @@ class IndexEngine(Engine):
         with stages.stage("decide", corpus.num_documents) as progress:
             decisions = self._decisions(scratch.column(schemas.INDEX_ROWS), progress)
         if self._updates:
+            # Before anything is written: documents that could not be read would be missing in the
+            # index.
             refuse_incomplete(corpus.tally.losses, self.run.settings.on_error)
         self._seen = decisions.seen
         return self._searched(tasks, corpus, decisions, warnings)
@@ -167,6 +170,7 @@ class IndexEngine(Engine):
         note = scratch.directory / "index.json"
         created = self.index.store.settings.meta["created"]
         counts = self._snapshot.count()
+        # Any change that matters to decisions adds a row or changes a count.
         state = [self.index.address, created, self._snapshot.num_rows, *counts]
         # The decisions of an interrupted run are valid for one state of the index only.
         if resuming and not _is_noted(note, state):
@@ -174,6 +178,7 @@ class IndexEngine(Engine):
                 "The index has changed since the run was interrupted: all documents were decided "
                 "again."
             )
+            # Deletes the scratch files.
             resuming = prepare(scratch, tasks, settings, resume=False)
         write_json(note, state)
         if folder is not None:
@@ -190,6 +195,7 @@ class IndexEngine(Engine):
         if path.exists():
             store = embedded.open(str(path), memory_bytes=_MEMORY_BYTES)
         else:
+            # The prefix is stored: a resumed run gives the same documents the same ids.
             settings = store_settings({"prefix": new_prefix()}, rules.method)
             store = embedded.create(str(path), settings, memory_bytes=_MEMORY_BYTES)
         scratch.close_with(closing(store))
@@ -216,6 +222,7 @@ class IndexEngine(Engine):
         """Decide about the next documents, and put them into the store of the run."""
         tally = self._reading.tally
         sizes = incoming.described.features.sets.sizes
+        # `Reading.store_features`, which counts them elsewhere, is not called.
         tally.without_features += int(np.count_nonzero(~incoming.featured))
         tally.short += int(np.count_nonzero((sizes > 0) & (sizes < SHORT)))
         if not self._updates:
@@ -311,6 +318,7 @@ class IndexEngine(Engine):
         node_ids = self._overlay.take(examples, ["kept_id"])["kept_id"].combine_chunks()
         located = locations(tasks, corpus, self._scratch)
         corpus = _add_nodes(corpus, len(nodes.rows))
+        # The row of a document that was deleted since may belong to no id, or to another document.
         is_gone = self._snapshot.rows_of_ids(node_ids) != nodes.rows
         part = _Kept(self.index.address, self._snapshot, nodes.rows, is_gone)
         names = [part.name, *(task.part.name for task in tasks)]
@@ -423,6 +431,7 @@ def _queue_of(corpus: Corpus) -> Queue:
     order = np.arange(corpus.num_documents, dtype=np.uint32)
     return Queue(
         order=order,
+        # The index has treated copies already.
         representative=order,
         featured=np.ones(len(order), np.bool_),
         num_against=corpus.num_against,

@@ -84,6 +84,7 @@ class _Search:
         self._scratch = reading.scratch
         # The texts of pages are extracted before their words are cut.
         self._words = replace(table.shingling, ngram=1, html=None)
+        # Each thread borrows a finder, whose arrays it fills.
         self._finders = Workspaces(lambda: Finder(table))
         # After an interruption, the columns have the items that were found so far.
         keys = self._scratch.column(schemas.FOUND_KEYS)
@@ -113,6 +114,7 @@ class _Search:
         # does not depend on the number of documents counted so far.
         is_common = table.most_around(self._num_documents, matches.places) > table.settings.common
         kept = keep_matches(table, matches, is_common)
+        # Only matches of kept items are located.
         matches = matches.take(kept.matches)
         ranges, excerpts = self._locate(texts, matches)
         return _Batch(keys=keys, kept=kept, matches=matches, ranges=ranges, excerpts=excerpts)

@@ -103,6 +103,7 @@ def find_among_kept(job: Job, decided: Decided, settings: PassageSettings) -> Cl
     )
     anchoring = Anchoring(settings.min_length, settings.bridge)
     scratch.remove(schemas.ANCHOR_HASHES)  # written if the run was interrupted here
+    # Three passes over the documents: hash, select, decide.
     with job.stages.stage("passages", 3 * corpus.num_documents) as progress:
         for described in documents.map(anchoring.hashes):
             scratch.append(schemas.ANCHOR_HASHES, described.result)
@@ -281,6 +282,7 @@ def _count_hashes(scratch: Scratch) -> Counts:
 
 def _read_pieces(scratch: Scratch) -> Pieces:
     """Return the pieces from the scratch columns; see candidates/passages.Selected."""
+    # A column of Pieces is read from its beginning to its end: rows become columns.
     columns = np.ascontiguousarray(scratch.column(schemas.PIECES).T)
     documents, lengths, offsets, before, anchors, bounded = columns
     return kernels.passages.Pieces(

@@ -205,10 +205,12 @@ class _SievePass:
         begin = stretch.start
         while begin < stretch.stop:
             reached = self._step(begin, stretch.stop, self.order, self._found, ahead)
+            # The buffers are full.
             if reached < stretch.stop:
                 _spill(self._scratch, self._found)
             if reached == begin and self._grows:  # one document has more pairs than fit
                 larger = _empty_found(2 * len(self._found.left))
+                # The counters go on; the pairs were written by `_spill`.
                 self._found = larger._replace(counters=self._found.counters)
             begin = reached
         if ahead is not None:
@@ -575,6 +577,7 @@ def key_columns(scratch: Scratch) -> list[Words]:
 def read_keys(scratch: Scratch) -> Words:
     """Return the keys of all documents, uint64 (num_documents, num_keys)."""
     columns = key_columns(scratch)
+    # Without a copy: the keys of all documents may be large.
     if len(columns) == 1:
         return columns[0].reshape(-1, 1)
     return np.stack(columns, axis=1) if columns else np.empty((0, 0), np.uint64)
@@ -590,6 +593,7 @@ def read_described(scratch: Scratch, featured: Mask) -> Described:
     if len(scratch.column(schemas.TAG_STARTS)):
         structure = Lists(*_read_lists(scratch, schemas.TAGS, schemas.TAG_STARTS))
     keys = read_keys(scratch)
+    # A method without keys, such as containment, has no columns.
     if len(keys) != len(content):
         keys = np.empty((len(content), 0), np.uint64)
     return Described(Features(content, sets, structure), Keys(keys, content, featured, sets))

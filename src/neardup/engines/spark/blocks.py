@@ -171,6 +171,7 @@ def _pack(table: pa.RecordBatch) -> pa.Buffer:
 def _unpack(block: pa.Buffer, tables: tuple[pa.Schema, ...]) -> pa.RecordBatch:
     """Return the table of a block, as the schema of `tables` with the same names."""
     batch = pa.ipc.open_stream(block).read_next_batch()
+    # Two tables may come in one stream: their names tell which one.
     schema = next(table for table in tables if table.names == batch.schema.names)
     first_values = batch.schema.metadata or {}
     columns = []

@@ -75,6 +75,7 @@ class SparkEngine(Engine):
         selection = run.selection
 
         def order(listed: DataFrame, num_documents: int) -> pa.Table:
+            # As soon as the number is known, before the expensive stages.
             if shared is not None:
                 self.refuse_size(num_documents)
             return place_documents(list_documents(listed, rule, inputs.tasks, selection.keep))
@@ -173,6 +174,7 @@ def sign_files(
         signed = flow.sign()
         sketcher = flow.method.value.sketcher
         lines = output.rejected_lines(signed)
+        # In the order of the inputs, as locally.
         rows = signed.filter("rejected is null").orderBy("document").toArrow()
     counts.rejected += [Rejected(**json.loads(line)) for line in lines]
     counts.read = len(rows)

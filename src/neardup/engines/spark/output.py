@@ -95,6 +95,7 @@ def _count_pairs(outcome: Outcome, nothing: Measured) -> Counts:
     num_pairs = F.count("*").alias("pairs")
     found = outcome.found.agg(num_pairs, F.count_if("exact").alias("exact")).first()
     assert found is not None  # an aggregate of all rows
+    # And the kept document itself.
     size = (F.count("*") + 1).alias("size")
     clusters = outcome.removed.groupBy("left").agg(size)
     num_clusters = clusters.groupBy("size").count().orderBy("size").collect()
@@ -322,6 +323,7 @@ def _numbered(rows: pa.Table, corpus: Corpus, tasks: list[Task], method: Method)
     known = documents.astype(np.int64)
     row_numbers = _both(rows, "row").take(arrow_of(at)).to_numpy()
     ids = _both(rows, "id").take(arrow_of(at))
+    # Without an id column, the number of the document is its id.
     ids = pc.coalesce(ids, arrow_of(known).cast(pa.string()))
     names = [task.part.name for task in tasks]
     locations = DocumentLocations(names, corpus, row_numbers, ids, lambda: None, known=known)
@@ -462,6 +464,7 @@ def place_kept(
     else:
         sizes = output.remote.sizes()
     for name, row in files.items():
+        # A file that is missing, or was cut off.
         if sizes.get(name) != row.bytes:
             raise OutputError(
                 f"The output {output.path} has no file {name} of {row.bytes:,} bytes, as a worker "

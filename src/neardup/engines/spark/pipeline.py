@@ -320,6 +320,7 @@ class Run:
             with self.timed.stage(stage) as progress, self.labelled(stage, progress):
                 yield
         finally:
+            # The accumulator is a sum over all stages: only the new part belongs to this one.
             seconds = self.compile_seconds.value
             self.timed.compile_seconds += seconds - self._timed_compile_seconds
             self._timed_compile_seconds = seconds

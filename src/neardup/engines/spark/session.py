@@ -48,6 +48,7 @@ def open_session(master: str | None = None) -> SparkSession:
         If there is no Java that Spark supports, or the cluster cannot be reached.
     """
     active = SparkSession.getActiveSession()
+    # The user's session keeps all of its settings.
     if active is not None:
         return active
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # spark-submit sets it, and has started Java
@@ -73,6 +74,7 @@ def open_session(master: str | None = None) -> SparkSession:
             f"Spark cannot start with master={master!r}: {first_line(error)}. Check the address, "
             "or use local[*]."
         ) from error
+    # Warnings of Spark would hide the lines of neardup on stderr.
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -133,6 +135,7 @@ def labelled(context: SparkContext, stage: str, progress: Progress) -> Iterator[
             context.cancelJobGroup(group)
         raise
     finally:
+        # A thread of the user's may have a group of its own, which comes back.
         for name, value in before.items():
             context.setLocalProperty(name, value)
 

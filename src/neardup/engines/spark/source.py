@@ -135,6 +135,7 @@ def _list_cells(positions: Ints, cells: Ints) -> pa.StructArray:
     positions, cells : a cell of a document, in any order, perhaps several times.
     """
     order = np.lexsort((cells, positions))
+    # A document may be listed several times for one cell.
     order = order[begins_run(positions[order], cells[order])]
     positions = positions[order]
     starts = np.flatnonzero(begins_run(positions))
@@ -254,6 +255,7 @@ def _choose(documents: pa.RecordBatch, first: int, chosen: pa.StructArray) -> pa
     first : the key of the first of the documents, which are consecutive.
     """
     keys = chosen.field("document").to_numpy()
+    # Both are in the order of keys.
     low, high = np.searchsorted(keys, [first, first + len(documents)])
     entries = chosen.slice(low, high - low)
     documents = documents.take(arrow_of(keys[low:high] - first))
