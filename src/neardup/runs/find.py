@@ -16,7 +16,7 @@ import pyarrow.fs as pafs
 
 from neardup.documents.sources import is_remote, local_path, resolve, unreachable
 from neardup.errors import InputError
-from neardup.formats.registry import accepted_suffixes, format_of
+from neardup.formats.registry import accepted_suffixes, format_of, why_unreadable
 
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -169,6 +169,9 @@ def shown(name: str) -> str:
 def _direct(name: str, location: str, path: str, format_name: str | None) -> FoundFile:
     """Return a file that was named directly; path : normal and absolute."""
     if (format_name or format_of(location)[0]) is None:
+        reason = why_unreadable(location)
+        if reason is not None:
+            raise InputError(f"{name} cannot be read: {reason}.")
         raise InputError(
             f"Unknown kind of file: {name} ends with {os.path.splitext(name)[1]!r}. Known are "
             f"{accepted_suffixes()}. Name its format with in_format (--in-format), or rename the "
