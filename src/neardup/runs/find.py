@@ -30,6 +30,7 @@ Fail = Callable[[str, str], None]
 HIDDEN = "whose names begin with . or _"
 UNKNOWN = "whose names have no known suffix"
 NOT_REGULAR = "that are not regular files"
+DESCRIPTIVE = "as descriptions of a dataset"
 
 
 class FoundFile(NamedTuple):
@@ -92,7 +93,7 @@ def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> li
     # A folder whose name has special characters is a folder, not a pattern.
     if os.path.isdir(path):
         base = path
-        below = _walk(path, _is_hidden, skip, fail, _refuse_tables)
+        below = _walk(path, _is_hidden, skip, fail, _check_folder)
         found = [os.path.join(path, file) for file in below]
     elif os.path.exists(path):
         return [_find_single(name, path, format_name)]
@@ -191,12 +192,12 @@ def _walk(
     is_hidden: Callable[[str], bool],
     skip: Skip,
     fail: Fail,
-    check: Callable[[str, set[str]], None] = lambda folder, names: None,
+    describing: Callable[[str, set[str]], set[str]] = lambda folder, names: set(),
 ) -> list[str]:
     """Return the regular files below a folder, sorted, relative to it.
 
-    Each folder is entered once, even if several links lead to it. check : is called with each
-    folder and the names in it.
+    Each folder is entered once, even if several links lead to it. describing : is called with each
+    folder and the names in it; returns the names of files that are no documents.
     """
     files: list[list[str]] = []
     entered: set[tuple[int, int]] = set()
@@ -207,7 +208,7 @@ def _walk(
         current = os.path.join(folder, *parts)
         entries = _enter(current, entered, fail)
         # Before its files are listed: a table of such a format is refused as a whole.
-        check(current, {entry.name for entry in entries})
+        descriptive = describing(current, {entry.name for entry in entries})
         # The last folder that is appended is entered first: links come last in `entries`, so that a
         # folder is known by its real name.
         for entry in reversed(entries):
@@ -223,6 +224,8 @@ def _walk(
                     waiting.append(path)
             elif is_hidden(entry.name):
                 skip(shown(entry.path), HIDDEN)
+            elif entry.name in descriptive:
+                skip(shown(entry.path), DESCRIPTIVE)
             elif not is_file:
                 _leave_out(entry.path, skip, fail)
             else:
@@ -270,6 +273,20 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
     """Return the entries of a folder by name, links last. Raises OSError."""
     with os.scandir(folder) as found:
         return sorted(found, key=lambda entry: (entry.is_symlink(), entry.name))
+
+
+def _check_folder(folder: str, names: set[str]) -> set[str]:
+    """Return the files of a folder that describe a dataset. Raises InputError for a table of
+    another format.
+    """
+    _refuse_tables(folder, names)
+    # Of `datasets`: by `save_to_disk`, and in the older repositories of its hub.
+    descriptive = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json"}
+    if "dataset_info.json" in names:
+        descriptive.add("state.json")
+    if ".gitattributes" in names:  # a clone, whose README is the card of the dataset or model
+        descriptive |= {"README.md", "LICENSE.md", "LICENSE.txt"}
+    return descriptive & names
 
 
 def _refuse_tables(folder: str, names: set[str]) -> None:
