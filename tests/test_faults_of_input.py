@@ -598,9 +598,8 @@ def test_a_dataset_that_was_saved_is_read_without_the_files_that_describe_it():
     Path("saved/train/dataset_info.json").write_text('{"features": {"text": {}}}')
     Path("saved/train/state.json").write_text('{"_split": "train"}')
     table = pa.table({"text": TEXTS})
-    with pa.OSFile("saved/train/data-00000-of-00001.arrow", "wb") as file:
-        with pa.ipc.new_stream(file, table.schema) as writer:
-            writer.write_table(table)
+    with pa.ipc.new_stream("saved/train/data-00000-of-00001.arrow", table.schema) as writer:
+        writer.write_table(table)
     done = run("dedup", "saved", "-o", "out")
     assert done.exit_code == 0
     report = json.loads(Path("out/report.json").read_text())

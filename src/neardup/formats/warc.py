@@ -67,8 +67,8 @@ def _is_response(fields: Fields) -> bool:
 def _is_resource(fields: Fields) -> bool:
     """Return whether a record is a page as a program has stored it, without a response.
 
-    Browsertrix adds the text and the picture of a page under addresses such as `urn:text:`; the page
-    itself is in the same archive.
+    Browsertrix adds the text and the picture of a page under addresses such as `urn:text:`; the
+    page itself is in the same archive.
     """
     is_resource = fields.get("warc-type", "").lower() == "resource"
     is_derived = fields.get("warc-target-uri", "").strip("<>").startswith("urn:")

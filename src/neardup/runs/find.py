@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pyarrow.fs as pafs
 
@@ -213,24 +213,32 @@ def _walk(
         # folder is known by its real name.
         for entry in reversed(entries):
             path = [*parts, entry.name]
-            try:
-                is_folder = entry.is_dir()
-                is_file = entry.is_file()
-            except OSError as error:  # a link into a folder that cannot be read
-                fail(entry.path, _unlisted(error))
+            kind = _kind_of(entry, fail)
+            if kind is None:
                 continue
-            if is_folder:
+            if kind == "folder":
                 if not is_hidden(entry.name):
                     waiting.append(path)
             elif is_hidden(entry.name):
                 skip(shown(entry.path), HIDDEN)
             elif entry.name in descriptive:
                 skip(shown(entry.path), DESCRIPTIVE)
-            elif not is_file:
-                _leave_out(entry.path, skip, fail)
-            else:
+            elif kind == "file":
                 files.append(path)
+            else:
+                _leave_out(entry.path, skip, fail)
     return [os.path.join(*path) for path in sorted(files)]
+
+
+def _kind_of(entry: os.DirEntry[str], fail: Fail) -> Literal["folder", "file", "other"] | None:
+    """Return the kind of an entry; None for a link into a folder that cannot be read."""
+    try:
+        if entry.is_dir():
+            return "folder"
+        return "file" if entry.is_file() else "other"
+    except OSError as error:
+        fail(entry.path, _unlisted(error))
+        return None
 
 
 def _enter(folder: str, entered: set[tuple[int, int]], fail: Fail) -> list[os.DirEntry[str]]:
