@@ -27,6 +27,12 @@ Skip = Callable[[str, str], None]
 Fail = Callable[[str, str], None]
 """A function that is called for each path that cannot be reached, with the reason."""
 
+IsHidden = Callable[[str], bool]
+"""Whether a file or folder of a name is left out."""
+
+Describing = Callable[[str, set[str]], set[str]]
+"""A function that returns which names in a folder describe a dataset and are no documents."""
+
 HIDDEN = "whose names begin with . or _"
 UNKNOWN = "whose names have no known suffix"
 NOT_REGULAR = "that are not regular files"
@@ -189,10 +195,10 @@ def _direct(name: str, location: str, path: str, format_name: str | None) -> Fou
 
 def _walk(
     folder: str,
-    is_hidden: Callable[[str], bool],
+    is_hidden: IsHidden,
     skip: Skip,
     fail: Fail,
-    describing: Callable[[str, set[str]], set[str]] = lambda folder, names: set(),
+    describing: Describing = lambda folder, names: set(),
 ) -> list[str]:
     """Return the regular files below a folder, sorted, relative to it.
 
@@ -207,27 +213,31 @@ def _walk(
         parts = waiting.pop()
         current = os.path.join(folder, *parts)
         entries = _enter(current, entered, fail)
-        # Before its files are listed: a table of such a format is refused as a whole.
-        descriptive = describing(current, {entry.name for entry in entries})
+        reasons = _reasons_to_skip(current, entries, is_hidden, describing)
         # The last folder that is appended is entered first: links come last in `entries`, so that a
         # folder is known by its real name.
         for entry in reversed(entries):
             path = [*parts, entry.name]
             kind = _kind_of(entry, fail)
-            if kind is None:
-                continue
-            if kind == "folder":
-                if not is_hidden(entry.name):
-                    waiting.append(path)
-            elif is_hidden(entry.name):
-                skip(shown(entry.path), HIDDEN)
-            elif entry.name in descriptive:
-                skip(shown(entry.path), DESCRIPTIVE)
-            elif kind == "file":
+            reason = reasons.get(entry.name)
+            if kind == "folder" and reason != HIDDEN:
+                waiting.append(path)
+            elif kind == "file" and reason is None:
                 files.append(path)
-            else:
-                _leave_out(entry.path, skip, fail)
+            elif kind in ("file", "other"):
+                _leave_out(entry.path, reason, skip, fail)
     return [os.path.join(*path) for path in sorted(files)]
+
+
+def _reasons_to_skip(
+    folder: str, entries: list[os.DirEntry[str]], is_hidden: IsHidden, describing: Describing
+) -> dict[str, str]:
+    """Return why files and folders are left out, by their names. Raises InputError for a folder
+    that is a table of another format.
+    """
+    names = {entry.name for entry in entries}
+    reasons = dict.fromkeys(describing(folder, names), DESCRIPTIVE)
+    return reasons | dict.fromkeys(filter(is_hidden, names), HIDDEN)
 
 
 def _kind_of(entry: os.DirEntry[str], fail: Fail) -> Literal["folder", "file", "other"] | None:
@@ -264,10 +274,13 @@ def _unlisted(error: OSError) -> str:
     return f"the folder cannot be listed: {error.strerror or error}"
 
 
-def _leave_out(path: str, skip: Skip, fail: Fail) -> None:
-    """Leave out a path that is neither a file nor a folder; a path that looks like an input counts
-    as lost, not skipped.
+def _leave_out(path: str, reason: str | None, skip: Skip, fail: Fail) -> None:
+    """Leave out a path for a reason, or because it is neither a file nor a folder; such a path that
+    looks like an input counts as lost, not skipped.
     """
+    if reason is not None:
+        skip(shown(path), reason)
+        return
     # `is_file` follows links, so that a link to nothing is no file.
     if os.path.islink(path):
         fail(path, "it is a link to nothing that is there")
@@ -341,7 +354,7 @@ def _matching(pattern: str, fixed: str, skip: Skip, fail: Fail) -> list[str]:
         if os.path.isfile(path):
             found.append(path)
         elif not os.path.isdir(path):
-            _leave_out(path, skip, fail)
+            _leave_out(path, None, skip, fail)
     return sorted(found)
 
 
