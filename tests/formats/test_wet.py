@@ -149,3 +149,14 @@ def test_formats_beside_it_are_refused_with_the_next_step(tmp_path: Path, name, 
     (tmp_path / name).write_bytes(b"x")
     with pytest.raises(InputError, match=advice):
         neardup.dedup(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.warc", "a.wet.gz"])
+def test_an_archive_of_other_records_is_named_with_what_it_has(tmp_path: Path, name: str) -> None:
+    records = [info(), record("request", b"GET /"), record("request", b"GET /a")]
+    data = members(*records) if name.endswith("gz") else b"".join(records)
+    (tmp_path / name).write_bytes(data)
+    found, (rejected,) = read(tmp_path / name)
+    assert found == {}
+    assert rejected.rest_of_file
+    assert rejected.reason == ("the archive has no document: its records are 2 request, 1 warcinfo")

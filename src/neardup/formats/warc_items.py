@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import Ints
-from neardup.documents.batch import BLOCK_BYTES, Pages, Reject, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Pages, Reject, Rejected, lost_file
 from neardup.documents.pages import NotAPage, TooLongPage
 from neardup.documents.sinks import open_compressed
 from neardup.documents.sources import Source, Stretch
@@ -133,15 +134,57 @@ def _items(
             if source.compression == "gzip"
             else WarcBytes(stream, stretch)
         )
+        seen = _Seen()
         for record in read_records(data, is_wanted, with_source=with_payload):
             if stretch is not None:
                 stretch.rows = record.row + 1
+            seen.add(record, contents)
             item = _item_of(record, contents, source.name, reject)
             if item is not None:
                 yield item
         # The end of the file was reached before the end of any stretch.
         if stretch is not None and not stretch.reached:
             stretch.reached = max(stretch.ends)
+    # Other stretches may have documents.
+    if stretch is None and seen.is_all_silent():
+        reject(lost_file(source.name, seen.describe()))
+
+
+class _Seen:
+    """The records of an archive so far.
+
+    silent_types : the types of the silent records; num_others : how many others there were.
+    """
+
+    def __init__(self) -> None:
+        self.silent_types: Counter[str] = Counter()
+        self.num_others = 0
+
+    def add(self, record: Record, contents: Contents) -> None:
+        """Count a record."""
+        if _is_silent(record, contents):
+            self.silent_types[_type_of(record.fields)] += 1
+        else:
+            self.num_others += 1
+
+    def is_all_silent(self) -> bool:
+        """Return whether there were records, but neither a document nor a word about one."""
+        return self.num_others == 0 and bool(self.silent_types)
+
+    def describe(self) -> str:
+        """Return why the archive as a whole is not read."""
+        types = self.silent_types.most_common()
+        counts = ", ".join(f"{count} {kind[:50]}" for kind, count in types)
+        return f"the archive has no document: its records are {counts}"
+
+
+def _is_silent(record: Record, contents: Contents) -> bool:
+    """Return whether a record is neither a document nor named as one that is left out."""
+    if record.problem is not None or "warc-type" not in record.fields:
+        return False
+    if _type_of(record.fields) in _SILENT_TYPES:
+        return True
+    return not contents.is_document(record.fields) and contents.why_not(record.fields) is None
 
 
 def _open(source: Source) -> Any:
@@ -177,10 +220,10 @@ def _item_of(record: Record, contents: Contents, name: str, reject: Reject) -> _
     if "warc-type" not in record.fields:
         reject(rejected("the record has no WARC-Type"))
         return None
-    if _type_of(record.fields) not in _SILENT_TYPES:
+    if not _is_silent(record, contents):
         why_not = contents.why_not(record.fields)
-        if why_not is not None:
-            reject(rejected(why_not, excluded=True))
+        assert why_not is not None  # it is no document, and not silent
+        reject(rejected(why_not, excluded=True))
         return None
     if record.source is None:
         return None
