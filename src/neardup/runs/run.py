@@ -9,7 +9,6 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 
@@ -24,7 +23,7 @@ from neardup.documents.batch import Columns, Reject, rejecter
 from neardup.documents.pages import TEXT_COLUMN
 from neardup.errors import ColumnError, InputError
 from neardup.executor import count_threads
-from neardup.files import JsonObject
+from neardup.files import JsonObject, public_address
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints
 from neardup.fingerprints.signatures import Signatures
 from neardup.formats.reading import InputFile, Part, Task, UnreachableInput
@@ -416,15 +415,7 @@ def _reported_names(source: Source) -> list[str] | None:
     a report.
     """
     names = named_paths(getattr(source, "address", source))  # an open index has an address
-    if not 0 < len(names) <= _MAX_NAMES:
-        return None
-    if not any("://" in name for name in names):
-        return names
-    from neardup.stores.addresses import shown_address  # loads the stores
-
-    with suppress(ValueError):  # an invalid address is refused when it is opened
-        return [shown_address(name) for name in names]
-    return None
+    return list(map(public_address, names)) if 0 < len(names) <= _MAX_NAMES else None
 
 
 def _options_of(settings: MethodSettings) -> JsonObject:
