@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import neardup
 from neardup.cli.methods import build_method, is_method_given
-from neardup.cli.running import exit_if_incomplete, finish, running, running_into
+from neardup.cli.running import (
+    exit_if_incomplete,
+    finish,
+    running,
+    running_into,
+    temporary_folder,
+)
 from neardup.cli.settings import command, option, settings_options
 from neardup.cli.sources import (
     Named,
@@ -91,11 +95,8 @@ def _print_kept(perform: Callable[..., Any], values: Options) -> None:
             "out, or use -o DIR."
         )
     refuse_missing(values["scratch"])
-    with (
-        running("Nothing was written."),
-        tempfile.TemporaryDirectory(prefix="neardup-", dir=values["scratch"]) as folder,
-    ):
-        output = Path(folder) / "out"
+    with running("Nothing was written."), temporary_folder(values["scratch"]) as folder:
+        output = folder / "out"
         # Scratch files are in this folder, too: without the name of an output, no later run could
         # find and resume them.
         result = perform(output=output, scratch=None)

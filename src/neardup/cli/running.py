@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -51,10 +54,11 @@ def running(interrupted_message: str | Callable[[], str]) -> Iterator[None]:
     interrupted_message : the state of the output and how to continue; a function is called once
         the run has cleaned up.
     """
-    on_main_thread = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler) if on_main_thread else None
     try:
-        with warnings.catch_warnings():
+        with (
+            _handling(signal.default_int_handler, signal.SIGTERM),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore", IncompleteWarning)
             yield
     except KeyboardInterrupt:
@@ -63,9 +67,35 @@ def running(interrupted_message: str | Callable[[], str]) -> Iterator[None]:
         )
         click.echo(f"\nInterrupted. {message}", err=True)
         raise click.exceptions.Exit(_INTERRUPTED) from None
+
+
+@contextmanager
+def _handling(handler: Any, *signals: int) -> Iterator[None]:
+    """Handle signals in another way; on the main thread only, as Python requires."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = [signal.signal(number, handler) for number in signals]
+    try:
+        yield
     finally:
-        if on_main_thread:
-            signal.signal(signal.SIGTERM, before)
+        for number, earlier in zip(signals, before, strict=True):
+            signal.signal(number, earlier)
+
+
+@contextmanager
+def temporary_folder(parent: AnyPath | None) -> Iterator[Path]:
+    """Make a temporary folder, and delete it at the end, however often Ctrl-C is pressed.
+
+    parent : its folder. Default: the one of the system.
+    """
+    folder = tempfile.mkdtemp(prefix="neardup-", dir=parent)
+    try:
+        yield Path(folder)
+    finally:
+        # A second signal would interrupt the deletion, and no later run deletes the rest.
+        with _handling(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -140,8 +170,8 @@ def show(record: JsonObject, print_it: Callable[[], object]) -> None:
             print_it()
 
 
-def finish(report: JsonObject, output: AnyPath) -> None:
-    """Print the report of a run that wrote `output`, then do as `exit_if_incomplete`."""
+def finish(report: JsonObject, output: AnyPath | None = None) -> None:
+    """Print the report of a run that wrote `output`, if any; then do as `exit_if_incomplete`."""
     show(report, lambda: render.reports.print_report(report, output))
     exit_if_incomplete(report)
 
