@@ -404,10 +404,15 @@ def test_a_second_interruption_does_not_stop_the_deletion_of_temporary_files(
 
     monkeypatch.setattr("neardup.output.write.write_kept", interrupt)
     monkeypatch.setattr("shutil.rmtree", delete_interrupted)
-    result = CliRunner().invoke(cli, ["dedup", "in.jsonl", "-o", "-", "--scratch", "fast"])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        result = CliRunner().invoke(cli, ["dedup", "in.jsonl", "-o", "-", "--scratch", "fast"])
+        after = signal.getsignal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert result.exit_code == 130
     assert list(Path("fast").iterdir()) == []
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert after is signal.default_int_handler
 
 
 def interrupt(*_: Any, **__: Any) -> None:

@@ -19,10 +19,8 @@ from neardup.cli.running import (
     show,
     tell_losses,
 )
-from neardup.cli.settings import SettingType, command, option, settings_options
+from neardup.cli.settings import Named, SettingType, command, option, settings_options
 from neardup.cli.sources import (
-    Named,
-    collection_option,
     folder_options,
     inputs_argument,
     printing_options,
@@ -31,7 +29,12 @@ from neardup.cli.sources import (
 from neardup.files import JsonObject
 from neardup.report.wording import translated
 from neardup.settings.constraints import Constraint
-from neardup.settings.contamination import ContaminationOutput, ContaminationSettings, ItemSettings
+from neardup.settings.contamination import (
+    ContaminationOutput,
+    ContaminationSettings,
+    CorpusSettings,
+    ItemSettings,
+)
 from neardup.settings.run import RunSettings
 
 
@@ -54,11 +57,7 @@ from neardup.settings.run import RunSettings
     "--on-error skip accepts that.",
     type=SettingType(Constraint("", float, low=0.0, high=1.0)),
 )
-@collection_option(
-    "--corpus",
-    "The documents to search: all paths up to the next option; repeatable. Or an index that stores "
-    "texts. Default: the inputs, each searched for the items of the others.",
-)
+@settings_options(CorpusSettings, "Input")
 @settings_options(ItemSettings, "Input")
 @source_options
 @settings_options(ContaminationSettings, "Decision")

@@ -17,17 +17,15 @@ from neardup.cli.running import (
     running_into,
     temporary_folder,
 )
-from neardup.cli.settings import command, option, settings_options
+from neardup.cli.settings import Named, command, settings_options
 from neardup.cli.sources import (
-    Named,
-    collection_option,
     folder_options,
     inputs_argument,
     run_options,
 )
 from neardup.errors import SettingError
 from neardup.settings.constraints import Options
-from neardup.settings.run import GroupSettings, OutputSettings
+from neardup.settings.run import EarlierSettings, FolderSettings, GroupSettings, OutputSettings
 
 
 @command(
@@ -38,16 +36,7 @@ from neardup.settings.run import GroupSettings, OutputSettings
 @folder_options
 @settings_options(OutputSettings, "Output")
 @settings_options(GroupSettings, "Decision")
-@collection_option(
-    "--against", "An earlier collection whose documents are always kept; repeatable. Or an index."
-)
-@option(
-    "--update",
-    "Input",
-    "Add the documents to the index of --against once the output is complete. A run that is "
-    "repeated writes the same output: a document that the index has already, with the same id and "
-    "text, gets its earlier answer.",
-)
+@settings_options(EarlierSettings, "Input")
 @run_options
 def dedup(inputs: list[Named], output: str, **values: Any) -> None:
     """Remove the near-duplicates of a collection, keep one of each, and show why.
@@ -87,14 +76,12 @@ def dedup(inputs: list[Named], output: str, **values: Any) -> None:
 
 def _print_kept(perform: Callable[..., Any], values: Options) -> None:
     """Write the kept documents of one input, and nothing more, to standard output."""
-    from neardup.runs.scratch import refuse_missing
-
     if values["write"] != "kept" or values["resume"]:
         raise SettingError(
             "-o - writes the kept documents to standard output: got --write or --resume. Leave it "
             "out, or use -o DIR."
         )
-    refuse_missing(values["scratch"])
+    FolderSettings(scratch=values["scratch"])  # refuses a folder that does not exist
     with running("Nothing was written."), temporary_folder(values["scratch"]) as folder:
         output = folder / "out"
         # Scratch files are in this folder, too: without the name of an output, no later run could

@@ -23,7 +23,7 @@ from neardup.errors import SettingError
 from neardup.report.wording import plural, translated
 from neardup.settings.constraints import Options, constraints_of
 from neardup.settings.methods import MethodSettings, MinHash, SimHash
-from neardup.settings.run import IndexSettings
+from neardup.settings.run import FileSettings, IndexSettings
 
 DAMAGED = 1
 _LIMITS = ("threshold", "recall", "num_bands", "rows_per_band", "max_distance", "num_blocks")
@@ -227,7 +227,7 @@ def backup(address: str, folder: str) -> None:
 
 @command("Write the documents of an index to a file.")
 @address_argument
-@output_options("FILE", "The file to write: .parquet, .jsonl or .csv.")
+@output_options(FileSettings)
 @printing_options
 def export(address: str, output: str, overwrite: bool, progress: bool) -> None:
     """Write all documents of an index, kept and removed, to a file: ids, times, payloads, texts and

@@ -19,15 +19,15 @@ class ReadingSettings(Validated):
         "The text column; repeatable, to join several. Default: text, content, body, raw_content "
         "or html. Of vectors: vector, embedding or embeddings.",
         list,
-        sentinels=("NAME",),
-        alias="vector_column",
+        sentinels=("NAME...",),
+        alias="--vector-column",
     )
     id_column: ColumnNames = parameter(
         None,
         "The id column; repeatable, to join several by colons. Default: id, doc_id, document_id, "
         "_id or url, else row numbers.",
         list,
-        sentinels=("NAME",),
+        sentinels=("NAME...",),
     )
     text_unit: TextUnit = parameter(
         "auto",

@@ -8,7 +8,7 @@ import functools
 import inspect
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 
@@ -23,7 +23,7 @@ from neardup.documents.batch import Columns, Reject, rejecter
 from neardup.documents.pages import TEXT_COLUMN
 from neardup.errors import ColumnError, InputError
 from neardup.executor import count_threads
-from neardup.files import JsonObject, public_address
+from neardup.files import AnyPath, JsonObject, public_address
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints
 from neardup.fingerprints.signatures import Signatures
 from neardup.formats.reading import InputFile, Part, Task, UnreachableInput
@@ -36,12 +36,23 @@ from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import list_inputs
 from neardup.runs.options import check_reading
 from neardup.runs.overlap import Output, refuse_replacing
-from neardup.settings.constraints import ColumnNames, Options, check_columns, check_flag, plain
+from neardup.settings.constraints import (
+    ColumnNames,
+    Options,
+    check_columns,
+    check_flag,
+    constraints_of,
+    plain,
+)
 from neardup.settings.jieba import JIEBA, Jieba
 from neardup.settings.methods import METHODS, DocumentSettings, MethodSettings, MinHash
 from neardup.settings.run import (
     MAX_DOCUMENT_BYTES,
+    Engine,
+    EngineSettings,
+    FolderSettings,
     Keep,
+    Linkage,
     OnError,
     RunSettings,
     SelectionSettings,
@@ -297,15 +308,46 @@ class BatchOptions(ReadingOptions, total=False):
     batch_rows: int | None
 
 
-class CacheOptions(BatchOptions, total=False):
-    """The options of functions that cache the documents they read."""
+class FolderOptions(BatchOptions, total=False):
+    """The options of functions that write a folder."""
+
+    output: AnyPath | None
+    overwrite: bool
+    scratch: AnyPath | None
+    resume: bool
+
+
+class CacheOptions(FolderOptions, total=False):
+    """The options of functions that cache the documents they read, and write a folder."""
 
     cache_bytes: int | None
 
 
+class EngineOptions(TypedDict, total=False):
+    """The options of functions that several engines perform."""
+
+    engine: Engine
+    master: str | None
+
+
+class PairOptions(BatchOptions, EngineOptions, total=False):
+    """The options of functions that search for pairs on several engines."""
+
+
+class SelectionOptions(CacheOptions, EngineOptions, total=False):
+    """The options of functions that choose documents to keep."""
+
+    keep: Keep
+    within: str | None
+    linkage: Linkage
+    max_bucket_size: int | None
+    audit_sample: int
+
+
+_SETTINGS = (RunSettings, FolderSettings, EngineSettings, SelectionSettings)
 _DEFAULTS = (
     Inputs._field_defaults
-    | {field.name: field.default for field in fields(RunSettings)}
+    | {field.name: field.default for settings in _SETTINGS for field in fields(settings)}
     | {"progress": False}
 )
 _ADVICE = {"rethreshold": "Pass the other thresholds to result.rethreshold."}
@@ -321,10 +363,10 @@ def spelled_out(options: type, *, is_reported: bool = False) -> Callable[[_Funct
     """
 
     def decorate(function: _Function) -> _Function:
-        own_parameters = inspect.signature(function).parameters.values()
-        flags = {parameter.name for parameter in own_parameters if parameter.annotation == "bool"}
         signature = _spelled_signature(function, options)
-        defaults = {name: parameter.default for name, parameter in signature.parameters.items()}
+        parameters = signature.parameters
+        flags = {name for name in parameters if parameters[name].annotation == "bool"}
+        defaults = {name: parameters[name].default for name in parameters}
 
         @functools.wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
@@ -368,14 +410,10 @@ _SOURCES = {"source": "inputs", "items": "inputs", "against": "against", "corpus
 """The parameters that are collections, with their names on the command line."""
 _MAX_NAMES = 1000  # names of inputs in a report
 _UNREPORTED = {
-    "output",
-    "overwrite",
-    "resume",
-    "scratch",
+    *constraints_of(FolderSettings),
+    *constraints_of(EngineSettings),
     "tables",
     "rethreshold",
-    "engine",
-    "master",
     "threads",
     "batch_rows",
     "cache_bytes",
@@ -465,10 +503,10 @@ class Run:
     """The inputs, method and settings of a run.
 
     command : the name of the function, as in engines.capabilities.COMMANDS. rule : decides which
-    documents are removed. resume : whether to continue an interrupted run of the same output.
-    outputs : local files and folders that the run replaces; no input may be one of them or in one
-    of them; None is an output that is not written. progress : as in `dedup`. given : the options of
-    the call, as the report has them.
+    documents are removed. folder, engine : the output folder, and the engine. outputs : local files
+    that the run replaces; no input may be one of them, or in the output folder; None is an output
+    that is not written. progress : as in `dedup`. given : the options of the call, as the report
+    has them.
     """
 
     inputs: Inputs
@@ -477,7 +515,8 @@ class Run:
     settings: RunSettings = field(default_factory=RunSettings)
     rule: Rule = field(default_factory=Sieve)
     command: str = ""
-    resume: bool = False
+    folder: FolderSettings = field(default_factory=FolderSettings)
+    engine: EngineSettings = field(default_factory=EngineSettings)
     outputs: tuple[Output | None, ...] = ()
     progress: bool | Progress = False
     given: Options = field(default_factory=dict)
@@ -505,7 +544,7 @@ class Run:
             **asdict(self.selection),
             **asdict(self.settings),
             "count_by": self.inputs.count_by,
-            "resume": self.resume,
+            "resume": self.folder.resume,
             "against": None if self.inputs.against is None else "a collection",
             **self.rule.options,
         }
@@ -529,7 +568,8 @@ class Run:
     def refuse_replacing(self, tasks: Sequence[Task]) -> None:
         """Raise OutputError if an output would replace an input."""
         refuse_replacing(
-            self.outputs, [task.part for task in tasks if isinstance(task.part, InputFile)]
+            (self.folder.output, *self.outputs),
+            [task.part for task in tasks if isinstance(task.part, InputFile)],
         )
 
     def rejecter(self, use: Reject, before: str = "nothing is written") -> Reject:
@@ -542,12 +582,25 @@ class Run:
 def run_of(command: str, source: Source, options: TextOptions, **others: Any) -> Run:
     """Return a run of a command over a source.
 
-    options : how the source is read. others : fields of the run and of its inputs.
+    options : how the source is read, and the output. others : fields of the run and of its inputs.
     """
-    values: dict[str, Any] = {**options, **others}
-    names = [field.name for field in fields(RunSettings)]
-    settings = {name: values.pop(name) for name in names if name in values}
-    inputs = {name: values.pop(name) for name in Inputs._fields if name in values}
+    values: JsonObject = {**options, **others}
+
+    def take(names: Iterable[str]) -> JsonObject:
+        return {name: values.pop(name) for name in names if name in values}
+
     return Run(
-        Inputs(source, **inputs), settings=RunSettings(**settings), command=command, **values
+        Inputs(source, **take(Inputs._fields)),
+        settings=RunSettings(**take(constraints_of(RunSettings))),
+        folder=FolderSettings(**take(constraints_of(FolderSettings))),
+        engine=EngineSettings(**take(constraints_of(EngineSettings))),
+        command=command,
+        **values,
     )
+
+
+def selection_of(options: SelectionOptions) -> SelectionSettings:
+    """Return the selection of a call, and take it out of its options."""
+    values: JsonObject = options  # type: ignore[assignment]
+    names = constraints_of(SelectionSettings).keys() & values.keys()
+    return SelectionSettings(**{name: values.pop(name) for name in names})

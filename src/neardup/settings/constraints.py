@@ -38,7 +38,7 @@ class Constraint:
     numbers, besides strings that begin with one of `prefixes`, lists of them with commas
     (`is_list`), None (`optional`), callables (`or_callable`) and instances of `also_accepts`.
     sentinels : strings with a special meaning, if any string is accepted. python_only : choices
-    that the command line does not offer. alias : another name on the command line.
+    that the command line does not offer. alias : another flag on the command line.
     """
 
     help: str
@@ -125,6 +125,8 @@ class Constraint:
         """Return whether a value satisfies the constraint."""
         if value is None:
             return self.optional
+        if self.value_type is object:  # its class, or the code that opens it, checks it
+            return True
         if isinstance(value, self.also_accepts or ()) or (self.or_callable and callable(value)):
             return True
         if self.choices:
@@ -186,6 +188,11 @@ def parameter(
         kind = value_type if default is None else type(default)
         constraint = Constraint(constraint, kind, optional=default is None, **limits)
     return dataclasses.field(default=default, metadata={"constraint": constraint})
+
+
+def collection(help: str) -> Any:
+    """Declare a field of a collection: paths on the command line, in Python any source."""
+    return parameter(None, help, object, sentinels=("PATH...",))
 
 
 def constraints_of(settings: type) -> dict[str, Constraint]:

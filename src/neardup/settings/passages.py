@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from neardup.errors import SettingError
-from neardup.settings.constraints import Validated, parameter
+from neardup.settings.constraints import Validated, collection, parameter
 
 CutAt = Literal["character", "word", "sentence", "line"]
 Unit = Literal["paragraph", "line", "sentence"]
@@ -118,6 +118,13 @@ class PassageSettings(Validated):
                 f"{name}={getattr(self, name)!r} with unit={self.unit!r}. Leave {name} "
                 f"(--{name.replace('_', '-')}) or unit (--unit) out."
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassageInputs(Validated):
+    """The earlier collection of a run that cuts passages."""
+
+    against: Any = collection("An earlier collection from which nothing is cut; repeatable.")
 
 
 @dataclass(frozen=True, kw_only=True)
