@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -376,6 +377,14 @@ class Method(ABC):
     def warnings(self, outcome: Totals) -> list[str]:
         """Return warnings about the documents of a run."""
         return []
+
+
+CURVE_STEPS = 20  # from threshold 0 to 1
+
+
+def thresholds_from(lowest: float) -> Floats:
+    """Return the thresholds of a curve up to 1; lowest : rounded down to a step."""
+    return np.arange(math.floor(lowest * CURVE_STEPS + 1e-9), CURVE_STEPS + 1) / CURVE_STEPS
 
 
 _HISTOGRAM_BARS = 20

@@ -37,10 +37,7 @@ _HALF = np.uint64(32)
 
 def describe_documents(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
     """Return documents as schemas.DESCRIBED: their hashes of content and keys."""
-    workspace = Workspace()
-    for texts in read(batches):
-        features = method.describe(texts["text"], workspace)
-        features, keys = set_apart(method, features, method.summarise(features), texts["within"])
+    for texts, features, keys in _described_batches(batches, method, read):
         read_names = ("document", "against", "id", "row", "ranks", "count_by", "rejected")
         yield batch_of(
             schemas.DESCRIBED.insert(0, pa.field("document", texts["document"].type)),
@@ -51,6 +48,16 @@ def describe_documents(batches: Batches, method: Method, read: Read) -> Iterator
             method.compact(features.sets).sizes,
             binary_rows(keys.values),
         )
+
+
+def _described_batches(
+    batches: Batches, method: Method, read: Read
+) -> Iterator[tuple[pa.RecordBatch, Features, Keys]]:
+    """Yield batches of documents with their features and keys, which are valid until the next."""
+    workspace = Workspace()
+    for texts in read(batches):
+        features = method.describe(texts["text"], workspace)
+        yield texts, *set_apart(method, features, method.summarise(features), texts["within"])
 
 
 def describe_sets(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
@@ -85,10 +92,7 @@ def describe_sets(batches: Batches, method: Method, read: Read) -> Iterator[pa.R
 
 def describe_sample(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
     """Return documents as schemas.AUDITED."""
-    workspace = Workspace()
-    for texts in read(batches):
-        features = method.describe(texts["text"], workspace)
-        features, keys = set_apart(method, features, method.summarise(features), texts["within"])
+    for texts, features, keys in _described_batches(batches, method, read):
         yield batch_of(
             schemas.AUDITED,
             texts["document"],

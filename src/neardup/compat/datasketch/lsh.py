@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.arrays import Array
 from neardup.compat.datasketch.schemes import Signature, agreed_scheme
-from neardup.compat.datasketch.storage import open_storage, read_key, write_key
+from neardup.compat.datasketch.storage import Config, open_storage, read_key, write_key
 from neardup.errors import InputError, SchemeError, SettingError
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ class MinHashLSH:
         num_perm: int = 128,
         weights: tuple[float, float] = (0.5, 0.5),
         params: tuple[int, int] | None = None,
-        storage_config: Mapping[str, Any] | None = None,
+        storage_config: Config | None = None,
         prepickle: bool | None = None,
         hashfunc: Callable[[bytes], bytes] | None = None,
     ) -> None:
