@@ -267,11 +267,12 @@ def across_table(report: ReportValues) -> str:
     rows = []
     for name in removed:
         counts = [across.get((name, other)) for other in kept]
-        cells = ["" if count is None else f"{count:,}" for count in counts]
-        rows.append((document_id(name, _MAX_INPUT_NAME), *cells))
+        numbers = ["" if count is None else f"{count:,}" for count in counts]
+        rows.append((document_id(name, _MAX_INPUT_NAME), *numbers))
     titles = ["", *(document_id(name, _MAX_INPUT_NAME) for name in kept)]
     shown = table(say("inputs.across"), titles, rows, numbers=range(1, len(titles)))
-    return f'<div class="across">{shown}</div>{_more("inputs.largest", len(cells) - len(across))}'
+    is_shown = [name in removed and other in kept for name, other in across]
+    return f'<div class="across">{shown}</div>{_more("inputs.largest", is_shown.count(False))}'
 
 
 def settings_tables(report: ReportValues) -> str:
