@@ -15,9 +15,9 @@ from neardup.cli.running import (
     UNREAD,
     accepts_losses,
     is_summary_shown,
-    running_into,
     show,
     tell_losses,
+    write_folder,
 )
 from neardup.cli.settings import Named, SettingType, command, option, settings_options
 from neardup.cli.sources import (
@@ -83,10 +83,9 @@ def contamination(
       neardup contamination evals.jsonl --corpus train/ -o out/ --write corpus          the corpus without them
       neardup contamination train.jsonl test.jsonl -o out/                              between the splits of a dataset
     """  # noqa: E501
-    with running_into(output, values["resume"], values["scratch"]):
-        result = neardup.find_contamination(inputs, output=output, tables=False, **values)
+    result = write_folder(neardup.find_contamination, inputs, output, values)
     report = result.report
-    show(report, lambda: render.reports.print_report(report, result.output or output))
+    show(report, lambda: render.reports.print_report(report, result.output))
     code = INCOMPLETE if tell_losses(report) else 0
     if fail_above is not None:
         code = _gate(report, fail_above) or code

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import neardup
@@ -14,8 +12,8 @@ from neardup.cli.running import (
     exit_if_incomplete,
     finish,
     running,
-    running_into,
     temporary_folder,
+    write_folder,
 )
 from neardup.cli.settings import Named, command, settings_options
 from neardup.cli.sources import (
@@ -24,7 +22,7 @@ from neardup.cli.sources import (
     run_options,
 )
 from neardup.errors import SettingError
-from neardup.settings.constraints import Options
+from neardup.files import JsonObject
 from neardup.settings.run import EarlierSettings, FolderSettings, GroupSettings, OutputSettings
 
 
@@ -63,18 +61,16 @@ def dedup(inputs: list[Named], output: str, **values: Any) -> None:
     threshold = values["threshold"]
     chooses_method = is_method_given(values | {"threshold": None})
     built = build_method(values)  # takes the options of methods, also the threshold, from `values`
-    method = built if chooses_method else None
+    values["method"] = built if chooses_method else None
     values["threshold"] = None if chooses_method else threshold
-    perform = partial(neardup.dedup, inputs, method=method, tables=False, **values)
     if output == "-":
-        _print_kept(perform, values)
+        _print_kept(inputs, values)
         return
-    with running_into(output, values["resume"], values["scratch"]):
-        result = perform(output=output)
-    finish(result.report, result.output or output)
+    result = write_folder(neardup.dedup, inputs, output, values)
+    finish(result.report, result.output)
 
 
-def _print_kept(perform: Callable[..., Any], values: Options) -> None:
+def _print_kept(inputs: list[Named], values: JsonObject) -> None:
     """Write the kept documents of one input, and nothing more, to standard output."""
     if values["write"] != "kept" or values["resume"]:
         raise SettingError(
@@ -86,7 +82,7 @@ def _print_kept(perform: Callable[..., Any], values: Options) -> None:
         output = folder / "out"
         # Scratch files are in this folder, too: without the name of an output, no later run could
         # find and resume them.
-        result = perform(output=output, scratch=None)
+        result = neardup.dedup(inputs, output=output, tables=False, **values | {"scratch": None})
         kept = [part["kept"] for part in result.report["inputs"] if part["role"] == "source"]
         if len(kept) != 1 or result.report["num_inputs"] > len(result.report["inputs"]):
             raise SettingError(

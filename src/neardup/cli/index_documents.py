@@ -34,7 +34,7 @@ from neardup.cli.sources import (
 )
 from neardup.errors import InputError, SettingError
 from neardup.files import JsonObject, lines_of
-from neardup.settings.constraints import Options
+from neardup.settings.constraints import Options, flag_of
 
 _READ_BYTES = 1 << 20
 _CHUNKS_AHEAD = 64
@@ -159,9 +159,9 @@ def _refuse_others(inputs: list[Named], stream: bool, values: Options) -> None:
         )
     for name in _UNUSED:
         if values[name] is not None:
-            flag = "--" + name.replace("_", "-")
             raise SettingError(
-                f"{flag} does not go with --stream, which prints its answers: got it. Leave it out."
+                f"{flag_of(name)} does not go with --stream, which prints its answers: got it. "
+                "Leave it out."
             )
 
 

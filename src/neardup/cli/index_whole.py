@@ -21,7 +21,7 @@ from neardup.cli.settings import command, composed, is_set, option, setting_opti
 from neardup.cli.sources import output_options, printing_options, result_options
 from neardup.errors import SettingError
 from neardup.report.wording import plural, translated
-from neardup.settings.constraints import Options, constraints_of
+from neardup.settings.constraints import Options, constraints_of, flag_of
 from neardup.settings.methods import MethodSettings, MinHash, SimHash
 from neardup.settings.run import FileSettings, IndexSettings
 
@@ -143,7 +143,7 @@ def _changed(method: MethodSettings, given: Options) -> MethodSettings:
     for name in given:
         if name not in accepted:
             raise SettingError(
-                f"--{name.replace('_', '-')} does not apply to this index, which uses "
+                f"{flag_of(name)} does not apply to this index, which uses "
                 f"{type(method).__name__}. Leave it out."
             )
     layout = {name: value for name, value in _LAYOUT.items() if name in accepted} if given else {}

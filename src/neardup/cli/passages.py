@@ -6,7 +6,7 @@ from typing import Any
 
 import neardup
 from neardup.cli.config import config_option
-from neardup.cli.running import finish, running_into
+from neardup.cli.running import finish, write_folder
 from neardup.cli.settings import Named, command, option, settings_options
 from neardup.cli.sources import (
     folder_options,
@@ -57,6 +57,5 @@ def passages(inputs: list[Named], output: str, **values: Any) -> None:
       neardup passages new/ --against old/ -o out/                  also what is in old/
       neardup passages corpus/ -o out/ --write removed              passages.parquet alone
     """  # noqa: E501
-    with running_into(output, values["resume"], values["scratch"]):
-        result = neardup.remove_passages(inputs, output=output, tables=False, **values)
-    finish(result.report, result.output or output)
+    result = write_folder(neardup.remove_passages, inputs, output, values)
+    finish(result.report, result.output)

@@ -25,6 +25,7 @@ from neardup.cli.settings import is_set
 from neardup.errors import IncompleteWarning
 from neardup.files import AnyPath, JsonObject, read_json
 from neardup.report.wording import for_terminal, say, speaking, translated
+from neardup.settings.constraints import Options
 
 if TYPE_CHECKING:
     from neardup.runs.directory import Places
@@ -128,6 +129,12 @@ def running_into(output: str, resume: bool, scratch: str | None = None) -> Itera
 
     with running(describe_output):
         yield
+
+
+def write_folder(function: Callable[..., Any], inputs: Any, output: str, values: Options) -> Any:
+    """Return the result of a function of the library that writes an output folder."""
+    with running_into(output, values["resume"], values["scratch"]):
+        return function(inputs, output=output, tables=False, **values)
 
 
 def _identity_of(output: str) -> tuple[int, int] | None:

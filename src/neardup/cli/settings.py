@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 import click
 
 from neardup.report.wording import speak
-from neardup.settings.constraints import Constraint, constraints_of
+from neardup.settings.constraints import Constraint, constraints_of, flag_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -343,7 +343,7 @@ def setting_option(
     """
     if name == "lang":  # read first, so that errors of the other options are in this language
         more |= {"is_eager": True, "callback": _speak}
-    flag = f"--{name.replace('_', '-')}"
+    flag = flag_of(name)
     text = f"{constraint.help}  [default: {shown_default}]" if shown_default else constraint.help
     if constraint.value_type is bool:
         switch = flag if default is False else f"{flag}/--no-{flag[2:]}"

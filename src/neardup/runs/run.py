@@ -34,7 +34,7 @@ from neardup.methods.registry import method_of
 from neardup.progress import Progress, check_progress
 from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import list_inputs
-from neardup.runs.options import check_reading
+from neardup.runs.options import ReadingSettings
 from neardup.runs.overlap import Output, refuse_replacing
 from neardup.settings.constraints import (
     ColumnNames,
@@ -522,12 +522,14 @@ class Run:
     given: Options = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for columns in (self.inputs.text_column, self.inputs.id_column):
+        inputs = self.inputs
+        for columns in (inputs.text_column, inputs.id_column):
             if columns is not None:
                 check_columns(columns)
-        options = self.inputs._asdict()
-        check_reading(
-            **{name: options[name] for name in ("text_unit", "in_format", "max_document_bytes")}
+        ReadingSettings(  # refuses other values
+            text_unit=inputs.text_unit,
+            in_format=inputs.in_format,
+            max_document_bytes=inputs.max_document_bytes,
         )
         check_progress(self.progress)
 

@@ -111,13 +111,12 @@ class Constraint:
         """
         value = plain(value)
         if not self.accepts(value):
-            option = "--" + name.replace("_", "-")
             choices = (*self.choices, *self.python_only)
             shown_value = value if given is None else given
             raise SettingError(
                 f"{name} must be {self.describe()}: got "
                 f"{shown_value!r}.{suggestion(value, choices)} {self.help} Change {name} "
-                f"({option})."
+                f"({flag_of(name)})."
             )
         return value
 
@@ -206,6 +205,11 @@ class Validated:
     def __post_init__(self) -> None:
         for name, constraint in constraints_of(type(self)).items():
             object.__setattr__(self, name, constraint.check(name, getattr(self, name)))
+
+
+def flag_of(name: str) -> str:
+    """Return the option of a parameter on the command line."""
+    return "--" + name.replace("_", "-")
 
 
 def plain(value: Any) -> Any:

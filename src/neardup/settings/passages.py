@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from neardup.errors import SettingError
-from neardup.settings.constraints import Validated, collection, parameter
+from neardup.settings.constraints import Validated, collection, flag_of, parameter
 
 CutAt = Literal["character", "word", "sentence", "line"]
 Unit = Literal["paragraph", "line", "sentence"]
@@ -116,7 +116,7 @@ class PassageSettings(Validated):
             raise SettingError(
                 f"{name} has no meaning with unit, which cuts whole units only: got "
                 f"{name}={getattr(self, name)!r} with unit={self.unit!r}. Leave {name} "
-                f"(--{name.replace('_', '-')}) or unit (--unit) out."
+                f"({flag_of(name)}) or unit (--unit) out."
             )
 
 

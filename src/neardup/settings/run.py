@@ -16,6 +16,7 @@ from neardup.settings.constraints import (
     check_path,
     collection,
     constraints_of,
+    flag_of,
     parameter,
 )
 from neardup.settings.passages import MIN_LENGTH
@@ -201,7 +202,7 @@ class GroupSettings(Validated):
                 raise SettingError(
                     f"group_by keeps or removes whole groups, which {option} does not allow for: "
                     f"got {option}={value!r} with group_by={self.group_by!r}. Leave {option} "
-                    f"(--{option.replace('_', '-')}) or group_by (--group-by) out."
+                    f"({flag_of(option)}) or group_by (--group-by) out."
                 )
 
 

@@ -292,16 +292,18 @@ class MinHashLSH:
         self.hashfunc = hashfunc
         self.hashranges = [(band * self.r, (band + 1) * self.r) for band in range(self.b)]
 
-    def insert(self, key: Hashable, minhash: Signature, check_duplication: bool = True) -> None:
-        """Add a key with its MinHash.
+    def insert(
+        self,
+        key: Hashable,
+        minhash: Signature,
+        check_duplication: bool = True,
+        *,
+        buffer: bool = False,
+    ) -> None:
+        """Add a key with its MinHash; buffer : whether a session on Redis sends it later.
 
         With check_duplication, raises InputError if the index has the key.
         """
-        self._insert(key, minhash, check_duplication)
-
-    def _insert(
-        self, key: Hashable, minhash: Signature, check_duplication: bool, buffer: bool = False
-    ) -> None:
         self._require_length(minhash)
         self._minhash_scheme = agreed_scheme(self._minhash_scheme, minhash)
         if check_duplication and key in self:
@@ -484,7 +486,7 @@ class MinHashLSHInsertionSession(_Session):
 
     def insert(self, key: Hashable, minhash: Signature, check_duplication: bool = True) -> None:
         """Insert into the index."""
-        self.lsh._insert(key, minhash, check_duplication, buffer=True)
+        self.lsh.insert(key, minhash, check_duplication, buffer=True)
 
 
 class MinHashLSHDeletionSession(_Session):

@@ -186,7 +186,7 @@ class MinHashLSHEnsemble:
         for key, minhash, size in ordered:
             part += size > self.uppers[part]
             for index in self.indexes[part].values():
-                index._insert(key, minhash, check_duplication=True, buffer=True)
+                index.insert(key, minhash, buffer=True)
         for indexes in self.indexes:
             for index in indexes.values():
                 index.keys.empty_buffer()
