@@ -433,7 +433,7 @@ def reported_options(arguments: Options, defaults: Options) -> JsonObject:
     for name in arguments.keys() - _UNREPORTED:
         value = plain(arguments[name])
         if isinstance(value, MethodSettings):
-            for key, setting in _options_of(value).items():
+            for key, setting in method_options(value).items():
                 if setting != defaults.get(key):
                     options[key] = setting
         elif name in _SOURCES and value is not None:
@@ -456,7 +456,7 @@ def _reported_names(source: Source) -> list[str] | None:
     return list(map(public_address, names)) if 0 < len(names) <= _MAX_NAMES else None
 
 
-def _options_of(settings: MethodSettings) -> JsonObject:
+def method_options(settings: MethodSettings) -> JsonObject:
     """Return the options of a method: its name, and the settings that differ from the default of
     that name.
     """
