@@ -166,6 +166,7 @@ class _LineCutter:
     def add(self, chunk: bytes) -> LineBlock | None:
         """Return the lines that end in a chunk, None if there are none."""
         if self._is_skipping:
+            # 0 if the line does not end in this chunk.
             end = chunk.find(b"\n") + 1
             self.byte += end or len(chunk)
             if not end:
@@ -184,6 +185,7 @@ class _LineCutter:
 
     def finish(self) -> LineBlock | None:
         """Return the last line if it has no line end."""
+        # After a chunk that ends with its line, one empty piece waits.
         return self._block(self._pending) if any(self._pending) else None
 
     def _check_length(self) -> None:

@@ -162,6 +162,7 @@ def page_rows(
     heads: list[str] = []
     if {"title", "language"} & set(names):
         # A character takes four bytes at most.
+        # A cut inside a character leaves a part of it, which "ignore" drops.
         heads = [page.html[: 4 * HEAD_CHARACTERS].decode("utf-8", "ignore") for page in pages]
     columns = [_column(name, pages, heads) for name in names]
     schema = pa.schema([(name, types[name]) for name in names])

@@ -97,6 +97,7 @@ class _JoinedStreams(io.RawIOBase):
                     )
                 if not self._waiting:
                     return b""
+            # Only padding was read: the loop reads on, to the end or to an error.
             if self._decompressor is None and not self._begin():
                 continue
             self._decompress()
@@ -109,14 +110,17 @@ class _JoinedStreams(io.RawIOBase):
         decompressor = self._decompressor
         self._decompressed = decompressor.decompress(self._waiting, _DECOMPRESSED_BYTES)
         if decompressor.eof:
+            # The begin of the next stream.
             self._waiting = decompressor.unused_data
             self._decompressor = None
         else:
+            # zlib gives back the bytes that it did not use; bz2 and lzma keep them.
             self._waiting = getattr(decompressor, "unconsumed_tail", b"")
 
     def _begin(self) -> bool:
         """Begin the next stream; return False if there is only padding."""
         magic = _MAGIC_OF[self._compression]
+        # The magic bytes may be split between two reads.
         while len(self._waiting) < len(magic) and (more := self._raw.read(_READ_BYTES)):
             self._waiting += more
         if self._waiting.startswith(magic):

@@ -148,6 +148,7 @@ def _find(text: str, tokens: Iterable[str]) -> Iterator[LocatedToken]:
             start = text.find(token, offset, limit)
             searched_to = limit if start < 0 else start
             budget -= max(searched_to, offset) - offset
+            # Only a search to the end proves that the text lacks the token.
             if start < 0 and limit == len(text):
                 missing.add(token)
         if start < 0:

@@ -89,6 +89,7 @@ def parse_response(block: bytes) -> Response:
     BadResponse
         If the block does not begin with a status line, or its header is too long.
     """
+    # With the four bytes of the empty line.
     end = header_end(block[: MAX_HEADER_BYTES + 4])
     if end is None and len(block) > MAX_HEADER_BYTES:
         raise BadResponse(f"the HTTP header is longer than {MAX_HEADER_BYTES} bytes")
