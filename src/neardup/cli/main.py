@@ -202,6 +202,7 @@ def prepare() -> None:
 def main() -> None:
     """Run the command line."""
     if isinstance(sys.stdout, io.TextIOWrapper):
+        # A text may have characters that the terminal cannot show.
         sys.stdout.reconfigure(errors="replace")
     prepare()
     # With -W or PYTHONWARNINGS, the user has asked for warnings.

@@ -393,7 +393,7 @@ class MinHashSketcher(TokenSketcher):
             sign(*self.method.describe(texts).sets, self.width, settings.seed, values)
         else:
             flagged = signing.sign_texts(*scan, settings.ngram, settings.seed, out=values)
-            # Texts that the scan cannot cut, such as other than ASCII ones, take the common way.
+            # Texts that must be normalised as a whole, which the kernel cannot do.
             if flagged.any():
                 sets = self.method.describe(texts.filter(arrow_of(flagged))).sets
                 values[flagged] = sign(*sets, self.width, settings.seed)

@@ -126,7 +126,8 @@ def _error(difference: float, deviation: float) -> float:
     """Return the estimate of QUADPACK from the difference of the two rules."""
     error = abs(difference)
     if deviation and error:
-        # The two rules agree much faster than the error falls: the power 1.5 is of QUADPACK.
+        # The better rule is much closer to the integral than the two rules are to each other: hence
+        # the power 1.5 of QUADPACK.
         error = deviation * min(1.0, (200.0 * error / deviation) ** 1.5)
     return error
 
