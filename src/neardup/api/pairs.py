@@ -124,6 +124,7 @@ class _PairCollector:
         """Store all pairs. Batches are made as they are read, once only."""
         if self._in_memory:
             self.table = pa.Table.from_batches(batches, schema)
+            # Batches can be made once only: the file is written from the table.
             batches = iter(self.table.to_batches())
         if self._file is not None:
             self._file.write(batches, schema)

@@ -226,6 +226,7 @@ class IdfTable(IdfSource):
     @cached_property
     def version(self) -> str:
         """A short digest of the content, which fingerprints made with the table carry."""
+        # Sorted, since the order of the settings must not change the digest.
         scheme = json.dumps(dict(self.scheme), sort_keys=True)
         digest = hashlib.sha256(f"{self.num_documents} {scheme}".encode())
         digest.update(self.hashes.astype("<u8").tobytes())
@@ -355,7 +356,9 @@ class IdfTable(IdfSource):
         counts_of_hashes = np.array(list(counts.values()), np.int64)[has_feature]
         hashes, indices = np.unique(all_hashes, return_inverse=True)
         totals = np.zeros(len(hashes), np.int64)
+        # Words that are equal once they are normalised share a hash.
         np.add.at(totals, indices, counts_of_hashes)
+        # Documents with two of such words are counted twice, so a sum may be too large.
         capped = np.minimum(totals, num_documents).astype(np.uint32)
         return cls(
             num_documents=num_documents,

@@ -83,6 +83,7 @@ def _texts(block: LineBlock) -> pa.LargeStringArray:
     if has_return.any():
         data = data.replace(b"\r\n", b"\n")
     data = data.translate(None, b"\n")
+    # The line ends are gone: bytes of several short lines may look like a mark.
     starts_with_mark = block.begins_file and data.startswith(BYTE_ORDER_MARK)
     if starts_with_mark and lengths[0] >= len(BYTE_ORDER_MARK):
         data = data[len(BYTE_ORDER_MARK) :]
@@ -95,6 +96,7 @@ def read_whole(
 ) -> Iterator[DocumentBatch]:
     """Yield the file as one document, or reject it; its id, if wanted, is its path."""
     try:
+        # One byte more than the limit shows that the file is longer.
         data = source.read_bytes(MAX_FILE_BYTES + 1)
         if wide_encoding_of(data):
             reject(lost_file(source.name, "the file is not valid UTF-8", row=0))
@@ -143,8 +145,10 @@ def _replace_texts(
     def change(row: int, line: bytes) -> bytes:
         has_mark = batch.rows[row] == 0 and line.startswith(BYTE_ORDER_MARK)
         mark = BYTE_ORDER_MARK if has_mark else b""
+        # The text is the begin of the line, byte for byte.
         line_end = line[len(mark) + len(batch.text[row].as_buffer()) :]
         text: bytes = texts[row].as_buffer().to_pybytes()
+        # Before LF alone, the return would be read as a part of the line end.
         if text.endswith(b"\r") and line_end == b"\n":
             line_end = b"\r\n"
         return mark + text + line_end

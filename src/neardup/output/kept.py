@@ -64,6 +64,7 @@ def refuse_unwritable(tasks: Sequence[Task], inputs: Inputs) -> None:
 def try_sinks(tasks: Iterable[Task]) -> None:
     """Raise OutputError if the rows of an input cannot be written, before any is read."""
     for task in tasks:
+        # Other formats copy the bytes of rows, whatever their types.
         if task.against or task.part.format not in _PARQUET_FORMATS:
             continue
         try:
@@ -202,6 +203,7 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
     def discard(self) -> None:
         """Delete the unfinished file."""
         if self._sink is not None:
+            # The first error is the one to report.
             with suppress(Exception):
                 self._sink.discard()
             with suppress(OSError):

@@ -53,6 +53,7 @@ def refuse_replacing(outputs: Iterable[Output | None], inputs: Iterable[_File]) 
     outputs_of_folders: dict[str, Output | None] = {}
     for file in inputs:
         if file.name == _STANDARD_INPUT:
+            # Standard input may be a file that the shell opened: `neardup dedup - -o x < x`.
             output = replaced.get(_identity(0) or _NO_FILE)  # its descriptor
         else:
             output = _output_with(local_of(file.location), replaced, outputs_of_folders)

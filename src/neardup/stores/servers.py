@@ -60,6 +60,7 @@ def parse_server_address(address: str) -> ServerAddress:
     name = names[-1] if names else DEFAULT_INDEX
     user, _, host = parts.netloc.rpartition("@")
     public_host = f"{user.partition(':')[0]}@{host}" if user else host
+    # libpq also accepts the password as an option of the query.
     public = [(option, "..." if "password" in option else value) for option, value in options]
     shown = _url(parts, public_host, public)
     if not _NAME.fullmatch(name):
@@ -140,6 +141,8 @@ class ServerStore(Store):
         try:
             if new is not None:
                 encoded = new.encode() | {_FORMAT: _VERSION}
+                # The index is created with the mark, so an interrupted `fill` never leaves an index
+                # that looks complete.
                 if fill is not None:
                     encoded[_INCOMPLETE] = b""
                 if not self._create(new, encoded):
