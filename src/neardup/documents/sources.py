@@ -357,6 +357,8 @@ class Source:
         A null is written as in Hive.
         """
         keys: dict[str, str | None] = {}
+        if "=" not in self.name:
+            return keys  # most names; there may be a hundred thousand files
         *folders, _ = self.name.replace(os.sep, "/").split("/")
         for folder in folders:
             key, equals, value = folder.partition("=")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -282,7 +283,7 @@ class IdfTable(IdfSource):
         ]
         schema = pa.schema(fields, {_METADATA_KEY: json.dumps(about).encode()})
         table = pa.table([arrow_of(self.hashes), arrow_of(self.counts)], schema=schema)
-        target = AtomicFile(check_path("path", path, OutputError))
+        target = AtomicFile(Path(check_path("path", path, OutputError)))
         with target as partial, arrow_file(partial, "wb") as file:
             pq.write_table(table, file, compression="zstd")
 

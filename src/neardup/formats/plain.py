@@ -101,7 +101,8 @@ def read_whole(
         if wide_encoding_of(data):
             reject(lost_file(source.name, "the file is not valid UTF-8", row=0))
             return
-        text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
+        begin = len(BYTE_ORDER_MARK) if data.startswith(BYTE_ORDER_MARK) else 0
+        data.decode("utf-8")  # raises if it is not UTF-8
     except UnicodeDecodeError:
         reject(Rejected(source.name, 0, None, None, _why_not_utf8(data, "file")))
         return
@@ -115,12 +116,12 @@ def read_whole(
         )
         reject(Rejected(source.name, 0, None, None, reason, excluded=True, too_long=True))
         return
-    offsets = np.array([0, len(data)], np.int64)
+    offsets = np.array([begin, len(data)], np.int64)
     yield DocumentBatch(
-        text=arrow_of_strings([text]),
+        text=arrow_of_bytes(data, offsets).view(pa.large_string()),
         rows=np.zeros(1, np.int64),
         ids=arrow_of_strings([source.name]) if with_id else None,
-        payload=RawLines(data, offsets) if with_payload else None,
+        payload=RawLines(data, np.array([0, len(data)], np.int64)) if with_payload else None,
     )
 
 

@@ -134,13 +134,13 @@ class InputFile(Source):
             If the file is no longer there. Damage inside it is no error: it is rejected.
         """
         keys = self._keys_for(columns)
+        if not keys:
+            return self.handler.read(self, columns, reject, with_payload=with_payload)
         wanted = columns._replace(
             values=tuple(name for name in columns.values if name not in keys),
             ranks=tuple(name for name in columns.ranks if name not in keys),
         )
         batches = self.handler.read(self, wanted, reject, with_payload=with_payload)
-        if not keys:
-            return batches
         return (with_keys(batch, columns, keys, self.name) for batch in batches)
 
     def _keys_for(self, columns: Columns) -> dict[str, str | None]:
@@ -578,7 +578,7 @@ def read_tasks(
 def _pieces_of_part(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
     """Yield the next pieces up to the end of their part."""
     for piece in pieces:
-        if piece == _END:
+        if piece.stretch is None and piece.entry is None:
             return
         yield piece
 

@@ -76,13 +76,15 @@ def _output_with(
     if path is None:
         return None
     output = replaced.get(_identity(path) or _NO_FILE)
-    # A link to a file is in its own folder, and the file in another.
-    named_folder = os.path.realpath(os.path.dirname(path))
-    real_folder = os.path.dirname(os.path.realpath(path))
-    for folder in {named_folder, real_folder}:
+    folders = [os.path.dirname(path)]
+    if os.path.islink(path):
+        # A link to a file is in its own folder, and the file in another.
+        folders.append(os.path.dirname(os.path.realpath(path)))
+    for folder in folders:
         if folder not in outputs_of_folders:
+            real_folder = os.path.realpath(folder)
             containing = (
-                replaced[above] for above in _identities_from(folder) if above in replaced
+                replaced[above] for above in _identities_from(real_folder) if above in replaced
             )
             outputs_of_folders[folder] = next(containing, None)
         output = output or outputs_of_folders[folder]
