@@ -22,7 +22,7 @@ from neardup.report import charts, wording
 from neardup.report.dedup_html import cards, render_report
 from neardup.report.items import removed_list
 from neardup.report.rows import headline
-from neardup.report.sections import notebook
+from neardup.report.sections import across_table, notebook
 from neardup.verify.measured import Measured
 from reference.page import Page
 from reference.reports import HOSTILE, assert_nothing_becomes_markup, example, hostile, report
@@ -281,6 +281,16 @@ def test_removals_are_counted_by_input(tmp_path: Path) -> None:
     ]
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Removed, by inputs" in page
+    assert "Only the largest numbers are shown" not in page
+
+
+def test_a_table_of_removals_by_inputs_says_that_it_shows_the_largest_numbers_only() -> None:
+    cells = [
+        {"removed_from": f"{number}.txt", "kept_in": "first.txt", "documents": 30 - number}
+        for number in range(12)
+    ]
+    assert "Only the largest numbers are shown" in across_table({"removed_by_inputs": cells})
+    assert "Only the largest numbers" not in across_table({"removed_by_inputs": cells[:8]})
 
 
 def test_the_bytes_that_were_removed_are_counted_without_those_of_the_earlier_collection(

@@ -261,7 +261,7 @@ def parse_number(text: str, *, whole: bool) -> float | None:
     0.01
     """
     if text.endswith("%") and not whole:
-        share = parse_number(text[:-1], whole=False)
+        share = None if text.endswith("%%") else parse_number(text[:-1], whole=False)
         return None if share is None else share / 100
     # A whole number first by `int`: a float would round one above 2^53.
     with suppress(ValueError):

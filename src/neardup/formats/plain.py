@@ -98,6 +98,9 @@ def read_whole(
     try:
         # One byte more than the limit shows that the file is longer.
         data = source.read_bytes(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            reject(_too_long(source))
+            return
         if wide_encoding_of(data):
             reject(lost_file(source.name, "the file is not valid UTF-8", row=0))
             return
@@ -110,12 +113,6 @@ def read_whole(
         reason = f"the file cannot be read: {error}"
         reject(lost_file(source.name, reason, row=0))
         return
-    if len(data) > MAX_FILE_BYTES:
-        reason = (
-            f"the file is longer than {MAX_FILE_BYTES} bytes, the longest document that is read"
-        )
-        reject(Rejected(source.name, 0, None, None, reason, excluded=True, too_long=True))
-        return
     offsets = np.array([begin, len(data)], np.int64)
     yield DocumentBatch(
         text=arrow_of_bytes(data, offsets).view(pa.large_string()),
@@ -123,6 +120,11 @@ def read_whole(
         ids=arrow_of_strings([source.name]) if with_id else None,
         payload=RawLines(data, np.array([0, len(data)], np.int64)) if with_payload else None,
     )
+
+
+def _too_long(source: Source) -> Rejected:
+    reason = f"the file is longer than {MAX_FILE_BYTES} bytes, the longest document that is read"
+    return Rejected(source.name, 0, None, None, reason, excluded=True, too_long=True)
 
 
 def _why_not_utf8(data: bytes, unit: str) -> str:

@@ -89,7 +89,7 @@ class StageLines:
         return is_compiling() and compile_seconds() - self._compiled >= _MIN_COMPILING
 
     def _state(self) -> str:
-        """Return what the stage does or has done so far."""
+        """Return the counts of the stage so far, as words."""
         if self._says_compiling:
             return say("progress.compiling")
         if self._tasks is not None:

@@ -268,13 +268,15 @@ def across_table(report: ReportValues) -> str:
     if len({*removed, *kept}) < 2:
         return ""
     rows = []
+    num_shown = 0
     for name in removed:
         counts = [across.get((name, other)) for other in kept]
-        cells = ["" if count is None else f"{count:,}" for count in counts]
-        rows.append((document_id(name, _MAX_INPUT_NAME), *cells))
+        num_shown += len(counts) - counts.count(None)
+        shown_counts = ["" if count is None else f"{count:,}" for count in counts]
+        rows.append((document_id(name, _MAX_INPUT_NAME), *shown_counts))
     titles = ["", *(document_id(name, _MAX_INPUT_NAME) for name in kept)]
     shown = table(say("inputs.across"), titles, rows, numbers=range(1, len(titles)))
-    return f'<div class="across">{shown}</div>{_more("inputs.largest", len(cells) - len(across))}'
+    return f'<div class="across">{shown}</div>{_more("inputs.largest", len(cells) - num_shown)}'
 
 
 def settings_tables(report: ReportValues) -> str:
