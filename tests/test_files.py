@@ -55,7 +55,7 @@ def test_of_two_writers_each_publishes_what_it_wrote_itself(tmp_path: Path) -> N
     with AtomicFile(path) as first:
         first.write_text("whole")
         second = AtomicFile(path)
-        second.partial.write_text("ha")
+        Path(second.partial).write_text("ha")
     assert path.read_text() == "whole"
     second.discard()
     assert names_in(tmp_path) == ["a.txt"]

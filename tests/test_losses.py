@@ -20,6 +20,7 @@ from click.testing import CliRunner
 import neardup
 from neardup.cli.main import cli
 from neardup.errors import IncompleteWarning, InputError
+from neardup.formats import plain
 from neardup.runs import find as finding
 from reference.warc_files import info, members, page, record
 
@@ -105,6 +106,16 @@ def test_a_folder_of_pages_may_have_one_that_cannot_be_listed(unlistable):
     Path("c/ok/a.html").write_text("<p>one two three four five six")
     assert run("dedup", "c", "-o", "out", "--method", "structure").exit_code == 1
     assert json.loads(Path("out/report.json").read_text())["counts"]["read"] == 1
+
+
+def test_a_file_that_is_too_long_is_said_to_be_so_wherever_the_limit_cuts_it(monkeypatch):
+    monkeypatch.setattr(plain, "MAX_FILE_BYTES", 5)
+    Path("long.txt").write_text("fouré")  # the limit is in the middle of the last character
+    Path("short.txt").write_text("five!")
+    report = neardup.dedup(["long.txt", "short.txt"], text_unit="file", output="out").report
+    assert (report["counts"]["read"], report["counts"]["rejected"]) == (1, 1)
+    rejected = Path("out/rejected.jsonl").read_text()
+    assert "the file is longer than 5 bytes, the longest document that is read" in rejected
 
 
 def test_a_link_to_itself_is_named():

@@ -91,6 +91,8 @@ class Committed:
     @classmethod
     def of(cls, answers: Any) -> Committed:
         """Return the numbers of a table of answers, see `schemas.answers_schema`."""
+        # `repeated` documents have an earlier decision in `kept`, so they are counted by
+        # themselves.
         kept = answers["kept"].to_numpy()
         repeated = answers["repeated"].to_numpy()
         return cls(

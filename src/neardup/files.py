@@ -24,6 +24,7 @@ JsonObject: TypeAlias = dict[str, Any]
 Output: TypeAlias = Path | str | None
 """The folder of an output, or its address; None if nothing is written."""
 _PASSWORD = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*://[^/?#:@]*):[^/?#]*@")
+# libpq also accepts the password as an option of the query.
 _PASSWORD_OPTION = re.compile(r"([?&][^=&#]*password[^=&#]*=)[^&#]*", re.IGNORECASE)
 # Characters of a name that its temporary name repeats, at most 160 bytes: file systems allow 255
 # bytes, which include the random digits and the ending.
@@ -108,12 +109,14 @@ class AtomicFile(AbstractContextManager[Path]):
     """
 
     def __init__(self, path: AnyPath) -> None:
-        self.path = Path(path)
-        beginning = self.path.name[:_PARTIAL_PREFIX]
-        self.partial = self.path.with_name(f".{beginning}.{secrets.token_hex(8)}.partial")
+        # Strings: for each of many small files, pathlib would take longer than the file system.
+        self.path = os.fspath(path)
+        folder, name = os.path.split(self.path)
+        unique = secrets.token_hex(8)
+        self.partial = os.path.join(folder, f".{name[:_PARTIAL_PREFIX]}.{unique}.partial")
 
     def __enter__(self) -> Path:
-        return self.partial
+        return Path(self.partial)
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         try:
@@ -132,7 +135,8 @@ class AtomicFile(AbstractContextManager[Path]):
 
     def discard(self) -> None:
         """Remove the file, if it is not renamed yet."""
-        self.partial.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(self.partial)
 
     def cannot_write(self, error: Exception) -> OutputError:
         """Return the error to raise where the file cannot be written."""
@@ -140,7 +144,7 @@ class AtomicFile(AbstractContextManager[Path]):
 
 
 @contextmanager
-def writing_to(path: Path) -> Iterator[None]:
+def writing_to(path: AnyPath) -> Iterator[None]:
     """Raise OutputError, which names a file, instead of an OSError in the block."""
     try:
         yield
@@ -150,7 +154,7 @@ def writing_to(path: Path) -> Iterator[None]:
         raise cannot_write(path, error) from error
 
 
-def cannot_write(path: Path, error: Exception) -> OutputError:
+def cannot_write(path: AnyPath, error: Exception) -> OutputError:
     """Return the error to raise where a file cannot be written."""
     return OutputError(f"Nothing was written to {path}: {reason_of(error)}. {advice_on(error)}")
 
@@ -159,7 +163,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     """Write a small file in one step: after an error, the old file is unchanged. Raises OSError."""
     file = AtomicFile(path)
     try:
-        file.partial.write_bytes(data)
+        Path(file.partial).write_bytes(data)
         file.commit()
     finally:
         with suppress(OSError):

@@ -8,9 +8,10 @@ import inspect
 import io
 import re
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -127,20 +128,63 @@ def test_progress_true_writes_to_stderr(capsys):
     assert "Read: 4 docs, " in err
 
 
-def test_a_long_stage_has_a_line_every_ten_seconds(monkeypatch):
-    clock = iter([100.0, 100.0, 104.0, 111.0, 115.0, 122.0, 122.0])
-    monkeypatch.setattr(progress_lines.time, "monotonic", lambda: next(clock))
-    screen = io.StringIO()
-    lines = progress_lines.StageLines(screen)
+@pytest.fixture
+def stage_lines(monkeypatch):
+    """Lines whose clock the test sets; no thread prints them."""
+    lines = progress_lines.StageLines(io.StringIO(), patience_s=5)
+    clock = SimpleNamespace(now=time.monotonic() + 100, compiling=False, compile_seconds=1.0)
+    monkeypatch.setattr(progress_lines.StageLines, "_watch", lambda *_: None)
+    monkeypatch.setattr(progress_lines.time, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(progress_lines, "is_compiling", lambda: clock.compiling)
+    monkeypatch.setattr(progress_lines, "compile_seconds", lambda: clock.compile_seconds)
+    return lines, clock
+
+
+def test_a_long_stage_has_a_line_every_ten_seconds(stage_lines):
+    lines, clock = stage_lines
     lines.begin("read", 4_000)
-    for _ in range(4):
+    for seconds in (4, 7, 4, 7):
+        clock.now += seconds
         lines.advance(1_000, 11_000_000)
+        lines.print_due()
     lines.end("read", 22.0)
-    assert screen.getvalue().splitlines() == [
+    assert lines._file.getvalue().splitlines() == [
         "Read: 2,000 of 4,000 docs, 182/s, 2 MB/s, 11 s",
         "Read: 4,000 of 4,000 docs, 182/s, 2 MB/s, 22 s",
         "Read: 4,000 docs, 182/s, 2 MB/s, 22 s",
     ]
+
+
+def test_compilation_is_announced_when_it_begins_and_every_ten_seconds(stage_lines):
+    lines, clock = stage_lines
+    lines._first = clock.now + 10  # the patience of the command line
+    lines.begin("read", None)
+    clock.compiling = True
+    for _ in range(12):
+        clock.now += 1
+        clock.compile_seconds += 1
+        lines.print_due()
+    clock.compiling = False
+    clock.now += 60
+    lines.advance(10, 0)
+    lines.print_due()
+    assert lines._file.getvalue().splitlines() == [
+        "Read: compiling for this processor, once, 1 s",
+        "Read: compiling for this processor, once, 11 s",
+        "Read: 10 docs, 0/s, 72 s",
+    ]
+
+
+def test_a_stage_that_counts_nothing_is_not_silent(monkeypatch):
+    monkeypatch.setattr(progress_lines, "_TICK_S", 0.01)
+    monkeypatch.setattr(progress_lines, "SECONDS_BETWEEN_LINES", 0.02)
+    screen = io.StringIO()
+    lines = progress_lines.StageLines(screen)
+    lines.begin("sort", None)
+    while screen.getvalue().count("Sort: running") < 2:
+        time.sleep(0.01)
+    lines.end("sort", 0.1)
+    assert screen.getvalue().splitlines()[-1] == "Sort: done, 0.1 s"
 
 
 def test_lines_say_how_long_kernels_were_compiled(monkeypatch):

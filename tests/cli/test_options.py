@@ -268,6 +268,7 @@ def test_numbers_may_have_an_exponent_or_underscores():
     assert parse_number("2.5", whole=True) is None
     assert parse_number("inf", whole=True) is None
     assert parse_number("five", whole=False) is None
+    assert parse_number("5%%", whole=False) is None
 
 
 def test_switches_turn_normalisation_off_and_on():

@@ -281,6 +281,16 @@ def test_removals_are_counted_by_input(tmp_path: Path) -> None:
     ]
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Removed, by inputs" in page
+    assert "Only the largest numbers are shown" not in page
+
+
+def test_a_table_of_removals_by_inputs_says_that_it_shows_the_largest_numbers_only() -> None:
+    cells = [
+        {"removed_from": f"{number}.txt", "kept_in": "first.txt", "documents": 30 - number}
+        for number in range(12)
+    ]
+    assert "Only the largest numbers are shown" in across_table({"removed_by_inputs": cells})
+    assert "Only the largest numbers" not in across_table({"removed_by_inputs": cells[:8]})
 
 
 @pytest.mark.parametrize(("num_inputs", "is_cut"), [(8, False), (9, True)])

@@ -55,6 +55,8 @@ def open_engine(
         named = _named(index, method, limits)
         if named is not None:
             meta.require_method(index.store.settings.meta, named, index.address)
+        # The lock is held for the whole run: documents that are decided on top of the index enter
+        # the same index.
         state: AbstractContextManager[StoredSnapshot] = (
             index.store.writing() if update else index.store.reading()
         )

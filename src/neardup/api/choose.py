@@ -65,6 +65,7 @@ NO_RULE = "Only the Jaccard similarity of words has a rule that was measured."
 def has_rule(given: object) -> bool:
     """Return whether settings can be chosen for a method."""
     others = {name: value for name, value in vars(given).items() if name in _OTHERS}
+    # Only these settings may differ from the default method: the rule was measured for the others.
     return len(others) == len(_OTHERS) and given == replace(MinHash(), **others)
 
 
@@ -107,6 +108,8 @@ def choose(
         ) as found,
     ):
         for outcome in found:
+            # Enough if no bucket hides a document. The next search would find up to _WIDER times as
+            # many pairs.
             has_many_pairs = len(outcome.pairs.left) * _WIDER > _MAX_PAIRS
             if not outcome.num_bucket_overflows or has_many_pairs:
                 break
@@ -137,6 +140,7 @@ def _why_not(given: MinHash, num_documents: int) -> str | None:
 
 def _widening(within: str | None, num_documents: int) -> list[SelectionSettings]:
     """Return the settings of the searches, each with larger buckets than the one before."""
+    # About _MAX_PAIRS pairs if each document has a full bucket.
     bound = max(_MIN_BUCKET, _MAX_PAIRS // max(1, num_documents))
     bounds = (bound, _WIDER * bound, _WIDER**2 * bound)
     return [
@@ -153,6 +157,7 @@ def _ngram(tasks: list[Task], given: MinHash, corpus: Corpus) -> int:
         return given.ngram
     if not corpus.num_documents:
         return 1
+    # Fewer than _SAMPLE documents give some numbers twice.
     sample = np.unique(np.linspace(0, corpus.num_documents - 1, _SAMPLE).astype(np.uint32))
     texts = [text for _, text in read_texts(tasks, corpus.part_ends, sample)]
     num_words = [len(words) for words in _sets(texts, replace(given, ngram=1))]
@@ -178,6 +183,7 @@ def _pool(pairs: Pairs) -> Ints:
     band = asking.band_of(pairs.measured[SIMILARITY.name])[order]
     members = [order[band == each][:_POOL] for each in reversed(range(len(asking.BANDS)))]
     turns = np.concatenate([np.arange(len(each)) for each in members])
+    # The first of each band, then the second of each, and so on.
     return np.concatenate(members)[np.argsort(turns, kind="stable")].astype(np.int64)
 
 
@@ -252,6 +258,7 @@ class _Chooser:
         first = int(np.searchsorted(similarity[order], suggestion.method.threshold))
         above = order[first : first + _CLOSE]
         below = order[max(0, first - _CLOSE) : first][::-1]
+        # At random above the threshold, so that the added pairs stand for all.
         drawn = np.random.default_rng(_SEED).permutation(order[first:])[:_MEASURED]
         shown = _name(pairs, np.concatenate([above, below]), locations)
         shown += self._added(_name(pairs, drawn, locations))
@@ -298,6 +305,8 @@ class _Chooser:
         pool = {_Question(*pair.ids, pair.similarity, ngram): pair for pair in self.pool}
         has_ngram = any(question.ngram == ngram for question in known)
         if has_ngram and pool.keys().isdisjoint(known):
+            # Answers of the same length of shingles, but none about a pair of this pool: of another
+            # collection.
             raise InputError(
                 f"No answer in {file} is about a pair of these documents: they changed, or the "
                 "answers are of others. Name another file as answers (--answers)."
@@ -340,6 +349,7 @@ class _Chooser:
                     row = self._row(pair, _asked(answer, shown))
                     if row["duplicate"] is not None:
                         answers.append(row)
+                    # Each answer at once: an interruption loses none.
                     if file is not None:
                         _append_line(file, row)
         return self._favoured(answers, min_precision)
@@ -371,6 +381,7 @@ def _asked(answer: Answer, pair: SweepPair) -> bool | None:
 def _append_line(file: Path, row: JsonObject) -> None:
     """Append a line to a file of answers."""
     line = json.dumps(row, ensure_ascii=False) + "\n"
+    # An editor may have left the last line without its end.
     last_is_open = file.exists() and file.read_bytes()[-1:] not in (b"", b"\n")
     with file.open("a", encoding="utf-8") as lines:
         lines.write("\n" + line if last_is_open else line)
@@ -418,6 +429,7 @@ def _next(answers: Sequence[JsonObject], waiting: Sequence[_Drawn], count: int) 
     by_band: dict[int, _Drawn] = {}
     bands = asking.band_of(np.array([pair.similarity for pair in waiting]))
     for pair, band in zip(waiting, bands.tolist(), strict=True):
+        # The first of each band, in the order of the pool.
         by_band.setdefault(band, pair)
     again = asking.bands_to_ask_again(*_columns(answers), count)
     return [by_band[band] for band in again if band in by_band]
@@ -456,6 +468,7 @@ def _read_answers(file: Path) -> dict[_Question, JsonObject]:
                 "name another file."
             )
         question = _Question(*(row[name] for name in _Question._fields))
+        # The same line twice is fine, two different answers are not.
         if rows.setdefault(question, row)["duplicate"] != row["duplicate"]:
             raise InputError(
                 f"Line {number} of {file} contradicts an earlier answer: got {row}. Remove one of "

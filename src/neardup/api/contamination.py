@@ -170,6 +170,7 @@ def _read_items(
 
 def _table_of(items: Items, found: Found, settings: ContaminationSettings) -> ItemTable:
     """Return the shingles of items, cut as the texts of the corpus; add the warnings about it."""
+    # If the items are the corpus, both give the same warnings.
     items.warnings += [new for new in found.warnings if new not in items.warnings]
     return build_items(
         *items.fields(), len(items.ids), settings=settings, shingling=found.settings.shingling
@@ -249,11 +250,13 @@ def _find(run: Run, items: Items, *, between: bool) -> Found:
         raise SettingError(
             f"Nothing to search: got one input, {name}. Pass corpus (--corpus PATH)."
         )
+    # Without a name, the columns of the items: a corpus may have the same.
     text_column = run.inputs.text_column or items.text_columns or None
     as_items = replace(run, inputs=run.inputs._replace(text_column=text_column))
     try:
         return (as_items if between else run).find()
     except ColumnError:
+        # If this fails as well, the first error, about the columns of the run, is raised.
         with suppress(ColumnError):
             return as_items.find()
         raise

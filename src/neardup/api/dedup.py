@@ -224,9 +224,11 @@ def _open_engine(
             passages = run.options.get("passages")
             refuse_together("vectors", passages=passages, method=type(settings).__name__)
         return open_engine(replace(run, method=settings))
+    # Refused here: the engine of an index cannot refuse it.
     if is_spark(run):
         SPARK.refuse("dedup", run.options | {"against": "an index"})
     from neardup.api import against_index  # loads the stores
 
+    # The engine reads the index itself: it is no collection of the run.
     run = replace(run, inputs=run.inputs._replace(against=None))
     return against_index.open_engine(index, run, method, limits, update=update)

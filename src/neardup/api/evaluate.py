@@ -120,6 +120,7 @@ def evaluate(
     if page is not None and found is not None:
         with writing_to(page):
             write_text(page, render_errors(result.report, found, lang))
+    # Last: a filter may turn the warning into an error, and the files are written by then.
     warn_if_incomplete(result.report, run.settings.on_error)
     return result
 
@@ -181,10 +182,12 @@ def compare_methods(
     settings = {name: method_named(method) for name, method in named.items()}
     results = {}
     for name, method in settings.items():
+        # A curve of distances has no lowest threshold.
         begin = first if method_of(method).limit.at_least else None
         results[name], _ = _evaluate(replace(run, method=method), label, pairs, begin)
     if path is not None:
         save_drawing(score_chart([(name, result.report) for name, result in results.items()]), path)
+    # All methods read the same inputs.
     warn_if_incomplete(next(iter(results.values())).report, run.settings.on_error)
     return results
 
@@ -229,6 +232,7 @@ def _evaluate(
     """Score the method of a run."""
     _check_label(label)
     inputs = run.find()
+    # Before labels are read: a missing table of document frequencies is an error at once.
     method = inputs.method.resolve()
     truth = _truth(inputs.tasks, label, pairs)
     with open_job(run) as job:
@@ -298,6 +302,7 @@ def _of_length(first: int, num_documents: int, score: Score) -> JsonObject:
     """Return the row of the lengths from `first` up to twice as much."""
     return {
         "characters_from": first,
+        # Classes of lengths double: 1, 2 to 3, 4 to 7; 0 is a class of its own.
         "characters_to": max(2 * first - 1, 0),
         "documents": num_documents,
         **_cells(score),

@@ -203,6 +203,7 @@ class Index(FileJobs):
     def __contains__(self, id: object) -> bool:
         """Return whether the index has a document of this id, kept or removed."""
         try:
+            # Another object is in no index; `in` does not raise.
             check_text("id", id)
         except InputError:
             return False
@@ -262,6 +263,7 @@ class Index(FileJobs):
         """
         batch = batch_of_text(text, "", None, self.method.vector_length)
         hits = self.opened.query(self.opened.describe(batch), check_limit(limit))
+        # All hits are of the only query.
         return [Hit(**_with_all_measures(row)) for row in hits.drop_columns(["query"]).to_pylist()]
 
     # Many documents.
@@ -350,6 +352,7 @@ class Index(FileJobs):
         """
         limit = check_limit(limit)
         first = 0
+        # So that the table has a schema without any hits.
         tables = [schemas.hits_schema(self.opened.rules.method.measures).empty_table()]
         for batch in batches_of(source, self.method, text_column=text_column):
             hits = self.opened.query(self.opened.describe(batch), limit)
@@ -407,6 +410,7 @@ class Index(FileJobs):
         added_before = _moment_before(older_than)
         seen_before = _moment_before(unseen_for)
         if max_documents is not None:
+            # 0 forgets all.
             check_limit(max_documents, "max_documents", least=0)
         return self.opened.forget(
             lambda writer: maintenance.expired_rows(
@@ -474,6 +478,7 @@ class Index(FileJobs):
         looked up by its own keys.
         """
         with self.opened.store.reading() as snapshot:
+            # Damaged files are reported alone: keys cannot be checked in them.
             return self.opened.store.verify() or maintenance.verify(self.opened.rules, snapshot)
 
     def compact(self) -> None:
@@ -528,6 +533,7 @@ class Index(FileJobs):
 
 def array_of_ids(ids: Any) -> pa.Array:
     """Return one id or several as large_string, or raise InputError."""
+    # Iterable, too, but of integers.
     if isinstance(ids, bytes) or not isinstance(ids, Iterable):
         raise InputError(
             f"ids must be a string or a list of strings: got {type(ids).__name__} {shown(ids)}."

@@ -133,6 +133,7 @@ class _Reading:
     def _reject(self, row: Rejected) -> None:
         self._losses.add(row)
         self.rejected.append(row)
+        # All are counted; the first ones are listed.
         del self.rejected[_MAX_REJECTED:]
 
     def report(self, command: str, counts: dict[str, int]) -> JsonObject:
@@ -163,8 +164,10 @@ class _KeptFiles(ExitStack):
         self._only_new = only_new
         parts = [task.part for task in tasks]
         self._path = None if output is None else _kept_path(output, parts, overwrite)
+        # A name with a known suffix is a file, any other one a folder.
         self._is_file = self._path is not None and format_of(self._path.name)[0] is not None
         if self._path is not None:
+            # `path / ""` is the path itself.
             names = [""] if self._is_file else [part.relative_name for part in parts]
             _refuse_replacing([self._path / name for name in names], tasks)
         self._overwrite = overwrite
@@ -175,9 +178,11 @@ class _KeptFiles(ExitStack):
         kept = np.empty(0, np.bool_) if answers is None else self._is_written(answers)
         start = 0
         for piece in pieces:
+            # Also for a part without documents: its file is made, and empty.
             if self._writer is None and self._path is not None:
                 self._writer = self._open(self._path, piece.task.part)
             if piece.documents is None:
+                # The end of the part: its file is finished before the next one begins.
                 self.close()
                 self._writer = None
                 continue
@@ -228,6 +233,7 @@ def _kept_path(output: str, parts: Sequence[Part], overwrite: bool) -> Path:
             f"{output}. Pass a folder."
         )
     found = format_of(parts[0].relative_name)
+    # Rows are written in the format of the input, compression included.
     if wanted != found:
         suffix = "".join(Path(parts[0].relative_name).suffixes[-2 if found[1] else -1 :])
         raise OutputError(
@@ -300,6 +306,7 @@ def _write(file: TableFile | None, tables: Iterator[pa.Table], schema: pa.Schema
     """Write tables to a file, or only draw them if it is None."""
     batches = chain.from_iterable(table.cast(schema).to_batches() for table in tables)
     if file is None:
+        # Runs the iterator to its end without keeping anything.
         deque(batches, maxlen=0)
     else:
         file.write(batches, schema)
@@ -430,6 +437,7 @@ class FileJobs:
         """Store the documents of files in an open import, and return a report. Parameters as in
         `add_files`.
         """
+        # Before files are read: a misspelt name is an error at once.
         self.opened.require_open(import_name)
         reading = _Reading(self.opened, source, options, payload_column)
         count = 0
@@ -500,6 +508,7 @@ class FileJobs:
                     bar.advance(len(table), int(table.nbytes))
                     yield plain(table)
 
+        # The schema must be known before the first rows.
         empty = maintenance.shown(indexed_schema(self.opened.measures).empty_table())
         schema = plain(maintenance.with_duplicates(empty, np.empty(0, np.int64))).schema
         _write(file, tables(), schema)

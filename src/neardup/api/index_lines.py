@@ -79,6 +79,7 @@ class LineAnswers:
         """
         check_kind("A group of lines", lines, Iterable, "a list of bytes")
         read = [self._read(line) for line in lines]
+        # The bad line itself stays, for its error.
         if stop_at_error:
             bad = [number for number, line in enumerate(read) if line.error is not None]
             read = read[: bad[0] + 1] if bad else read
@@ -86,12 +87,15 @@ class LineAnswers:
         answers: Iterator[JsonObject] = iter(self._add(good)) if good else iter(())
         return [
             (line, next(answers) if document.error is None else {"error": document.error})
+            # With `stop_at_error`, lines after the bad one have no answer.
             for line, document in zip(lines, read, strict=False)
         ]
 
     def _add(self, lines: Sequence[_Line]) -> list[JsonObject]:
         columns = zip(
-            *((line.text, line.payload, *(line.ids or ("",))) for line in lines), strict=True
+            # A placeholder: an unnamed batch is numbered.
+            *((line.text, line.payload, *(line.ids or ("",))) for line in lines),
+            strict=True,
         )
         texts, payloads, *ids = (pa.array(values, pa.large_string()) for values in columns)
         batch = Batch(texts, join_ids(ids), payloads, is_unnamed=not self._id_names)
@@ -106,6 +110,7 @@ class LineAnswers:
                 error=f"the line has more than {MAX_LINE_BYTES} bytes, the longest that is read"
             )
         try:
+            # A program may write a byte order mark first.
             record = json.loads(line.decode("utf-8-sig"))
         except (ValueError, RecursionError):
             record = None
@@ -128,6 +133,7 @@ class LineAnswers:
                 "(--text-column)"
             )
         found = [(name, value_of(record, name)) for name in self._text_names]
+        # Nothing but nulls: the error is about the first field.
         texts = [(name, value) for name, value in found if value is not None] or found[:1]
         if length is not None and len(found) == 1:
             name, vector = texts[0]
@@ -143,6 +149,7 @@ class LineAnswers:
         """
         ids = {name: value_of(record, name) for name in self._id_names}
         for name, id in ids.items():
+            # True is an integer in Python.
             if isinstance(id, bool) or not isinstance(id, (str, int, float)):
                 raise InputError(f"'{name}' is {_kind(id)}, not a string or a number")
         return tuple(map(str, ids.values()))
@@ -151,6 +158,7 @@ class LineAnswers:
         try:
             size = len(document.text.encode())
             for value in (*document.ids, document.payload):
+                # Only to find lone surrogates, which Arrow would refuse for the whole batch.
                 (value or "").encode()
         except UnicodeEncodeError:
             return _Line(error="the line contains a lone surrogate, which is not valid text")
@@ -170,6 +178,7 @@ class LineAnswers:
         usual = names_of(self._index.method.vector_length)
         self._text_names = self._text_names or tuple(name for name in usual if name in record)[:1]
         self._id_names = self._id_names or tuple(name for name in ID_NAMES if name in record)[:1]
+        # Only once a text was found: the first lines may be other objects.
         self._has_chosen = bool(self._text_names)
 
 

@@ -122,6 +122,7 @@ class _PairCollector:
         """Store all pairs. Batches are made as they are read, once only."""
         if self.in_memory:
             self.table = pa.Table.from_batches(batches, schema)
+            # Batches can be made once only: the file is written from the table.
             batches = iter(self.table.to_batches())
         if self.file is not None:
             self.file.write(batches, schema)

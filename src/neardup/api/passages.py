@@ -157,6 +157,7 @@ class _Passages(Product[PassageRemoval]):
     ) -> _Passages:
         """Find the passages of the inputs of a run."""
         found = job.run.find()
+        # Before the search, which may take hours.
         refuse_unwritable(found.tasks, job.run.inputs)
         cleaned = find_passages(job, found, settings, marked=wanted.write == "marked")
         hashes = job.scratch.column(ID_HASHES)
@@ -249,6 +250,7 @@ def _lost_characters(cleaned: Cleaned) -> Ints:
     """Return by document the number of characters that are cut."""
     passages = cleaned.passages
     sizes = passages.last - passages.first
+    # Weighted counts are floats, exact up to 2^53.
     lost = np.bincount(passages.documents, sizes, cleaned.corpus.num_documents).astype(np.int64)
     lost[passages.dropped] = cleaned.pieces.characters[passages.dropped]  # the rest goes, too
     return lost

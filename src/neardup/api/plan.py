@@ -264,6 +264,7 @@ def _plan_local(
 ) -> Plan:
     steps = [i / 20 for i in range(21)]
     cache = documents * (_CACHE_COPIES * document_bytes + _CACHE_DOCUMENT)
+    # Inputs that do not fit are not cached at all in this estimate.
     cache = cache if cache <= default_cache_bytes() else 0
     return replace(
         _plan_run("local", method, bands, documents, document_bytes),
@@ -338,6 +339,7 @@ def _num_features(method: Method, document_bytes: float) -> float:
     """Return the number of features of an English text, or of a vector."""
     length = method.settings.vector_length
     if length:
+        # A feature is a word of 64 bits: two numbers of 32 bits.
         return float(length / 2)
     ngram = getattr(method.settings, "ngram", 1)
     return _distinct(document_bytes / _BYTES_PER_TOKEN, ngram)
@@ -357,6 +359,7 @@ def _plan_memory(
         chosen = choose_blocks(documents, method.bits, method.max_distance, memory_bytes)
     else:
         plans = plan_blocks(documents, method.bits, method.max_distance)
+        # The first plan has max_distance + 1 blocks.
         chosen = plans[method.num_blocks - method.max_distance - 1]
     return Plan(
         documents,

@@ -76,6 +76,8 @@ def removal_of(
     tables : whether the result has the tables of removals and pairs.
     """
     if (
+        # Workers write if the driver needs no rows: no tables of the result, and documents in the
+        # format of their inputs.
         engine.has_workers
         and job.folder is not None
         and not tables
@@ -189,6 +191,7 @@ class Removal(_AnyRemoval):
                 writing.read_texts(decided.tasks, corpus.part_ends, shown.documents, threads)
             )
         if shown.texts:
+            # On the thread beside, while documents are written.
             self._marking = beside.submit(writing.examples, shown, decided.locations, method)
         if self.settings.write == "kept":
             writing.write_kept(
@@ -216,6 +219,7 @@ class Removal(_AnyRemoval):
         if self._marking is None:
             return self._marked
         with self.job.stages.stage("report"):
+            # The stage counts the time that is waited for it.
             return self._marking.result()
 
     def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
@@ -364,6 +368,7 @@ class _Removed(NamedTuple):
         """Return the `count` removals of lowest strength with their texts."""
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise InputError(f"n must be a number of removals, 1 or more: got {count!r}. Change n.")
+        # Of equal strength, in the order of the input.
         rows = np.argsort(self.strength, kind="stable")[:count]
         removed = self.removals.documents[rows]
         kept = self.removals.kept[rows]
@@ -381,6 +386,7 @@ class _Removed(NamedTuple):
         texts: dict[int, str] = {}
         first = 0
         for task, stop in zip(self.tasks, self.part_ends.tolist(), strict=True):
+            # A text that cannot be read again is null.
             with suppress(NeardupError, OSError):
                 if task is not None:
                     task.refuse_changed()
@@ -397,7 +403,10 @@ def with_rethreshold(
     """
     searched = decided.searched
     kept = replace(
-        searched, found=searched.found.in_memory(), locations=searched.locations.in_memory()
+        # The scratch files are deleted when the job ends.
+        searched,
+        found=searched.found.in_memory(),
+        locations=searched.locations.in_memory(),
     )
     return replace(result, _again=partial(_rethreshold, run, kept, report))
 

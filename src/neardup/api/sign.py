@@ -107,6 +107,7 @@ def document_frequencies(
             f"document_frequencies counts shingles of texts: got {named!r:.80}. Use MinHash(...) "
             "or SimHash(...)."
         )
+    # Methods of text and structure count the tags: only their structure is weighed.
     settings = getattr(named, "of_structure", None) or named.shingling
     run = run_of("document_frequencies", source, options, method=settings)
     rejected: list[Rejected] = []
@@ -291,6 +292,7 @@ def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark:
                     progress=stage.enter_context(stages.stage("sign", total)),
                     reject=run.rejecter(counts.rejected.append),
                 )
+            # First, so that the result has a scheme without any batch.
             sketches = take(chain([_no_rows(sketcher)], batches))
         job.finished = sketches.report = _report(sketcher, counts, stages)
     return sketches
@@ -368,6 +370,7 @@ def _report(sketcher: Sketcher, counts: SignedCounts, stages: Stages) -> JsonObj
 def _as_column(source: Any) -> tuple[Any, Column | None]:
     """Return a source that can be read again, and its column if it is one of texts or of tokens."""
     is_one_text = isinstance(source, str) and not looks_like_path(source)
+    # A set or a dictionary is one document, too.
     if is_one_text or isinstance(source, (Set, Mapping)):
         source = [source]
     if isinstance(source, bytes):
@@ -442,6 +445,7 @@ def _convert(block: list[Any], first: int, convert: Callable[[list[Any]], pa.Arr
     try:
         return convert(block)
     except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
+        # Row by row: the recursion raises the error of the bad row, with its number.
         if len(block) > 1:
             for offset, row in enumerate(block):
                 _convert([row], first + offset, convert)
@@ -454,6 +458,7 @@ def _convert(block: list[Any], first: int, convert: Callable[[list[Any]], pa.Arr
 
 def _from_sets(rows: list[Any]) -> pa.Array:
     # A string would pass for a list of characters.
+    # Types alone: looking at each row would take longer than converting it.
     if any(issubclass(kind, (str, bytes, Mapping)) for kind in set(map(type, rows))):
         raise TypeError("it is no list of strings")
     return list_strings(rows)

@@ -149,6 +149,7 @@ def _methods(settings: MinHash, limits: Sequence[float]) -> list[Method]:
     methods = [method_at(limit) for limit in limits]
     lowest = methods[0]
     with suppress(SettingError):
+        # Halfway to 0 if a step of 0.05 would reach it.
         below = method_at(max(round(limits[0] - 0.05, 4), limits[0] / 2))
         if below.lookup is not None:  # raises if the threshold needs more bands than are allowed
             lowest = below
@@ -166,6 +167,8 @@ def _search(job: Job, inputs: Found, limits: Sequence[float]) -> _Swept:
     chosen: list[_Chosen] = []
     found = pipeline.run_searches(inputs.tasks, searches, run.settings, job.scratch, job.stages)
     with closing(found):
+        # Each search removes documents that the next threshold keeps. The first search is below all
+        # thresholds, and after the last one there is no threshold.
         for removed_at, kept_at, outcome in zip(
             [None, *limits], [*limits, None], found, strict=True
         ):
@@ -221,9 +224,11 @@ def _choose(outcome: Outcome, removed_at: float | None, kept_at: float | None) -
     near = np.flatnonzero(~removals.measured.exact & (similarity < limit))
     near = near[np.argsort(similarity[near], kind="stable")]
     if removed_at is None:
+        # Below all thresholds only the nearest miss is shown.
         near = near[-1:]
     if len(near):
         spaced = np.linspace(0, len(near) - 1, _EXAMPLES).astype(np.int64)
+        # Few removals would be chosen several times.
         near = near[np.unique(spaced)]
     return [
         _Chosen(

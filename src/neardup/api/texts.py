@@ -185,6 +185,7 @@ def text_of(text: Text, vector_length: int | None = None) -> str:
         As in `compare`.
     """
     if vector_length is not None and not isinstance(text, (str, os.PathLike)):
+        # Vectors are compared as the JSON of their numbers.
         return str(texts_of(array_of_documents([text], vector_length))[0])
     if isinstance(text, str):
         return text
@@ -200,6 +201,7 @@ def text_of(text: Text, vector_length: int | None = None) -> str:
         raise InputError(f"{name} cannot be read: {error.strerror}. Pass a text file.") from error
     if not _is_page(text):
         return decode_text(content, name)
+    # In the encoding that the page declares.
     page, _ = decode_page(content)
     return page.decode("utf-8")
 

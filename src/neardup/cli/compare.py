@@ -75,6 +75,8 @@ def compare(
     sides = [_side(name) for name in (left, right)]
     method = build_method(values, default_method(*sides))
     result = neardup.compare(*sides, method=method)
+    # A MinHash or SimHash explanation is of one text, so each side is explained by itself;
+    # `print_explanations` relates the two.
     explained = [neardup.explain(text_of(side), method=method) for side in sides] if explain else []
     if is_set("as_json"):
         print_json(_record(result, explained))
@@ -85,6 +87,8 @@ def compare(
         if result.outlines is None:
             render.compare.print_comparison(result, (left, right), method, plain=plain, full=full)
         else:
+            # Pages with outlines are compared by their structure: the similarity of their main
+            # texts is shown beside it.
             content = _content_row(_content_of(result))
             render.compare.print_similarity(result, method, others=[content])
             render.outlines.print_outlines(result.outlines, (left, right), plain=plain, full=full)
@@ -121,6 +125,8 @@ def _content_row(content: Comparison | None) -> _Figure:
     """Return the row of the similarity of the main texts."""
     name = say("compare.content")
     if content is None:
+        # The extra that finds main texts is not installed: the row says how to get it, and the
+        # command does not fail.
         install = 'pip install "neardup[web]"'
         return _Figure(name, "-", remark=say("compare.install", install=install))
     return _Figure(name, f"{content.similarity:.4f}", remark=say("compare.content_means"))

@@ -28,17 +28,23 @@ def _read_config(ctx: click.Context, _param: click.Parameter, name: str | None) 
     if is_report:
         values = _options_of(values, ctx, name)
         _refuse_lost(values, params, ctx, name)
+    # A copy: the map may be a part of the map of the parent.
     ctx.default_map = dict(ctx.default_map or {})
     ctx.meta[_REPORTED] = {*values} if is_report else set()
     for key, value in values.items():
         param = params.get(key.replace("-", "_"))
         if param is None:
+            # An unknown key is refused, as an unknown option is: a misspelt one would have no
+            # effect, and no message.
             raise SettingError(_refusal_of(key, params, ctx, name))
+        # null in a report: a value that JSON cannot have. The command line gives it, see
+        # `_refuse_lost`.
         if value is None:
             continue
         is_several = getattr(param, "multiple", False) or param.nargs == -1
         _refuse_other_kind(param, value, is_several, name)
         in_list = is_several and not isinstance(value, list)
+        # click would take the characters of a string as the values of a repeatable option.
         ctx.default_map[str(param.name)] = [value] if in_list else value
 
 
@@ -64,6 +70,7 @@ def _params_of(ctx: click.Context) -> dict[str, click.Parameter]:
     return {
         spelling.lstrip("-").replace("-", "_"): param
         for param in ctx.command.get_params(ctx)
+        # An option may be named by any of its spellings, such as o and output.
         for spelling in (param.opts if isinstance(param, click.Option) else [str(param.name)])
         if spelling not in ("-h", "--help", "--help-all", "--config")
     }
@@ -73,6 +80,7 @@ def _refusal_of(key: str, params: Collection[str], ctx: click.Context, name: str
     """Return the sentence that refuses a key that is no option."""
     plain = key.replace("-", "_")
     negated = [f"{plain[3:]} = false"] if plain.startswith("no_") and plain[3:] in params else []
+    # A file has `case_fold = false` for --no-case-fold of the command line.
     close = negated or difflib.get_close_matches(plain, params, 1)
     hint = f" Did you mean '{close[0].replace('_', '-')}'?" if close else ""
     return (
@@ -85,6 +93,7 @@ def _refuse_other_kind(param: click.Parameter, value: Any, is_several: bool, nam
     """Raise SettingError if a value is of a kind that no option on the command line can have."""
     values = value if isinstance(value, list) and is_several else [value]
     is_flag = isinstance(param.type, click.types.BoolParamType)
+    # click reads words such as "yes" as flags, too.
     kinds = (bool, str) if is_flag else (str, int, float)
     if not all(isinstance(each, kinds) for each in values):
         accepted = (
@@ -101,6 +110,7 @@ config_option = option(
     "--config FILE",
     "Running",
     "Read options from a TOML file (threshold = 0.7), or from report.json to repeat a run.",
+    # Before the other options, whose defaults the file gives.
     is_eager=True,
     expose_value=False,
     callback=_read_config,
@@ -117,6 +127,7 @@ def reported_for_another(names: Iterable[str]) -> dict[str, None]:
     if context is None or _REPORTED not in context.meta:
         return {}
     source = context.get_parameter_source
+    # Only the command line replaces the method of a report; the file alone repeats its own.
     if ParameterSource.COMMANDLINE not in map(source, ("method", "preset", "noise")):
         return {}
     reported = context.meta[_REPORTED] & {*names}
@@ -125,6 +136,7 @@ def reported_for_another(names: Iterable[str]) -> dict[str, None]:
 
 def _options_of(report: Any, ctx: click.Context, name: str) -> JsonObject:
     """Return the options that change the result of a run from its report."""
+    # Options of one name differ between commands: a report of another command would set wrong ones.
     if not isinstance(report, dict) or report.get("command") != ctx.command.name:
         raise SettingError(
             f"--config {name} is no report of neardup {ctx.command.name}: got that of "
@@ -149,6 +161,8 @@ def _refuse_lost(
     Inputs are no option: click itself asks for them.
     """
     for key, value in options.items():
+        # --config is eager and runs before values are known, so the names come from the first parse
+        # in `Command.parse_args`.
         is_given = key in params and params[key].name in ctx.meta.get(GIVEN, ())
         if value is None and key != "inputs" and not is_given:
             raise SettingError(

@@ -86,6 +86,8 @@ def contamination(
     result = write_folder(neardup.find_contamination, inputs, output, values)
     report = result.report
     show(report, lambda: render.reports.print_report(report, result.output))
+    # The losses are told first: they also apply without --fail-above. A gate that does not pass
+    # replaces their code.
     code = INCOMPLETE if tell_losses(report) else 0
     if fail_above is not None:
         code = _gate(report, fail_above) or code
@@ -95,10 +97,12 @@ def contamination(
 
 def _gate(report: JsonObject, fail_above: float) -> int:
     """Print why a gate does not pass, and return its exit code; 0 if it passes."""
+    # The summary shows them, too; a run that accepts losses ignores them.
     if not (is_summary_shown() or accepts_losses()):
         for warning in report["warnings"]:
             _complain(warning)
     row = report["benchmarks"][0]  # the most contaminated
+    # Checked before the losses: a rate above the limit is found even in the part that was read.
     if row["rate"] > fail_above:
         found = f"{row['contaminated']:,} of {row['items']:,} items of {row['benchmark']}"
         _complain(f"contaminated: {found}, above --fail-above {fail_above:g}.")
@@ -106,6 +110,7 @@ def _gate(report: JsonObject, fail_above: float) -> int:
     if accepts_losses():
         return 0
     counts = report["counts"]
+    # No reason to fail by itself: a corpus may have rows without text.
     if counts["without_text"]:
         documents = f"{counts['without_text']:,} of {counts['read']:,} documents"
         _complain(f"{documents} have no text in the column that was read.")
@@ -126,6 +131,7 @@ def _reason_to_fail(report: JsonObject) -> str:
         return "the corpus has no text, so --fail-above does not pass."
     if counts["items_without_text"]:
         return "items have no text in the columns that were read, so --fail-above does not pass."
+    # No item could have been found, so a rate of 0 proves nothing.
     if counts["short"] == counts["items"]:
         return "all items are too short to be looked for, so --fail-above does not pass."
     return ""

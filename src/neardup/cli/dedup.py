@@ -77,14 +77,17 @@ def _print_kept(inputs: list[Named], values: JsonObject) -> None:
             "-o - writes the kept documents to standard output: got --write or --resume. Leave it "
             "out, or use -o DIR."
         )
-    FolderSettings(scratch=values["scratch"])  # refuses a folder that does not exist
+    # Before the temporary folder, whose error would not name --scratch.
+    FolderSettings(scratch=values["scratch"])
     with running("Nothing was written."), temporary_folder(values["scratch"]) as folder:
         output = folder / "out"
         # Scratch files are in this folder, too: without the name of an output, no later run could
         # find and resume them.
         result = neardup.dedup(inputs, output=output, tables=False, **values | {"scratch": None})
         kept = [part["kept"] for part in result.report["inputs"] if part["role"] == "source"]
+        # The report lists the first inputs only, so that one listed source may not be the only one.
         if len(kept) != 1 or result.report["num_inputs"] > len(result.report["inputs"]):
+            # The formats of several inputs may differ, and cannot follow each other on one stream.
             raise SettingError(
                 f"-o - writes the kept documents of one input: got {len(kept)} inputs. Name one "
                 "file, or a folder as output (-o DIR)."
@@ -94,5 +97,7 @@ def _print_kept(inputs: list[Named], values: JsonObject) -> None:
         if kept_file.exists():
             with open(kept_file, "rb") as file:
                 shutil.copyfileobj(file, sys.stdout.buffer)
+            # Here, so that a closed pipe is an error of this command, not of the interpreter's
+            # exit.
             sys.stdout.buffer.flush()
     exit_if_incomplete(result.report, is_shown=False)

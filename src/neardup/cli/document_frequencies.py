@@ -28,6 +28,7 @@ from neardup.settings.run import FileSettings
 @inputs_argument
 @output_options(FileSettings, help="The table to write, a Parquet file.")
 @settings_options(ReadingSettings, "Input", without=("id_column",))
+# The help shows the defaults of SimHash, whose weights need such a table.
 @partial(text_options, methods=("simhash",))
 @job_options
 def document_frequencies(inputs: list[Named], output: str, overwrite: bool, **values: Any) -> None:
@@ -50,6 +51,7 @@ def document_frequencies(inputs: list[Named], output: str, overwrite: bool, **va
         from neardup.report.contents import describe_losses
 
         path = check_output(Path(output), (".parquet",), overwrite=overwrite)
+        # A file that is replaced while it is read would be lost.
         refuse_inputs_at(path, inputs, values)
         table = neardup.document_frequencies(inputs, method=method, **values)
         table.save(path)

@@ -99,6 +99,7 @@ def evaluate(
         else:
             results = neardup.compare_methods(inputs, methods, **options)
     reports = {name: result.report for name, result in results.items()}
+    # The methods read the same inputs, so the losses are the same in all reports.
     first = next(iter(reports.values()))
     files = {"Plot": values["plot"], "Errors": errors}
     record = reports if compare_methods else first
@@ -109,6 +110,7 @@ def evaluate(
 def _methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, MethodSettings]:
     """Return the methods to score, by name, taking their options out of the values."""
     if not names:
+        # Before `build_method`, which takes the method out of the values.
         name = values["method"] or "minhash"
         return {name: build_method(values)}
     if values["method"] is not None:

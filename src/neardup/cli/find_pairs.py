@@ -50,6 +50,7 @@ def find_pairs(inputs: list[Named], output: str, **values: Any) -> None:
     with running(f"Nothing was written to {output}."):
         from neardup.api.pairs import fingerprint_paths
 
+        # A file of fingerprints has no texts, so its distances are compared, by SimHash.
         method = build_method(values, "simhash" if fingerprint_paths(inputs) else "minhash")
         result = neardup.find_pairs(inputs, method=method, output=output, tables=False, **values)
     finish(result.report, Path(output))

@@ -37,6 +37,7 @@ from neardup.files import JsonObject, lines_of
 from neardup.settings.constraints import Options, flag_of
 
 _READ_BYTES = 1 << 20
+# At most 64 MiB wait for answers: then the reader waits, too, and with it the sender.
 _CHUNKS_AHEAD = 64
 _OPTIONS = (
     "text_column",
@@ -72,13 +73,17 @@ def answer_stream(
                 if not print_kept:
                     output.write(json_line(answer).encode())
                 elif answer.get("kept") and not (only_new and answer["repeated"]):
+                    # The line as it was read: its fields keep their order and spelling.
                     output.write(line + b"\n")
+                # The answer has the error itself; kept lines have no place for it.
                 if "error" in answer and (print_kept or values["on_error"] == "stop"):
                     _tell(counts.total() + 1, answer["error"], values["on_error"])
                 counts[_kind(answer)] += 1
+            # A program that waits for these answers may send its next line only then.
             output.flush()
     if not is_set("quiet"):
         kinds = [f"{counts[kind]:,} {kind}" for kind in ("kept", "removed", "repeated", "rejected")]
+        # Standard output has nothing but answers or kept lines.
         print(f"neardup: {counts.total():,} lines: {', '.join(kinds)}", file=sys.stderr)
 
 
@@ -99,6 +104,7 @@ def arriving_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
 
     chunks: Queue[bytes] = Queue(_CHUNKS_AHEAD)
     failures: list[OSError] = []
+    # A daemon: the thread stays in a read that nothing interrupts, and must not delay the exit.
     Thread(
         target=_read, args=(stream, chunks, failures), daemon=True, name="neardup-standard-input"
     ).start()
@@ -106,19 +112,25 @@ def arriving_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
     size = 0
     while chunk := chunks.get():
         arrived = [chunk]
+        # An empty chunk is the end of the stream: nothing follows it.
         while arrived[-1] and not chunks.empty():
             arrived.append(chunks.get())
         data = b"".join(arrived)
+        # The part after the last line end: the beginning of a line, or empty.
         *lines, rest = data.split(b"\n")
         if lines:
+            # The first line began in earlier chunks.
             lines[0] = b"".join([*pending, lines[0]])
             pending = []
             yield lines
             size = 0
+        # One byte over the limit: enough for the line to be refused, and the rest of it takes no
+        # memory.
         pending.append(rest[: max(0, MAX_LINE_BYTES + 1 - size)])
         size += len(rest)
         if not arrived[-1]:
             break
+    # After the lines before the error were answered.
     if failures:
         raise failures[0]
     if any(pending):
@@ -130,10 +142,12 @@ def _read(stream: IO[bytes], chunks: Queue[bytes], failures: list[OSError]) -> N
     stream.
     """
     try:
+        # Returns when any bytes have arrived; `stream.read` would wait for as many as asked.
         while chunk := os.read(stream.fileno(), _READ_BYTES):
             chunks.put(chunk)
     except OSError as error:
         failures.append(error)
+    # After an error, too: the consumer would wait for ever.
     chunks.put(b"")
 
 
@@ -303,10 +317,12 @@ def get(address: str, ids: tuple[str, ...]) -> None:
       neardup index get news.index reuters-8812
     """
     with opened(address, read_only=True) as index:
+        # A dict: an id that is given twice is shown once.
         found = {id: index.get(id) for id in ids}
     rows = render.index.rows_of([document for document in found.values() if document is not None])
     show({"documents": rows}, lambda: render.index.print_documents(rows))
     for id in ids:
+        # After the documents, so that they are printed even if others are unknown.
         if found[id] is None:
             click.echo(f"neardup: {address} has no document {id!r}.", err=True)
     if None in found.values():
@@ -350,6 +366,7 @@ def remove(address: str, ids: tuple[str, ...], ids_from: Any) -> None:
 
     with opened(address) as index:
         removed = index.opened.remove(array_of_ids(wanted))
+    # The known ids are forgotten even if others are unknown: stderr lists these.
     show_forgotten(removed.num_documents)
     for id in removed.unknown[:_MOST_NAMED].to_pylist():
         click.echo(f"neardup: {address} has no document {id!r}.", err=True)

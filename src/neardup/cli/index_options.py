@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,10 +79,11 @@ class Age(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     ) -> timedelta:
         """Return the time. Fails with the accepted values."""
         found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([smhdw])", str(value))
-        if found is None:
+        seconds = float(found[1]) * self._SECONDS[found[2]] if found else math.inf
+        if seconds > timedelta.max.total_seconds():
             self.fail(
                 f"must be a number and a unit, such as 30d, 12h, 90m or 45s: got {value!r}.",
                 param,
                 ctx,
             )
-        return timedelta(seconds=float(found[1]) * self._SECONDS[found[2]])
+        return timedelta(seconds=seconds)

@@ -62,11 +62,15 @@ def create(address: str, from_run: str | None, payload_column: Any, **values: An
     settings = {field.name: values.pop(field.name) for field in fields(IndexSettings)}
     idf = values.pop("idf")
     is_given = is_method_given(values)
+    # The index takes the table, also for a method whose settings have no `idf`, such as MinHash
+    # with boost_rare.
     values["idf"] = None
     method = build_method(values)
     with running(f"Delete {address} before you run the command again."):
         if from_run is None:
             made = neardup.Index.create(address, method=method, idf=idf, **settings)
+        # The documents of a run are kept by the method of the run; another one would find other
+        # duplicates.
         elif is_given:
             raise SettingError(
                 "--from-run uses the method of the run: got options of a method beside it. Leave "
@@ -92,6 +96,7 @@ def merge(address: str, other: str) -> None:
       neardup index merge news.index monday.index
     """
     interrupted = "The documents before the interruption are stored. Run the same command again."
+    # OTHER may be in use: only its writer holds its lock.
     with opened(address, interrupted) as index, opened(other, read_only=True) as source:
         show_merged(index.merge(source))
 
@@ -146,6 +151,7 @@ def _changed(method: MethodSettings, given: Options) -> MethodSettings:
                 f"{flag_of(name)} does not apply to this index, which uses "
                 f"{type(method).__name__}. Leave it out."
             )
+    # Given limits need other bands or blocks: they are chosen again, unless they are given, too.
     layout = {name: value for name, value in _LAYOUT.items() if name in accepted} if given else {}
     return replace(method, **{**layout, **given})
 
@@ -179,6 +185,7 @@ def verify(address: str) -> None:
     """
     with opened(address, read_only=True) as index:
         damages = index.verify()
+    # Damages are told on stderr as well, and in the exit code.
     if is_set("as_json"):
         print_json({"index": address, "damages": damages})
     for damage in damages:
@@ -221,6 +228,7 @@ def backup(address: str, folder: str) -> None:
         address, f"Delete {folder} before you run the command again.", read_only=True
     ) as index:
         index.backup(folder)
+    # Read again from the copy: this also shows that it can be opened.
     with opened(folder, read_only=True) as copy:
         show_info(copy)
 

@@ -46,6 +46,7 @@ class Failure(click.ClickException):
 
     def __init__(self, message: str) -> None:
         super().__init__(
+            # In Chinese the colon is a full-width character.
             f"neardup: {say('terminal.error')}{say('words.colon')}{for_terminal(message)}"
         )
 
@@ -85,6 +86,7 @@ def _requested_language(arguments: Sequence[str]) -> str | None:
     """Return the value of --lang among arguments that are not parsed yet; None if it has none."""
     words: list[str] = []
     for argument in arguments:
+        # --lang=zh and --lang zh become the same two words.
         words += argument.split("=", 1)
     next_words = dict(pairwise(words))  # of a repeated option the last one counts
     language = next_words.get("--lang")
@@ -98,6 +100,7 @@ class Program(click.Group):
         """Run a command; turn an error into a line and an exit code."""
         language = language_of(os.environ)
         if language == "zh":
+            # A default: --lang on the command line replaces it.
             ctx.default_map = {name: {"lang": language} for name in _COMMANDS}
         # An error that occurs before click has parsed --lang is in the requested language, too.
         with speaking(_requested_language(ctx.args) or language):
@@ -157,6 +160,7 @@ def every_command(
     group: click.Group = cli, prefix: str = ""
 ) -> Iterator[tuple[str, click.Command]]:
     """Yield the commands with their names, a group before its commands: `index`, `index create`."""
+    # Loads every command: only the documentation and the tests list them.
     for name, command in group.commands.items():
         yield prefix + name, command
         if isinstance(command, click.Group):
@@ -172,6 +176,7 @@ def _load_methods() -> None:
         for name in filter(None, names.split(",")):
             import_module(name)
     except ImportError as error:
+        # Shown here: this is before click, which would catch and print it.
         Failure(
             f"NEARDUP_METHODS names modules that register methods: got {names} ({error}). Add the "
             "folder of the module to PYTHONPATH, or correct its name."
@@ -200,8 +205,10 @@ def main() -> None:
         # A text may have characters that the terminal cannot show.
         sys.stdout.reconfigure(errors="replace")
     prepare()
+    # With -W or PYTHONWARNINGS, the user has asked for warnings.
     if not sys.warnoptions:
         # All of them come from libraries: the warnings of neardup are in the report.
         warnings.simplefilter("ignore")
+    # Before the command line is parsed: --method accepts the names that they register.
     _load_methods()
     cli(prog_name="neardup")

@@ -19,6 +19,7 @@ from neardup.settings.presets import NOISE, PRESET
 _METHOD = "Method"
 _TEXT = tuple(constraints_of(Shingling))
 _TYPES: list[type[MethodSettings]] = list(
+    # Several names, such as content and page, have one type.
     dict.fromkeys(type(settings) for settings in METHODS.values())
 )
 _OPTIONS = dict.fromkeys(
@@ -78,6 +79,7 @@ def _options_of(methods: Sequence[str], names: Sequence[str], help: str) -> Deco
 
 def _below_headings(methods: Sequence[str], names: Sequence[str]) -> Iterator[Decorator]:
     """Yield options below the headings of their methods; options of several methods come first."""
+    # False sorts first: options of several methods come before the options below one heading.
     for name in sorted(names, key=lambda name: len(_kinds_with(name)) == 1):
         first, *others = _kinds_with(name)
         words = ", ".join(word for word in methods if isinstance(METHODS[word], first))
@@ -96,6 +98,8 @@ def text_options(function: Function, *, methods: Sequence[str] = tuple(METHODS))
     options = []
     for name in _TEXT:
         known = (constraints_of(kind)[name] for kind in _kinds_with(name))
+        # SimHash accepts more tokens than the others: the option accepts all, and a method refuses
+        # tokens that it lacks.
         constraint = max(known, key=lambda one: len(one.choices))
         options.append(
             setting_option(
@@ -105,6 +109,7 @@ def text_options(function: Function, *, methods: Sequence[str] = tuple(METHODS))
     for name, field in JIEBA.items():
         constraint = constraints_of(Jieba)[field]
         shown = _value_text(Jieba(), field)
+        # click gives an empty tuple for a repeatable option, not None.
         default = () if constraint.value_type is tuple else None
         section = "Chinese words (--tokens jieba)"
         options.append(setting_option(name, default, constraint, section, shown_default=shown))
@@ -120,15 +125,18 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSett
     SettingError
         If an option belongs to another method, or to Chinese words without --tokens jieba.
     """
+    # Before anything is taken out: these values count as not given.
     values |= reported_for_another([*_TEXT, *_OPTIONS, *JIEBA])
     start = values.pop("method", None) or default
     method = type(METHODS[start])
     preset = values.pop("preset", None)
     noise = values.pop("noise", None)
     chinese = {field: values.pop(name) for name, field in JIEBA.items()}
+    # Only options that were given: the defaults of Jieba itself fill in the rest.
     chinese = {name: value for name, value in chinese.items() if value not in (None, ())}
     names = {*_TEXT, *_OPTIONS} & values.keys()
     given = {name: value for name in names if (value := values.pop(name)) is not None}
+    # Here, not by the settings: the sentence names the method that has the option.
     _refuse_options_of_others(method, given)
     if chinese:
         _refuse_chinese_without_jieba(chinese, given)
@@ -168,7 +176,9 @@ def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Met
     taken = {field for name in names for field in fields[name]}
 
     def values_of(name: str) -> dict[str, Any]:
+        # Options of other methods in the comparison count as not given, and are not refused.
         others = taken - fields[name]
+        # A copy for each method: `build_method` takes options out.
         return {key: None if key in others else value for key, value in values.items()} | {
             "method": name
         }
@@ -188,6 +198,7 @@ def _default_text(name: str, methods: Sequence[str]) -> str | None:
     }
     first, *others = values.items()
     different = [f"{word}: {value}" for word, value in others if value != first[1]]
+    # MinHash is the default method, so its value needs no name.
     own = f"{first[0]}: " if different and first[0] != "minhash" else ""
     return "; ".join([f"{own}{first[1]}", *different]) if first[1] else None
 

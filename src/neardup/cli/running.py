@@ -66,13 +66,15 @@ def running(interrupted_message: str | Callable[[], str]) -> Iterator[None]:
         message = (
             interrupted_message if isinstance(interrupted_message, str) else interrupted_message()
         )
+        # On a new line: the terminal shows ^C on this one.
         click.echo(f"\nInterrupted. {message}", err=True)
         raise click.exceptions.Exit(_INTERRUPTED) from None
 
 
 @contextmanager
 def _handling(handler: Any, *signals: int) -> Iterator[None]:
-    """Handle signals in another way; on the main thread only, as Python requires."""
+    """Handle signals in another way; afterwards as before, for a program that calls commands."""
+    # Python allows handlers in the main thread only; a test or a notebook may call from another.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -112,11 +114,13 @@ def running_into(output: str, resume: bool, scratch: str | None = None) -> Itera
     places = places_of(output, scratch)
     if not resume:
         _print_discarded(places)
+    # Of the folder that is there already: `--overwrite` replaces it at the end of the run.
     before = None if is_address(output) else _identity_of(output)
 
     def describe_output() -> str:
         if is_address(output):
             state = f"The output {output} is not complete."
+        # The interruption came after the replacement.
         elif before != _identity_of(output):
             state = f"The output {output} is complete."
         else:
@@ -141,6 +145,7 @@ def _identity_of(output: str) -> tuple[int, int] | None:
     """Return the device and number of an output folder, which differ once it is replaced."""
     try:
         status = os.stat(output)
+    # No folder; or a name that no file can have, which the run refuses with a sentence.
     except (OSError, ValueError):
         return None
     return status.st_dev, status.st_ino
@@ -164,6 +169,8 @@ def print_json(record: JsonObject) -> None:
 
     Characters that stdout cannot encode are escaped.
     """
+    # JSON may have escapes for any character, a terminal of another encoding may not have the
+    # characters.
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     click.echo(json.dumps(record, ensure_ascii=not unicode, indent=2, default=datetime.isoformat))
 
@@ -173,6 +180,7 @@ def show(record: JsonObject, print_it: Callable[[], object]) -> None:
     if is_set("as_json"):
         print_json(record)
     elif not is_set("quiet"):
+        # The language of the run, which --lang or a report may have chosen.
         with speaking(record.get("lang")):
             print_it()
 
@@ -195,6 +203,7 @@ def accepts_losses() -> bool:
 
 def exit_if_incomplete(report: JsonObject, *, is_shown: bool = True) -> None:
     """Exit with 1 if files could not be read completely; do as `tell_losses`."""
+    # After the result was printed: it is valid for all that was read.
     if tell_losses(report, is_shown=is_shown):
         raise click.exceptions.Exit(INCOMPLETE)
 
@@ -209,6 +218,7 @@ def tell_losses(report: JsonObject, *, is_shown: bool = True) -> bool:
     if report["incomplete"] is not None:
         _tell("terminal.incomplete", report["incomplete"]["message"])
         return True
+    # The summary has shown the same sentence in its own place.
     if report["unreadable"] is not None and not (is_shown and is_summary_shown()):
         _tell("terminal.unreadable_rows", report["unreadable"]["message"])
     return False

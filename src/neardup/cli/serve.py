@@ -46,6 +46,8 @@ def serve(index: str, token_files: tuple[str, ...], **values: Any) -> None:
     """  # noqa: E501
     settings = ServiceSettings(**values)
     try:
+        # Tried here, before files are opened: without the extra, the modules below fail with the
+        # name of a module.
         import msgspec  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
@@ -53,6 +55,7 @@ def serve(index: str, token_files: tuple[str, ...], **values: Any) -> None:
             f"The service needs {error.name}, which is not installed. Run `pip install "
             '"neardup[serve]"`.'
         ) from error
+    # They need the extra, so `neardup --help` must not import them.
     from neardup.service.security import read_tokens
     from neardup.service.server import serve as run
 

@@ -62,8 +62,10 @@ class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value. Fails with the accepted values."""
         parsed = value
+        # A default, or a value of a TOML file, is a number already.
         if isinstance(value, str) and self.constraint.value_type is not str:
             parsed = parse_number(value, whole=self.constraint.value_type is int)
+        # None, if the word is no number, is not accepted: `optional` was taken out above.
         if not self.constraint.accepts(parsed):
             self.fail(f"must be {self.constraint.describe()}: got {value!r}.", param, ctx)
         return parsed
@@ -72,6 +74,7 @@ class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[Any]:
         """Offer the words that are accepted."""
+        # Loaded only by a shell that completes words.
         from click.shell_completion import CompletionItem
 
         words = (
@@ -116,10 +119,13 @@ def option(
     words = shown.split()
     flags = [word.rstrip(",") for word in words if word.startswith("-")]
     value = words[-1] if len(words) > len(flags) else None
+    # A word in capitals after the flags is the placeholder of the value; without one the option is
+    # a switch.
     if value is None and "type" not in settings:
         settings["is_flag"] = True
     elif value is not None:
         settings |= {"metavar": value.removesuffix("..."), "multiple": value.endswith("...")}
+    # 0 equals False here: a default of 0 is not shown either.
     settings.setdefault("show_default", settings.get("default") not in (None, False, ()))
     declarations = [*flags, name] if name else flags
     return click.option(*declarations, cls=SectionOption, section=section, help=help, **settings)
@@ -141,6 +147,7 @@ class Command(click.Command):
         super().__init__(*args, **kwargs)
         self.common = common.split()
         self._greedy = greedy
+        # A command with reports has an own --lang, which is one of its settings.
         if not any(param.name == "lang" for param in self.params):
             setting_option("lang", None, _LANGUAGE, PRINTING, expose_value=False)(self)
         if common:
@@ -175,6 +182,7 @@ class Command(click.Command):
     def _repeat_greedy(self, args: list[str]) -> None:
         """Repeat the greedy flag before each of its words: click takes one value for a flag."""
         positions = [index for index, word in enumerate(args) if word == self._greedy]
+        # From the last: the words that are inserted do not move the positions before them.
         for position in reversed(positions):
             first = position + 2  # after the flag and its first word
             words = list(takewhile(_is_no_flag, args[first:]))
@@ -183,6 +191,7 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. Its function gets no options of printing, see `is_set`."""
+        # In the context: `show` and others ask for them without an argument through all functions.
         ctx.meta.update({_SET + name: ctx.params.pop(name, False) for name in ("quiet", "as_json")})
         return super().invoke(ctx)
 
@@ -202,6 +211,8 @@ class Command(click.Command):
             section = getattr(param, "section", PRINTING)
             if not is_short or section == PRINTING or param.name in self.common:
                 name = "Common options" if is_short else section
+                # click makes the first column of each section as wide as its own names: padded, all
+                # sections are alike.
                 sections.setdefault(name, []).append((record[0].ljust(_NAMES_WIDTH), record[1]))
         for section, records in sections.items():
             with formatter.section(section):
@@ -243,6 +254,7 @@ def is_set(name: str) -> bool:
 def _print_help_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and isinstance(ctx.command, Command):
         click.echo(ctx.command.get_help_all(ctx), color=ctx.color)
+        # At once, as --help does: before click asks for missing arguments.
         ctx.exit()
 
 
@@ -262,11 +274,13 @@ def parse_number(text: str, *, whole: bool) -> float | None:
     0.01
     """
     if text.endswith("%") and not whole:
-        share = parse_number(text[:-1], whole=False)
+        share = None if text.endswith("%%") else parse_number(text[:-1], whole=False)
         return None if share is None else share / 100
+    # A whole number first by `int`: a float would round one above 2^53.
     with suppress(ValueError):
         return int(text) if whole else float(text)
     with suppress(ValueError):
+        # Of 1e6 and 2.0; infinity and NaN are not integers, either.
         return int(float(text)) if float(text).is_integer() else None
     return None
 
@@ -309,6 +323,7 @@ def one_or_several(
     """Return the only name of a repeatable option, the list of several, or None."""
     if not names:
         return None
+    # One name alone stays a string, as in Python: `text_column="body"`.
     return names[0] if len(names) == 1 else list(names)
 
 
@@ -316,6 +331,7 @@ def named(
     _ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]
 ) -> list[Named] | None:
     """Return names as the paths they are; None if there are none."""
+    # An option that is not given, not an empty list.
     return [Named(name) for name in names] or None
 
 

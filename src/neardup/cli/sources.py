@@ -92,12 +92,15 @@ engine_options = settings_options(EngineSettings, "Running")
 
 def _progress(ctx: click.Context, param: click.Parameter, value: str) -> Any:
     """Return the progress that the functions of the library take."""
+    # --quiet is eager, so its value is known here.
     if value == "none" or (value == "auto" and ctx.params.get("quiet")):
         return False
+    # Bars: `True` is the progress of the library itself.
     if value == "auto" and sys.stderr.isatty():
         return True
     from neardup.report.progress_lines import SECONDS_BETWEEN_LINES, StageLines
 
+    # auto waits ten seconds before the first line: a short run prints none.
     return StageLines(patience_s=SECONDS_BETWEEN_LINES if value == "auto" else 0.0)
 
 

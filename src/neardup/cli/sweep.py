@@ -113,16 +113,19 @@ def sweep(
 
     path = None if output is None else check_output(output, (".toml",), overwrite=overwrite)
     if page is not None:
+        # A page holds no answers, which go to a file: nothing is lost if it is replaced.
         check_output(page, (".html",), overwrite=True)
         refuse_inputs_at(page, inputs, values)
     method = build_method(values)
     limits = None if thresholds is None else parse_thresholds(thresholds)
     questions.refuse_without_rule(method)
+    # Each answer is appended to the file when it is given.
     with running("The answers so far are in the file." if ask else "Nothing was written."):
         result = neardup.sweep(inputs, thresholds=limits, method=method, **values)
         found = questions.put(result)
     suggestion = found.suggestion
     if suggestion is not None and path is not None:
+        # Before it is printed: the text names the file.
         suggestion.write(path, overwrite=overwrite)
 
     def print_it() -> None:
@@ -184,6 +187,7 @@ class _Questions(NamedTuple):
         """
         answers = self.answers or "answers.jsonl"
         if self.page is not None:
+            # The default of `write_questions`.
             pairs = result.write_questions(self.page, count=self.ask or 27, answers=answers)
             return _Found(result.suggestion, pairs)
         if self.ask is None:
@@ -220,9 +224,12 @@ def parse_thresholds(text: str) -> list[float]:
         low, dots, high = text.partition("..")
         if not dots:
             return [float(word) for word in text.split(",")]
+        # Rounded first: (0.9 - 0.6) / 0.05 is 6.000000000000001, which would become 7 steps.
         steps = ceil(round((float(high) - float(low)) / _STEP, 6))
         if steps < 0:
             raise ValueError
+        # A step beyond is above 1, which the library refuses: a range such as 0..1e9 must not make
+        # a list of its own size.
         below = [round(float(low) + _STEP * step, 4) for step in range(min(steps, 99))]
         return [*below, float(high)]
     except (ValueError, OverflowError):

@@ -95,6 +95,7 @@ class Simhash:
         return f"Simhash({self.value:#0{self.f // 4 + 2}x}, f={self.f})"
 
     def _slide(self, content: str, width: int = 4) -> list[str]:
+        # A text shorter than the width is one feature.
         return [content[i : i + width] for i in range(max(len(content) - width + 1, 1))]
 
     def _tokenize(self, content: str) -> list[str]:
@@ -127,6 +128,7 @@ class Simhash:
             names.append(name)
             weights.append(weight)
         sums = self._add(names, weights)
+        # A bit is set if more than half of the weight has it; half itself gives 0.
         half = sum(weights) / 2
         ones = np.array([total > half for total in sums.tolist()] if names else [], np.bool_)
         self.value = int.from_bytes(np.packbits(ones).tobytes(), "big")
@@ -138,6 +140,7 @@ class Simhash:
         whole weights in batches.
         """
         are_whole = all(isinstance(weight, Integral) for weight in weights)
+        # Whole weights as objects: Python's integers do not overflow.
         total = np.zeros(self.f, object if are_whole else np.float64)
         batch: list[int] = []
         bits = self._bits(names)
@@ -164,7 +167,9 @@ class Simhash:
     def _digest(self, name: str) -> bytes:
         hashed = self.hashfunc(name.encode())
         if isinstance(hashed, Integral):
+            # The lowest bits, also of a negative number.
             return (int(hashed) & ((1 << self.f) - 1)).to_bytes(self.f_bytes, "big")
+        # The last bytes are the lowest bits of the number that the digest writes.
         digest = cast(bytes, hashed)[-self.f_bytes :]
         if len(digest) < self.f_bytes:
             raise InputError(
@@ -180,6 +185,7 @@ class Simhash:
                 f"Fingerprints of {self.f} and of {another.f} bits cannot be compared. Make both "
                 "with the same f."
             )
+        # A value that was given may have more bits than f.
         return ((self.value ^ another.value) & ((1 << self.f) - 1)).bit_count()
 
 
@@ -237,11 +243,13 @@ class SimhashIndex:
         """Remove a fingerprint with this identifier, if the index has it."""
         self._require_bits(simhash)
         for key in self.get_keys(simhash):
+            # No new bucket for a fingerprint that the index does not have.
             self.bucket.get(key, set()).discard((simhash.value, str(obj_id)))
 
     @property
     def offsets(self) -> list[int]:
         """The bit at which each part begins."""
+        # The last part takes the bits that are left over.
         return [self.f // (self.k + 1) * part for part in range(self.k + 1)]
 
     def get_keys(self, simhash: Simhash) -> Iterator[str]:

@@ -178,6 +178,7 @@ class Pages:
         """Return the pages where `mask` is true, with all metadata records."""
         num_before = offsets_from_lengths(mask)  # chosen pages before each page
         records = [record for record, chosen in zip(self.records, mask, strict=True) if chosen]
+        # All of them are kept, each before the chosen page that now follows it.
         metadata_records = [
             (int(num_before[index]), record) for index, record in self.metadata_records
         ]
@@ -211,6 +212,7 @@ def select_lines(data: bytes | pa.Buffer, offsets: Ints, mask: Mask) -> tuple[pa
         return pa.py_buffer(data).slice(begin, num_bytes), offsets - begin
     chosen = arrow_of_bytes(data, offsets).filter(arrow_of(mask))
     _, offset_buffer, data_buffer = chosen.buffers()
+    # Arrow may allocate more than the offsets need.
     chosen_offsets = np.frombuffer(offset_buffer, dtype=np.int64)[: len(chosen) + 1]
     return (pa.py_buffer(b"") if data_buffer is None else data_buffer), chosen_offsets
 
@@ -253,6 +255,7 @@ def replace_lines(
         begin = int(offsets[row])
         end = int(offsets[row + 1])
         new_line = change(row, bytes(data[begin:end]))
+        # The lines between the last changed one and this one, as they were.
         pieces.append(data[copied_to:begin])
         pieces.append(new_line)
         sizes[row] = len(new_line)
@@ -501,9 +504,11 @@ class BatchCache:
                 entries.append(entry)
                 self._free_bytes -= bytes_of(entry) + _ENTRY_BYTES
             if self._free_bytes <= 0:
+                # Leaves no free bytes, so later parts are not kept either.
                 self.clear()  # all parts, not only this one
                 entries.clear()
             yield entry
+        # Only parts that were read to their end are kept: a reader may stop early.
         if self._free_bytes > 0:
             self._parts[key] = entries
 
@@ -516,6 +521,7 @@ def default_cache_bytes() -> int:
     for file in _CGROUP_FILES:
         with suppress(OSError, ValueError):  # no such file, or "max": no limit
             limits.append(int(read_text(Path(file))))
+    # Version 1 of cgroups has a number near 2**63 for no limit: the smallest counts.
     return min(limits, default=0) // _MEMORY_SHARE
 
 
@@ -535,6 +541,7 @@ def _payload_bytes(payload: Payload | None, text: pa.Array) -> int:
         return len(payload.data) + payload.offsets.nbytes
     if isinstance(payload, Pages):
         return sum(map(len, payload.records))
+    # A cast to large_string has new offsets, but shares the buffer of the bytes.
     text_addresses = _addresses(text)
     others = [column for column in payload.columns if not _addresses(column) & text_addresses]
     return sum(column.nbytes for column in others)

@@ -29,6 +29,7 @@ MAX_BLOCK_LINES = 1 << 17
 the line.
 """
 
+# UTF-32 first, because its little-endian mark begins with the mark of UTF-16.
 _WIDE_MARKS = {
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",
@@ -57,6 +58,7 @@ def wide_encoding_of(data: bytes) -> str | None:
     if b"\0" not in head or len(head) < 4:
         return None
     num_units = len(head) // 2
+    # Without a mark, UTF-16 of mostly Latin letters has a zero in every second byte.
     zeros_at_even = head[0::2].count(0)
     zeros_at_odd = head[1::2].count(0)
     has_many = max(zeros_at_even, zeros_at_odd) >= 0.8 * num_units
@@ -133,6 +135,7 @@ def read_line_blocks(source: Source, reject: Reject) -> Iterator[LineBlock]:
             if block is not None:
                 yield from _in_pieces(block)
     except STREAM_ERRORS as error:
+        # The line before the error is not complete and is left out: `finish` is not called.
         reason = f"the rest of the file cannot be read: {error}"
         line = cutter.line + 1
         reject(Rejected(source.name, None, line, cutter.byte, reason, rest_of_file=True))
@@ -163,6 +166,7 @@ class _LineCutter:
     def add(self, chunk: bytes) -> LineBlock | None:
         """Return the lines that end in a chunk, None if there are none."""
         if self._is_skipping:
+            # 0 if the line does not end in this chunk.
             end = chunk.find(b"\n") + 1
             self.byte += end or len(chunk)
             if not end:
@@ -181,6 +185,7 @@ class _LineCutter:
 
     def finish(self) -> LineBlock | None:
         """Return the last line if it has no line end."""
+        # After a chunk that ends with its line, one empty piece waits.
         return self._block(self._pending) if any(self._pending) else None
 
     def _check_length(self) -> None:

@@ -102,4 +102,5 @@ def _with_field(column: pa.Array, path: Sequence[int], values: pa.Array) -> pa.A
     arrays = [column.field(number) for number in range(len(fields))]
     arrays[index] = _with_field(arrays[index], inner, values)
     fields[index] = fields[index].with_type(arrays[index].type)
+    # Without the mask, a struct that is null would become one of nulls.
     return pa.StructArray.from_arrays(arrays, fields=fields, mask=column.is_null())

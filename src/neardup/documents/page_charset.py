@@ -57,6 +57,7 @@ def encoding_of_label(label: str) -> str | None:
     >>> encoding_of_label(" GB2312 "), encoding_of_label("latin1"), encoding_of_label("utf-7")
     ('gb18030', 'windows-1252', None)
     """
+    # The ASCII white space of the standard; `strip()` alone takes other blanks too.
     return _BY_LABEL.get(label.strip("\t\n\f\r ").lower())
 
 
@@ -110,6 +111,7 @@ def _declared_inside(start: bytes) -> str | None:
 
 def _declared_by_meta(start: bytes) -> str | None:
     """Return the encoding of the first meta element that names a known encoding."""
+    # Latin-1 decodes any bytes, and the names of elements and encodings are ASCII.
     for tag in start_tags(start.decode("latin-1")):
         if tag.name != "meta":
             continue

@@ -98,6 +98,7 @@ def contents_of(parts: PageParts) -> Sequence[bytes]:
     A single thread finds them itself; each of several threads at once asks its process. If the
     process fails or is killed, the thread does the work.
     """
+    # Added before it counts: of two threads that begin at once, one at least sees the other.
     _callers.append(None)
     try:
         contents = _ask(parts) if len(_callers) > 1 else None
@@ -108,6 +109,7 @@ def contents_of(parts: PageParts) -> Sequence[bytes]:
 
 def find_contents(parts: PageParts) -> Sequence[bytes]:
     """Return the same as `contents_of`, found by this thread."""
+    # Without main content, resiliparse is not needed and may be missing.
     extract = extractor() if any(parts.is_main) else str
     text_offsets = array("q", parts.text_offsets)
     reduced_offsets = array("q", parts.reduced_offsets)
@@ -171,6 +173,7 @@ class _Process:
         folders = [folder for folder in sys.path if folder]  # not the working directory
         # A session of its own keeps Ctrl-C from the process.
         self._process = subprocess.Popen(
+            # -I ignores the environment and the working directory, so the folders are arguments.
             [sys.executable, "-I", "-c", _CODE, *folders],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -192,11 +195,13 @@ class _Process:
         """Return the result of `find_contents` in the process. Raises OSError or EOFError if it has
         ended.
         """
+        # `main` reads a whole request before it answers, so the pipes cannot block each other.
         _send(self._input, parts)
         return _receive(self._output, 2)
 
     def __del__(self) -> None:
         # The attribute is missing if the process did not start.
+        # In a forked process, `kill` sends nothing: the process is no child of the fork.
         with suppress(AttributeError, OSError), self._process:
             self._process.kill()
 

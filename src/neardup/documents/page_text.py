@@ -75,6 +75,7 @@ def texts_of_pages(pages: pa.Array, *, main: bool) -> pa.LargeStringArray:
 
 def _write(data: Bytes, offsets: Ints, tags: kernels.html_tokens.Tags, *, short: bool) -> Text:
     """Return the visible text of pages; with `short`, reduced pages."""
+    # The room that `write_texts` requires.
     capacity = len(data) + 3 * len(tags.names) if short else len(data)
     text = Text(np.empty(capacity, np.uint8), np.empty(len(offsets), np.int64))
     kernels.html_text.write_texts(data, offsets, tags, short, text.data, text.offsets)

@@ -133,6 +133,7 @@ def _other_kind(data: bytes, begin: bytes) -> str | None:
 
 def looks_like_markup(data: bytes) -> bool:
     """Return whether content without a declared type begins like a page."""
+    # UTF-16 has a zero beside each Latin letter.
     begin = data[:PREFIX_BYTES].lstrip(_BLANK_AND_MARK).replace(b"\x00", b"")
     return _MARKUP.match(begin) is not None
 
@@ -161,6 +162,7 @@ def page_rows(
     heads: list[str] = []
     if {"title", "language"} & set(names):
         # A character takes four bytes at most.
+        # A cut inside a character leaves a part of it, which "ignore" drops.
         heads = [page.html[: 4 * HEAD_CHARACTERS].decode("utf-8", "ignore") for page in pages]
     columns = [_column(name, pages, heads) for name in names]
     schema = pa.schema([(name, types[name]) for name in names])

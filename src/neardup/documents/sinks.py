@@ -103,6 +103,8 @@ class GzipFile:
         """Compress the first block of the waiting bytes, which are fewer only at the end."""
         block = bytes(self._waiting[:_BLOCK_BYTES])
         del self._waiting[:_BLOCK_BYTES]
+        # The checksum follows the order of the bytes, so this thread adds it up; only the
+        # compression may be on another.
         self._crc = zlib.crc32(block, self._crc)
         self._size += len(block)
         self.jobs.put(partial(_deflated, block, self._window), len(block))

@@ -42,6 +42,7 @@ def compression_of(head: bytes) -> str | None:
 
 
 _DECOMPRESSORS: dict[str | None, Callable[[], Any]] = {
+    # Window bits of zlib: 15, and 16 for gzip's header.
     "gzip": lambda: zlib.decompressobj(31),
     "bz2": bz2.BZ2Decompressor,
     "xz": lzma.LZMADecompressor,
@@ -97,6 +98,7 @@ class _JoinedStreams(io.RawIOBase):
                     )
                 if not self._waiting:
                     return b""
+            # Only padding was read: the loop reads on, to the end or to an error.
             if self._decompressor is None and not self._begin():
                 continue
             self._decompress()
@@ -109,19 +111,23 @@ class _JoinedStreams(io.RawIOBase):
         decompressor = self._decompressor
         self._decompressed = decompressor.decompress(self._waiting, _DECOMPRESSED_BYTES)
         if decompressor.eof:
+            # The begin of the next stream.
             self._waiting = decompressor.unused_data
             self._decompressor = None
         else:
+            # zlib gives back the bytes that it did not use; bz2 and lzma keep them.
             self._waiting = getattr(decompressor, "unconsumed_tail", b"")
 
     def _begin(self) -> bool:
         """Begin the next stream; return False if there is only padding."""
         magic = _MAGIC_OF[self._compression]
+        # The magic bytes may be split between two reads.
         while len(self._waiting) < len(magic) and (more := self._raw.read(_READ_BYTES)):
             self._waiting += more
         if self._waiting.startswith(magic):
             self._decompressor = _DECOMPRESSORS[self._compression]()
             return True
+        # Zeros may pad the end of a file; anything after them is an error.
         if not self._waiting.strip(b"\0"):
             self._waiting = self._raw.read(_READ_BYTES)
             if not self._waiting.strip(b"\0"):
@@ -185,12 +191,14 @@ def resolve(address: str, options: str = "") -> tuple[Any, str]:
     scheme, _, rest = _HADOOP_S3.sub("s3://", address).partition("://")
     if scheme in _OF_ARROW:
         server, slash, key = rest.partition("/")
+        # Arrow parses a URI, in which a key must be escaped.
         rest = f"{server}{slash}{quote(key)}"
     try:
         filesystem, path = pafs.FileSystem.from_uri(f"{scheme}://{rest}{options}")
         return filesystem, path
     except Exception as error:  # with fsspec, also the ImportError of a missing package
         refused = error
+    # A storage for which this Arrow was not built is left to fsspec.
     if scheme in _OF_ARROW and not isinstance(refused, pa.ArrowNotImplementedError):
         raise unreachable(address, refused) from refused
     try:
@@ -277,6 +285,7 @@ class BoundedStream(io.RawIOBase):
         if self._error is not None:
             raise self._error
         max_bytes = max(FREE_BYTES, MAX_EXPANSION * self._compressed_bytes)
+        # One byte more than is accepted, which `_count` then refuses.
         left = size if size >= 0 else max_bytes + 1
         pieces = []
         try:
@@ -284,6 +293,7 @@ class BoundedStream(io.RawIOBase):
                 pieces.append(piece)
                 left -= len(piece)
         except Exception as error:  # decompressors raise many types
+            # First the bytes before the error, then the error.
             if not pieces:
                 raise
             self._error = error
@@ -349,6 +359,8 @@ class Source:
         A null is written as in Hive.
         """
         keys: dict[str, str | None] = {}
+        if "=" not in self.name:
+            return keys  # most names; there may be a hundred thousand files
         *folders, _ = self.name.replace(os.sep, "/").split("/")
         for folder in folders:
             key, equals, value = folder.partition("=")
@@ -395,6 +407,7 @@ class Source:
         with self.open_stream() as stream:
             if self.is_local and self.compression is None:
                 num_bytes = os.fstat(stream.fileno()).st_size
+                # A raw file allocates all bytes of a request, so `limit` alone would be too much.
                 return bytes(stream.read(min(limit, num_bytes + 1)))
             while limit and (piece := stream.read(min(limit, BLOCK_BYTES))):
                 pieces.append(piece)

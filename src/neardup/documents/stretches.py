@@ -77,6 +77,7 @@ def _find(
     file: pa.NativeFile, first: int, begins: Callable[[bytes], bool], mark: bytes
 ) -> int | None:
     """Return the probable begin of a part in the next _SEARCHED_BYTES."""
+    # With the bytes after the searched ones, so that a mark at their end can be tried.
     data = file.read_at(_SEARCHED_BYTES + _TRIAL_BYTES, first)
     limit = _SEARCHED_BYTES + len(mark) - 1  # a mark must begin in the searched bytes
     index = data.find(mark, 0, limit)
@@ -88,6 +89,7 @@ def _find(
 def _is_member(data: bytes) -> bool:
     try:
         inflater = zlib.decompressobj(_GZIP)
+        # A member without contents yields no bytes, but ends.
         return bool(inflater.decompress(data)) or inflater.eof
     except zlib.error:
         return False
@@ -116,12 +118,14 @@ def _frame_end(file: pa.NativeFile, position: int, size: int) -> int | None:
     magic = int.from_bytes(head[:4], "little")
     if magic & ~0xF == _ZSTD_SKIPPABLE:
         return position + 8 + int.from_bytes(head[4:8], "little")
+    # No frame is shorter than nine bytes: magic 4, descriptor 1, header 1, block header 3.
     if magic != _ZSTD_MAGIC or len(head) < 9:
         return None
     descriptor = head[4]
     position += 5 + _header_bytes(descriptor)
     is_last = False
     while not is_last and position < size:
+        # A header of 24 bits, from the lowest: last block, 1; type, 2; size, 21.
         block = int.from_bytes(file.read_at(3, position), "little")
         is_last = bool(block & 1)
         is_run = block >> 1 & 3 == 1  # one byte, repeated
@@ -132,6 +136,8 @@ def _frame_end(file: pa.NativeFile, position: int, size: int) -> int | None:
 
 def _header_bytes(descriptor: int) -> int:
     """Return the bytes of a zstd frame header after its descriptor."""
+    # The bits of the descriptor, from the highest:
+    #   content size 2 | single segment 1 | unused 1 | reserved 1 | checksum 1 | dictionary 2
     is_single_segment = bool(descriptor & 0x20)
     window_bytes = 0 if is_single_segment else 1
     dictionary_bytes = (0, 1, 2, 4)[descriptor & 3]

@@ -84,6 +84,7 @@ def invalid_utf8_rows(array: pa.StringArray | pa.LargeStringArray) -> list[int]:
                 bad.append(begin)
             else:
                 middle = (begin + end) // 2
+                # The first half is popped first, so rows rise.
                 ranges += [(middle, end), (begin, middle)]
     return bad
 
@@ -135,6 +136,7 @@ def as_vectors(array: pa.Array, length: int) -> tuple[pa.LargeBinaryArray, Bad]:
         )
     if array.null_count == len(array):
         return pa.nulls(len(array), "large_binary"), {}
+    # `flatten` leaves out the numbers in null rows, so these have no size.
     sizes = pc.list_value_length(array).fill_null(0).to_numpy().astype(np.int64)
     offsets = offsets_from_lengths(sizes)
     with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite
@@ -142,9 +144,12 @@ def as_vectors(array: pa.Array, length: int) -> tuple[pa.LargeBinaryArray, Bad]:
 
     bad: Bad = {}
     if length > 0:
+        # An empty vector is no error, but a document without features.
         for row in np.flatnonzero((sizes != length) & (sizes > 0)).tolist():
             bad[row] = f"the vector has {sizes[row]} numbers, and others have {length}"
     positions = np.flatnonzero(~np.isfinite(numbers))
+    # Empty rows share their offset with the next row; "right" finds the last of them, which has the
+    # number.
     undefined = np.unique(np.searchsorted(offsets, positions, "right") - 1)
     reason = "the vector has a number that is null, NaN or infinite in 32 bits"
     bad |= dict.fromkeys(undefined.tolist(), reason)
@@ -176,6 +181,7 @@ def as_ids(array: pa.Array, what: str = "the id") -> tuple[pa.LargeStringArray, 
     if is_text(array.type):
         return as_text(array, what)
     if pa.types.is_fixed_size_binary(array.type):
+        # Bytes of a fixed size, such as a UUID, are no text: their id is hexadecimal.
         values = [None if value is None else value.hex() for value in array.to_pylist()]
         return pa.array(values, "large_string"), {}
     try:
@@ -214,6 +220,7 @@ def _ranks_of_texts(array: pa.Array) -> tuple[Floats, Bad]:
     if not not_utf8:
         return ranks.ranks_of_texts(text)
     values = text.cast("large_binary").to_pylist()
+    # A row that is not UTF-8 gets any rank here, and is left out by `not_utf8`.
     found, bad = ranks.ranks_of_each(value and value.decode("utf-8", "replace") for value in values)
     return found, bad | not_utf8
 
@@ -291,6 +298,7 @@ def with_keys(
     order of `columns`.
     """
     count = len(batch.rows)
+    # The batch has only the columns of the file, in their order.
     values_of_file = iter(batch.values)
     ranks_of_file = iter(batch.ranks)
     all_values = []
@@ -309,6 +317,7 @@ def with_keys(
 
 
 def _rank_of_key(name: str, value: str | None, file: str) -> tuple[float, float]:
+    # A key without a value, as Hive writes null, has no rank.
     rank = ranks.rank_of(value or "nan")
     if rank is None:
         raise ColumnError(
@@ -336,6 +345,7 @@ def join_ids(columns: list[pa.Array]) -> pa.Array:
     if len(columns) == 1:
         return columns[0]
     parts = [column.cast("large_binary") for column in columns]  # a rejected row is not UTF-8
+    # The percent sign first, because the code of a colon contains one.
     for mark, code in ((b"%", b"%25"), (b":", b"%3A")):
         parts = [pc.replace_substring(part, mark, code) for part in parts]
     joined = pc.binary_join_element_wise(*parts, pa.scalar(b":", "large_binary"))
@@ -393,6 +403,7 @@ def slices_of(
     if column is None or batch.num_rows == 0:
         yield without_views(batch)
         return
+    # An average: texts of very different lengths give slices of other sizes.
     bytes_per_row = max(1, text_bytes(column) // batch.num_rows)
     step = max(1, target_bytes // bytes_per_row)
     for begin in range(0, batch.num_rows, step):

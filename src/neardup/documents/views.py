@@ -11,6 +11,8 @@ from neardup.errors import InputError
 
 def has_views(kind: pa.DataType) -> bool:
     """Return whether a type is a view, or contains a view."""
+    # The text of a type names all types inside it. A field with this name is taken for a view as
+    # well, which costs a look at the column and changes nothing.
     return "string_view" in str(kind) or "binary_view" in str(kind)
 
 
@@ -87,6 +89,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.list_(fields[0])
     if t.is_large_list(kind):
         return pa.large_list(fields[0])
+    # The only field of a map is a struct of its keys and items, so their types are asked for.
     if t.is_map(kind):
         return pa.map_(_plain_type(kind.key_type), _plain_type(kind.item_type), kind.keys_sorted)
     return kind

@@ -38,8 +38,10 @@ class Limit(NamedTuple):
 
     def accepts(self, value: object) -> bool:
         """Return whether a value is accepted. Of keys joined by commas, each must be."""
+        # Before the keys are split: "none" and other values without commas, and None.
         if value in self.accepted:
             return True
+        # A key such as max:score is accepted as max:COLUMN.
         keys = {re.sub(":.*", ":COLUMN", key) for key in str(value).split(",")}
         return keys <= set(self.accepted)
 
@@ -65,7 +67,9 @@ class Capabilities(NamedTuple):
         if command not in self.commands:
             raise SettingError(self.command_refusal(command))
         for limit in self.limits:
+            # The first accepted value is the default of the option.
             default = limit.accepted[0]
+            # An option that the command does not have counts as its default.
             if not limit.accepts(options.get(limit.option, default)):
                 raise SettingError(self.refusal(limit, options[limit.option]))
 

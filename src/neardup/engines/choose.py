@@ -31,6 +31,7 @@ def open_engine(run: Run) -> Iterator[Engine]:
     if not method_of(run.method).keeps_groups_apart:
         refuse_together("fingerprints", within=run.selection.within)
     if uses_spark:
+        # Imported late, because PySpark is optional.
         from neardup.engines.spark.engine import SparkEngine
 
         with closing(SparkEngine(run)) as spark:

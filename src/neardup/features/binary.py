@@ -26,6 +26,7 @@ def flat_numbers(array: pa.Array, kind: type) -> Array:
     """Return the bytes of all rows of a binary column as numbers of one kind."""
     if pa.types.is_fixed_size_binary(array.type):
         width = array.type.byte_width
+        # The buffer is the buffer of the whole array, also for a slice.
         start = array.offset * width
         stop = start + len(array) * width
         data = np.frombuffer(array.buffers()[1], np.uint8)[start:stop]

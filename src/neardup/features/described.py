@@ -169,6 +169,7 @@ def even_features(lists: Lists) -> Lists:
 
 def _count_in_lists(mask: Mask, offsets: Ints) -> Ints:
     """Return the number of true values of each list."""
+    # Offsets from a mask as lengths: the number of true values before each position.
     return np.diff(offsets_from_lengths(mask)[offsets])
 
 

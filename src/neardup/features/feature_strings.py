@@ -213,6 +213,7 @@ def strings_of(
     documents = np.repeat(np.arange(len(offsets) - 1), np.diff(features.offsets))
     # A feature of n tokens begins at the token of its number in the document.
     firsts = features.firsts - offsets[documents] + tokens.document_offsets[documents]
+    # A document with fewer tokens than a feature has one feature, of all of them.
     sizes = np.minimum(shingling.ngram, np.diff(tokens.document_offsets))[documents]
     separator = _NOTHING if shingling.tokens in ("chars", "letters") else _SPACE
     return _join(Strings(tokens.data, tokens.offsets), firsts, sizes, separator)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -226,6 +227,7 @@ class IdfTable(IdfSource):
     @cached_property
     def version(self) -> str:
         """A short digest of the content, which fingerprints made with the table carry."""
+        # Sorted, since the order of the settings must not change the digest.
         scheme = json.dumps(dict(self.scheme), sort_keys=True)
         digest = hashlib.sha256(f"{self.num_documents} {scheme}".encode())
         digest.update(self.hashes.astype("<u8").tobytes())
@@ -281,7 +283,7 @@ class IdfTable(IdfSource):
         ]
         schema = pa.schema(fields, {_METADATA_KEY: json.dumps(about).encode()})
         table = pa.table([arrow_of(self.hashes), arrow_of(self.counts)], schema=schema)
-        target = AtomicFile(check_path("path", path, OutputError))
+        target = AtomicFile(Path(check_path("path", path, OutputError)))
         with target as partial, arrow_file(partial, "wb") as file:
             pq.write_table(table, file, compression="zstd")
 
@@ -355,7 +357,9 @@ class IdfTable(IdfSource):
         counts_of_hashes = np.array(list(counts.values()), np.int64)[has_feature]
         hashes, indices = np.unique(all_hashes, return_inverse=True)
         totals = np.zeros(len(hashes), np.int64)
+        # Words that are equal once they are normalised share a hash.
         np.add.at(totals, indices, counts_of_hashes)
+        # Documents with two of such words are counted twice, so a sum may be too large.
         capped = np.minimum(totals, num_documents).astype(np.uint32)
         return cls(
             num_documents=num_documents,

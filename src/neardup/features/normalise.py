@@ -83,6 +83,7 @@ def piece_limits(text: str, shingling: Shingling) -> Ints:
     # A character with a rank is a combining mark. If it expands, however, the rank is the rank of
     # the last character of its expansion, and the first one begins a piece.
     begins = ~(may_compose | (has_rank & ~expands))
+    # A slice, since an empty text has no first character.
     begins[:1] = True
     # A run is cut every _MAX_PIECE characters, counted from its start.
     positions = np.arange(len(text))

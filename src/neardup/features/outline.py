@@ -183,6 +183,7 @@ def _label(page: bytes, start: int) -> str:
     label = name[1].lower()
     label += _words(b"#", values.get(b"id", b""))
     label += _words(b".", values.get(b"class", b""))
+    # The limit of bytes may have cut a character.
     text = label.decode("utf-8", "ignore")
     return text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…"
 
@@ -275,6 +276,8 @@ def common_lines(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tu
     row = all_bits
     rows = []
     for line in right:
+        # In each run of ones, the sum moves the 0 above it down to the lowest match; the difference
+        # keeps the ones without a match.
         matches = row & bits.get(line, 0)
         row = (row + matches | row - matches) & all_bits
         rows.append(row)

@@ -79,6 +79,7 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
     weight_of_depth = float(decay) ** np.arange(kernels.html_tree.MAX_DEPTH + 1)
     weights = weight_of_depth[elements.depths[:num_elements]]
     content = np.empty((len(pages), 2), np.uint64)
+    # The bits of the weights are hashed too: the same elements at other depths differ.
     kernels.html_shingles.hash_sequences(hashes, weights.view(np.uint64), elements.offsets, content)
     return WeighedTags(hashes=hashes, weights=weights, offsets=elements.offsets, content=content)
 

@@ -148,6 +148,7 @@ def _find(text: str, tokens: Iterable[str]) -> Iterator[LocatedToken]:
             start = text.find(token, offset, limit)
             searched_to = limit if start < 0 else start
             budget -= max(searched_to, offset) - offset
+            # Only a search to the end proves that the text lacks the token.
             if start < 0 and limit == len(text):
                 missing.add(token)
         if start < 0:
@@ -206,6 +207,7 @@ def _normalise_pieces(text: str, shingling: Shingling) -> _Normalised:
         return _normal(piece, shingling.nfkc, shingling.case_fold, shingling.fold_chinese)
 
     limits = piece_limits(text, shingling).tolist()
+    # A copy, because the loop appends to the list.
     for start, end in pairwise(limits.copy()):
         if end - start > 1:
             limits += _cuts_inside(text, start, end, normal)
@@ -267,6 +269,7 @@ def _block_ranges(text: str, shingling: Shingling) -> Ints:
     pieces = np.unique(np.searchsorted(limits, np.flatnonzero(~is_plain), "right") - 1)
     starts = limits[pieces]
     sizes = limits[pieces + 1] - starts
+    # As separators, so that the plain rules find no word inside of these pieces.
     kinds[ranges(starts, sizes)] = unicode.SEPARATOR
     plain = _plain_ranges(kinds)
     found = np.concatenate([plain, _ranges_in_pieces(text, starts, sizes, shingling)])

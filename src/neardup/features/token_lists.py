@@ -25,6 +25,7 @@ def cut_documents(
 ) -> TokenStrings:
     """Return the tokens that a function cuts normalised texts into; a null has none."""
     lists = [list(cut(normalise(text or "", shingling))) for text in texts.to_pylist()]
+    # The words of a segmenter are strings; the tokens of a caller's function are checked.
     return pack_tokens(lists, None if isinstance(cut, Segmenter) else shingling.tokens)
 
 

@@ -35,6 +35,7 @@ def column_types(source: Source) -> ColumnTypes:
 def is_file_format(file: pa.NativeFile) -> bool:
     """Return whether a file has the IPC file format, not the stream format."""
     magic = file.read(len(_FILE_MAGIC))
+    # pyarrow's readers begin at the position of the file.
     file.seek(0)
     return bool(magic == _FILE_MAGIC)
 
@@ -46,6 +47,7 @@ def open_reader(file: pa.NativeFile) -> Any:
 
 def _record_batches(reader: Any) -> Iterator[pa.RecordBatch]:
     if isinstance(reader, pa.RecordBatchFileReader):
+        # One by one; pyarrow's reader of the file format cannot be iterated.
         return map(reader.get_batch, range(reader.num_record_batches))
     return iter(reader)
 
@@ -120,6 +122,8 @@ def _codec(file: pa.NativeFile) -> str | None:
     with suppress(*_DAMAGE):
         for message in pa.ipc.MessageReader.open_stream(file):
             if message.type == "record batch":
+                # A compressed buffer is its length, int64, and then a frame, whose magic names the
+                # codec.
                 magic = message.body.slice(8, 4).to_pybytes()
                 return _FRAMES.get(magic)
     return None
@@ -149,11 +153,13 @@ class ArrowSink(RowSink):
         for index, column in enumerate(rows.columns):
             if not pa.types.is_dictionary(column.type):
                 continue
+            # The first dictionary of a column is written as it is.
             before = written.setdefault(index, column.dictionary)
             if not column.dictionary.equals(before):
                 no_rows = pa.DictionaryArray.from_arrays(
                     column.indices.slice(0, 0), before, ordered=column.type.ordered
                 )
+                # Unified after the former dictionary, the new one begins with it.
                 column = pa.chunked_array([no_rows, column]).unify_dictionaries().chunk(1)
                 rows = rows.set_column(index, rows.schema.field(index), column)
                 written[index] = column.dictionary

@@ -82,7 +82,10 @@ def _read_names(file: object, delimiter: str, block_bytes: int) -> list[str]:
         file,
         read_options=pa_csv.ReadOptions(use_threads=False, block_size=block_bytes),
         parse_options=pa_csv.ParseOptions(
-            delimiter=delimiter, newlines_in_values=True, invalid_row_handler=lambda _: "skip"
+            # Rows with other numbers of columns do not matter for the names.
+            delimiter=delimiter,
+            newlines_in_values=True,
+            invalid_row_handler=lambda _: "skip",
         ),
     )
     return list(reader.schema.names)
@@ -127,6 +130,7 @@ def _open(
             use_threads=False,
             block_size=block_bytes,
             autogenerate_column_names=True,
+            # With generated names, the header is a row like any other.
             skip_rows_after_names=wanted.header.num_blank + 1,
         ),
         parse_options=pa_csv.ParseOptions(
@@ -162,6 +166,7 @@ class _BadRows:
     def number(self, num_good: int, source: Source, reject: Reject) -> Ints:
         """Return the numbers of the next good rows; report the bad rows among them."""
         bad = sorted(self.waiting)
+        # Of this many rows, `num_good` at least are good.
         rows = np.arange(self.next_row, self.next_row + num_good + len(bad), dtype=np.int64)
         good = rows[~np.isin(rows, bad)][:num_good]
         if num_good:
@@ -213,6 +218,8 @@ class _UntilError(io.RawIOBase):
         if line_end:
             self._end = len(self._data) + line_end
         self._data += piece
+        # At the end of the file, and beyond the limit of a row, a row is passed on without its line
+        # end: Arrow reads the last row, and refuses the long one.
         if not piece or len(self._data) > MAX_ROW_BYTES:
             self._end = len(self._data)
         self._is_done = not piece
@@ -247,8 +254,10 @@ class _Attempt:
                 self._bad.skip,
             )
             for batch in reader:
+                # The rows before were yielded by an attempt with smaller blocks.
                 fresh = batch.slice(min(num_skipped, batch.num_rows))
                 num_skipped -= batch.num_rows - fresh.num_rows
+                # A batch waits for the next one, since an error may cut its last row.
                 if self.last is not None:
                     yield self.last
                 self.last = pa.RecordBatch.from_arrays(fresh.columns, schema=schema)

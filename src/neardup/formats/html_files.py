@@ -29,6 +29,7 @@ def read(
 ) -> Iterator[DocumentBatch]:
     """Yield the file as one document, or reject it."""
     try:
+        # One byte more than the limit shows that the page is longer.
         data = source.read_bytes(MAX_PAGE_BYTES + 1)
         page = page_of(data, source.name)
     except NotAPage as error:

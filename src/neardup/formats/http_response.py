@@ -89,6 +89,7 @@ def parse_response(block: bytes) -> Response:
     BadResponse
         If the block does not begin with a status line, or its header is too long.
     """
+    # With the four bytes of the empty line.
     end = header_end(block[: MAX_HEADER_BYTES + 4])
     if end is None and len(block) > MAX_HEADER_BYTES:
         raise BadResponse(f"the HTTP header is longer than {MAX_HEADER_BYTES} bytes")
@@ -124,6 +125,7 @@ def decoded_body(response: Response, limit: int) -> bytes:
         raise BadResponse(
             f"the body is encoded {len(codings)} times; at most {MAX_CODINGS} are decoded"
         )
+    # The encoding that is listed last was applied last.
     for coding in reversed(codings):
         body = _decoded(body, coding, limit)
     if len(body) > limit:
@@ -189,6 +191,7 @@ def _inflate(body: bytes, window_bits: tuple[int, ...], coding: str, limit: int)
     for bits in window_bits:
         inflater = zlib.decompressobj(bits)
         try:
+            # One byte more shows that the body is too long.
             data = inflater.decompress(body, limit + 1)
         except zlib.error as error:
             reason = str(error)

@@ -104,6 +104,7 @@ def column_types(source: Source) -> ColumnTypes:
     types = {path: _arrow_type(seen - {"NoneType"}) for path, seen in kinds.items()}
     # A key that is an object in some lines only may be read as a string: nothing is inside it then.
     columns: dict[_Path, pa.DataType] = {}
+    # An object comes before the keys inside it.
     for path in sorted(types, key=len):
         outer = path[:-1]
         if not outer or pa.types.is_struct(columns.get(outer, pa.null())):
@@ -126,6 +127,7 @@ def _collect_kinds(record: JsonObject, path: _Path, kinds: dict[_Path, set[str]]
 @lru_cache(maxsize=64)
 def _types_of(source: Source, _: tuple[int, float]) -> ColumnTypes:
     """Return the types of a file; cached for its stretches, by its size and time of last change."""
+    # The whole file: its types must not depend on the stretch that asks first.
     return column_types(replace(source, stretch=None))
 
 
@@ -178,6 +180,7 @@ def _keys_of(types: ColumnTypes, name: str) -> _Path:
         field = fields.field(index)
         keys.append(field.name)
         fields = field.type
+    # A name that the first lines do not have is a key of later lines.
     return tuple(keys) or (name,)
 
 
@@ -251,6 +254,7 @@ def _looks_like_objects(block: LineBlock) -> tuple[Mask, dict[int, str]]:
     lasts = block.offsets[1:] - 1
     lasts = lasts - (data[lasts] == ord("\n"))  # the last byte before the line end
     begins_object = data[begins] == ord("{")
+    # The last byte of an empty line would be one of the line before.
     ends_object = data[np.maximum(lasts, begins)] == ord("}")
     is_object = begins_object & ends_object
 
@@ -371,6 +375,7 @@ def _parse_fast(
     refused: list[Rejected] = []
     batch = table.combine_chunks().to_batches()[0]
     found = documents_of(batch, np.arange(begin, end), wanted.columns, "", refused.append)
+    # The caller then halves the range, so that a bad line gets a reason of its own.
     if refused:
         return None
     _correct_ranks(found, data, offsets, wanted)
@@ -449,6 +454,7 @@ def _read_line(line: bytes, wanted: _Wanted) -> JsonObject:
 def _values_of(line: bytes, wanted: _Wanted) -> JsonObject:
     """Return the values of the columns, as the line has them."""
     bare = line.removeprefix(BYTE_ORDER_MARK).strip(_BLANKS)
+    # Invalid bytes become surrogates, which matter only in the columns that are read.
     record = json.loads(bare.decode("utf-8", "surrogateescape"))
     if not isinstance(record, dict):
         raise TypeError(f"the line is {_kind(record)}, not an object")
@@ -515,6 +521,7 @@ def _replace_texts(
     def change(row: int, data: bytes) -> bytes:
         line = data.decode("utf-8", "surrogateescape")
         begin, end = _find_value(line, column)
+        # A string that was in ASCII, with escapes, stays so.
         value = json.dumps(texts[row].as_py(), ensure_ascii=line[begin:end].isascii())
         return (line[:begin] + value + line[end:]).encode("utf-8", "surrogateescape")
 

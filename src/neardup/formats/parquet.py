@@ -102,6 +102,8 @@ def read(
             payload = batch if with_payload else None
             yield documents_of(batch, rows, columns, source.name, reject, payload=payload)
     except _DamagedFile as error:
+        # More rows have a readable text: the damage is in a column that is only copied, and to go
+        # on would drop these rows.
         if with_payload and _readable_rows(source, wanted) > first_row:
             raise InputError(
                 f"A column of {source.name} other than {', '.join(wanted)} is damaged after row "
@@ -127,6 +129,8 @@ def _record_batches(
     """Yield the rows. wanted : the columns, None for all; text : the column of the text."""
     num_done = 0
     with source.open_file() as handle:
+        # First without a dictionary; after a batch that is too large, the rest with one (see
+        # _MAX_DICTIONARY_ROWS).
         for batch in _decoded_batches(handle, source, wanted, None):
             column = column_of(batch, text)
             if column is not None and column.nbytes > _MAX_DECODED_BYTES:
@@ -137,6 +141,7 @@ def _record_batches(
             return
         del batch, column  # the memory of a large batch
         for batch in _decoded_batches(handle, source, wanted, text):
+            # Batches of another reading may have other limits, so rows are counted.
             fresh = batch.slice(min(num_done, batch.num_rows))
             num_done -= batch.num_rows - fresh.num_rows
             for piece in slices_of(fresh, text, BLOCK_BYTES):
@@ -151,10 +156,12 @@ def _decoded_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a file. dictionary : a column to keep as a dictionary."""
     try:
+        # The same handle may have been read before, without a dictionary.
         handle.seek(0)
         # A column chunk is read piece by piece, not whole: half the memory, the same speed.
         file = pq.ParquetFile(
             handle,
+            # From a remote storage, a few large requests ahead; see `pre_buffer` of pyarrow.
             pre_buffer=not source.is_local,
             buffer_size=_READ_BYTES if source.is_local else 0,
             read_dictionary=[] if dictionary is None else [dictionary],
@@ -187,6 +194,7 @@ def _rows_per_batch(metadata: pq.FileMetaData) -> int:
     of batches, and must be the same with and without payload.
     """
     chunks = list(chain.from_iterable(_chunks(metadata)))
+    # Sizes come from the file: a damaged one may be negative.
     num_bytes = sum(max(0, chunk.total_uncompressed_size) for chunk in chunks)
     bytes_per_row = max(1, num_bytes // max(1, metadata.num_rows))
     has_dictionary = any(chunk.has_dictionary_page for chunk in chunks)
@@ -256,6 +264,7 @@ def _is_dictionary(chunk: Any) -> bool:
     start = chunk.dictionary_page_offset
     if not chunk.has_dictionary_page or start is None:
         return False
+    # The chunk without its dictionary page, which comes first.
     data_bytes = chunk.total_compressed_size - (chunk.data_page_offset - start)
     return bool(data_bytes <= 64 + _MAX_INDEX_BYTES_PER_VALUE * chunk.num_values)
 
@@ -302,6 +311,7 @@ class ParquetSink:
         return pq.ParquetWriter(
             stream,
             layout.schema,
+            # A source without row groups shows no codecs: pyarrow's defaults then.
             compression=layout.codecs or "SNAPPY",
             use_dictionary=layout.dictionaries if layout.codecs else True,
             write_statistics=layout.statistics if layout.codecs else True,

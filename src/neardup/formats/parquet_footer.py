@@ -77,6 +77,7 @@ class JoinedFile:
         """Write the footer. empty : an encoded file without row groups, with all other fields of
         the footer.
         """
+        # Its footer is the frame, in which the number of rows and the row groups are replaced.
         self.append(empty)
         num_rows = self._field(_NUM_ROWS)
         groups = self._field(_GROUPS)
@@ -109,9 +110,12 @@ class JoinedFile:
             if field.path == _ORDINAL:
                 number = len(self._groups)
             elif field.path in _POSITIONS and self._number(field):  # 0 is no position
+                # Positions count from the first byte of a file, with its magic bytes.
                 number = self._number(field) + self._length - len(_MAGIC)
             else:
                 continue
+            # The new number may have more bytes, so the rest is copied around it. Numbers have no
+            # fields inside: they come by rising position.
             pieces.append(self._footer[copied_to : field.start])
             pieces.append(_varint(2 * number))
             copied_to = field.stop
@@ -151,12 +155,14 @@ class _FooterReader:
             self._at += 8
 
     def _read_list(self, path: tuple[int, ...]) -> None:
+        # Four bits for the count, then four for the type of the elements.
         head = self._data[self._at]
         self._at += 1
         count = head >> 4
         if count == _LONG_LIST:
             count = self._read_varint()
         for _ in range(count):
+            # Lists of booleans, with a byte for each, do not occur in a footer.
             start = self._at
             self._read_value(head & 15, path)
             if path == _GROUPS:
@@ -164,9 +170,11 @@ class _FooterReader:
 
     def _read_struct(self, path: tuple[int, ...]) -> None:
         number = 0
+        # A zero ends a struct.
         while head := self._data[self._at]:
             self._at += 1
             step = head >> 4  # from the number of the field before
+            # In the long form, the number follows in zigzag.
             number = number + step if step else self._read_varint() >> 1
             self._read_value(head & 15, (*path, number))
         self._at += 1

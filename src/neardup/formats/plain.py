@@ -83,6 +83,7 @@ def _texts(block: LineBlock) -> pa.LargeStringArray:
     if has_return.any():
         data = data.replace(b"\r\n", b"\n")
     data = data.translate(None, b"\n")
+    # The line ends are gone: bytes of several short lines may look like a mark.
     starts_with_mark = block.begins_file and data.startswith(BYTE_ORDER_MARK)
     if starts_with_mark and lengths[0] >= len(BYTE_ORDER_MARK):
         data = data[len(BYTE_ORDER_MARK) :]
@@ -95,11 +96,16 @@ def read_whole(
 ) -> Iterator[DocumentBatch]:
     """Yield the file as one document, or reject it; its id, if wanted, is its path."""
     try:
+        # One byte more than the limit shows that the file is longer.
         data = source.read_bytes(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            reject(_too_long(source))
+            return
         if wide_encoding_of(data):
             reject(lost_file(source.name, "the file is not valid UTF-8", row=0))
             return
-        text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
+        begin = len(BYTE_ORDER_MARK) if data.startswith(BYTE_ORDER_MARK) else 0
+        data.decode("utf-8")  # raises if it is not UTF-8
     except UnicodeDecodeError:
         reject(Rejected(source.name, 0, None, None, _why_not_utf8(data, "file")))
         return
@@ -107,19 +113,18 @@ def read_whole(
         reason = f"the file cannot be read: {error}"
         reject(lost_file(source.name, reason, row=0))
         return
-    if len(data) > MAX_FILE_BYTES:
-        reason = (
-            f"the file is longer than {MAX_FILE_BYTES} bytes, the longest document that is read"
-        )
-        reject(Rejected(source.name, 0, None, None, reason, excluded=True, too_long=True))
-        return
-    offsets = np.array([0, len(data)], np.int64)
+    offsets = np.array([begin, len(data)], np.int64)
     yield DocumentBatch(
-        text=arrow_of_strings([text]),
+        text=arrow_of_bytes(data, offsets).view(pa.large_string()),
         rows=np.zeros(1, np.int64),
         ids=arrow_of_strings([source.name]) if with_id else None,
-        payload=RawLines(data, offsets) if with_payload else None,
+        payload=RawLines(data, np.array([0, len(data)], np.int64)) if with_payload else None,
     )
+
+
+def _too_long(source: Source) -> Rejected:
+    reason = f"the file is longer than {MAX_FILE_BYTES} bytes, the longest document that is read"
+    return Rejected(source.name, 0, None, None, reason, excluded=True, too_long=True)
 
 
 def _why_not_utf8(data: bytes, unit: str) -> str:
@@ -143,8 +148,10 @@ def _replace_texts(
     def change(row: int, line: bytes) -> bytes:
         has_mark = batch.rows[row] == 0 and line.startswith(BYTE_ORDER_MARK)
         mark = BYTE_ORDER_MARK if has_mark else b""
+        # The text is the begin of the line, byte for byte.
         line_end = line[len(mark) + len(batch.text[row].as_buffer()) :]
         text: bytes = texts[row].as_buffer().to_pybytes()
+        # Before LF alone, the return would be read as a part of the line end.
         if text.endswith(b"\r") and line_end == b"\n":
             line_end = b"\r\n"
         return mark + text + line_end

@@ -134,13 +134,13 @@ class InputFile(Source):
             If the file is no longer there. Damage inside it is no error: it is rejected.
         """
         keys = self._keys_for(columns)
+        if not keys:
+            return self.handler.read(self, columns, reject, with_payload=with_payload)
         wanted = columns._replace(
             values=tuple(name for name in columns.values if name not in keys),
             ranks=tuple(name for name in columns.ranks if name not in keys),
         )
         batches = self.handler.read(self, wanted, reject, with_payload=with_payload)
-        if not keys:
-            return batches
         return (with_keys(batch, columns, keys, self.name) for batch in batches)
 
     def _keys_for(self, columns: Columns) -> dict[str, str | None]:
@@ -406,6 +406,7 @@ class Task(NamedTuple):
             # the begin of one). A reader that finds none there goes on: the next stretch is then
             # read already.
             was_read = stretch is not None and stretch.begin < progress.reached
+            # Passed over, not left: the next part follows in the same pieces.
             if tally.is_lost or was_read:
                 continue
             if isinstance(entry, Rejected):
@@ -414,6 +415,7 @@ class Task(NamedTuple):
                 rows_before = progress.rows
                 batch = replace(entry, rows=entry.rows + rows_before) if rows_before else entry
                 yield from self._check_batch(batch, tally)
+                # The readers that are ahead stop; their pieces are not used.
                 signal.is_set |= tally.is_too_large
             elif stretch is not None:
                 progress.add(stretch)
@@ -492,6 +494,7 @@ class Task(NamedTuple):
         all rows.
         """
         part = self.part
+        # Most parts end here, without a look at the storage.
         if isinstance(part, TablePart) or num_bytes <= FREE_BYTES:
             return None
         is_table = FORMATS[part.format].contents == "binary"
@@ -561,6 +564,7 @@ def read_tasks(
     # With two processors, threads that read ahead cost 9 % of processor time and saved nothing.
     num_readers = threads if threads > 2 else 1
     pieces = chain_ahead(readers(), num_readers, bytes_of=lambda piece: bytes_of(piece.entry))
+    # Ends the threads that read ahead, also when the caller stops early.
     with closing(pieces):
         for number, (task, known) in enumerate(zip(tasks, stored, strict=True)):
             entries: Iterable[Entry] | None = known
@@ -574,7 +578,7 @@ def read_tasks(
 def _pieces_of_part(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
     """Yield the next pieces up to the end of their part."""
     for piece in pieces:
-        if piece == _END:
+        if piece.stretch is None and piece.entry is None:
             return
         yield piece
 

@@ -95,6 +95,7 @@ def _from_stream(source: Any) -> pa.Table:
         # A column of structs looks the same as a table, and may be read as a table.
         return pa.RecordBatchReader.from_stream(source).read_all()
     except pa.ArrowInvalid as error:
+        # Arrow names a stream of one column in the message only, not by a type of its own.
         if "non-struct" not in str(error):
             raise _cannot_read(source, error) from error
     except Exception as error:  # of the library

@@ -70,6 +70,7 @@ def stretches(source: Source) -> list[Stretch]:
         if source.compression == "gzip":
             starts = member_starts(file, begins_with_record)
         else:
+            # `bool`: after this mark, any bytes begin a record.
             ends = member_starts(file, bool, _BLANK + b"WARC/1.")
             starts = [byte + len(_BLANK) for byte in ends]
         return cut(starts, file.size())
@@ -107,6 +108,7 @@ def _items(source: Source, reject: Reject, with_payload: bool) -> Iterator[_Item
             item = _item_of(record, source.name, reject)
             if item is not None:
                 yield item
+        # The end of the file was reached before the end of any stretch.
         if stretch is not None and not stretch.reached:
             stretch.reached = max(stretch.ends)
 
@@ -213,6 +215,7 @@ def _page(record: Record) -> Page:
         raise too_long() from None
     if not media_type and not looks_like_markup(body):
         raise NotAPage("not HTML: it has no content type and does not begin as a page does")
+    # Some writers put the address in angle brackets.
     origin = record.fields.get("warc-target-uri", "").strip("<>") or None
     date = _date(record.fields.get("warc-date", ""))
     return page_of(body, origin, date, charset=charset_parameter(content_type))
@@ -226,6 +229,7 @@ def _date(text: str) -> datetime | None:
     if match is None:
         return None
     try:
+        # Python 3.10 parses neither a Z nor fractions of any length.
         date = datetime.fromisoformat(match[1])
     except ValueError:
         return None
@@ -255,6 +259,7 @@ class WarcSink:
 
     def _write(self, record: bytes) -> None:
         if self._is_gzip and not record.startswith(_GZIP_MAGIC):
+            # Without the time, the same pages give the same bytes in every run.
             record = gzip.compress(record, 6, mtime=0)
         self._stream.write(record)
 

@@ -125,6 +125,7 @@ class WarcBytes:
         """Return the next bytes, fewer at the end of the file."""
         while len(self.data) < size and self.more():
             pass
+        # Without the view, the bytes would be copied twice.
         taken = bytes(memoryview(self.data)[:size])
         self.skip(len(taken))
         return taken
@@ -280,6 +281,7 @@ class GzipBytes(WarcBytes):
             self._inflater = None
             reason = f"the gzip member is damaged: {error}"
             raise Damage(member.byte, reason, member.position) from error
+        # `more` has read before, so no bytes here mean the end of the file.
         if not data and not self._raw and not inflater.eof:
             self._inflater = None
             reason = "the file is cut short inside this gzip member"
@@ -299,6 +301,7 @@ class GzipBytes(WarcBytes):
     def member(self) -> bytes | None:
         """Return the gzip member, or members, with exactly the bytes since `begin_record`."""
         first = self._members[0]
+        # `_note_member` notes the end of the file too, as the end of its last member.
         ends = (member.byte for member in self._members if member.position == self.position)
         end = next(ends, None)
         if first.position != self._record_begin or end is None or first.byte < self._kept_byte:

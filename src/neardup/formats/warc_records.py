@@ -180,6 +180,7 @@ def _peek_header(data: WarcBytes, byte: int) -> bytes:
     while len(data.data) < len(RECORD_MAGIC) and data.more():
         pass
     if not data.data.startswith(RECORD_MAGIC):
+        # The file ends inside the first letters of a record.
         if data.data and RECORD_MAGIC.startswith(data.data):
             raise _cut_short(data, byte)
         raise _no_record(data, byte, bytes(data.data[:20]))

@@ -71,9 +71,12 @@ def add(
     if not len(incoming):
         return schemas.answers_schema(rules.method.measures).empty_table()
     step = next_step(rules, writer, incoming, now, if_new=if_new, import_name=import_name)
+    # Nearly always: no overlay is needed.
     if len(step.rows) == len(incoming):
         writer.write(step.changes)
         return step.answers
+    # The batch was cut: the rest is decided with the first documents on top of the index, and all
+    # of it is written in one change.
     overlay = Overlay(writer, rules)
     overlay.write(step.changes)
     rest = incoming.take(np.arange(len(step.rows), len(incoming)))
@@ -135,6 +138,7 @@ def next_step(
     if len(repeated):
         # The answers about repeated documents come last.
         order_of_answers = np.argsort(arriving.is_repeated, kind="stable")
+        # The inverse of the order: back to the order of the documents.
         answers = answers.take(arrow_of(np.argsort(order_of_answers)))
     return Step(answers=answers, rows=arriving.rows(snapshot.num_rows), changes=changes)
 
@@ -200,9 +204,11 @@ def _decide_first(
 ) -> _Decided:
     arriving = _first_arrivals(rules, snapshot, incoming, if_new=if_new)
     replaced = arriving.replaced_rows()
+    # A document is not compared with the row that it replaces.
     view = snapshot.without(replaced) if len(replaced) else snapshot
     new = arriving.new_documents(incoming)
     is_sieved = if_new and len(new) > 0
+    # Without `if_new`, buckets list the documents all the same: later ones are compared with them.
     decisions = decide_batch(rules, view, new) if is_sieved else keep_all(rules, new)
     num_decided = len(decisions.kept)
     if num_decided < len(new):
@@ -219,6 +225,7 @@ def _first_arrivals(
     arrivals = _Arrivals(existing, _are_same(snapshot, incoming, existing))
     stop = _first_repeated_id(incoming.ids)
     arriving = arrivals.first(stop)
+    # Before the first document there is none to be compared with the row that it replaces.
     if arriving.is_replacing[1:].any():
         distinct = incoming.take(np.arange(stop))
         stop = _first_conflict(rules, snapshot, distinct, arriving, if_new=if_new)
@@ -234,6 +241,7 @@ def _seen_at(snapshot: Snapshot, answers: pa.Table, repeated: Rows, now: int) ->
     if len(repeated):
         added.append(snapshot.take(repeated, ["first_seen"])["first_seen"])
     latest = [pc.max(times.cast("int64")).as_py() or 0 for times in added]
+    # The clock of the system may have been set back.
     return max(now, *latest)
 
 
@@ -252,6 +260,7 @@ def _first_conflict(
     """
     # The answer about a repeated document is about the row that removed it.
     repeated = np.flatnonzero(arriving.is_repeated)
+    # Row 0 for a kept document, which no other one removed: at worst the batch is cut without need.
     kept_rows = snapshot.take(arriving.existing[repeated], ["kept_row"])["kept_row"]
     documents = [repeated]
     rows = [kept_rows.fill_null(0).to_numpy().astype(np.int64)]
@@ -284,6 +293,7 @@ def _compared(
 
 def _first_repeated_id(ids: pa.Array) -> int:
     """Return the first position whose id occurred before, or the number of ids."""
+    # The usual call of `add_if_new`.
     if len(ids) == 1:
         return 1
     codes = pc.dictionary_encode(ids).indices.to_numpy()
@@ -302,6 +312,7 @@ def _are_same(snapshot: Snapshot, incoming: Incoming, existing: Rows) -> Mask:
         stored = snapshot.take(existing[same], ["content", "featured"])
         featured = stored["featured"].to_numpy()
         equal = (contents_of(stored["content"]) == incoming.content[same]).all(axis=1)
+        # Without features, contents are equal whatever the text.
         same[same] = (featured == incoming.featured[same]) & (equal | ~featured)
     return same
 
@@ -352,6 +363,7 @@ def _nullable(values: Array, kind: pa.DataType, mask: Mask) -> pa.Array:
     """Return numbers as an Arrow array, null where the mask is true."""
     if mask.all():
         return pa.nulls(len(mask), kind)
+    # Values under the mask may be -1, which unsigned types cannot represent.
     return pa.array(np.where(mask, 0, values).astype(numpy_type(kind)), kind, mask=mask)
 
 
@@ -365,6 +377,7 @@ def _ids_of(snapshot: Snapshot, arriving: Incoming, rows: Rows) -> pa.Array:
 def _take(snapshot: Snapshot, documents: pa.Table, rows: Rows, columns: Sequence[str]) -> pa.Table:
     """Return columns of rows, nulls for -1. documents : the rows after the stored ones."""
     num_stored = snapshot.num_rows
+    # Each document is its own keeper: the usual batch needs no look at the index.
     if np.array_equal(rows, num_stored + np.arange(len(documents))):
         return documents.select(columns)
     is_stored = (rows >= 0) & (rows < num_stored)
@@ -377,6 +390,7 @@ def _take(snapshot: Snapshot, documents: pa.Table, rows: Rows, columns: Sequence
     # `both` has the stored rows in order, then the documents.
     index_of_stored = np.searchsorted(stored, rows)
     index = np.where(is_stored, index_of_stored, len(stored) + rows - num_stored)
+    # -1 would be an index from the end; the mask makes it null.
     return both.take(pa.array(np.maximum(index, 0), mask=rows < 0))
 
 
@@ -415,10 +429,12 @@ def _keepers(snapshot: Snapshot, answered: pa.Table, repeated: Rows) -> Rows:
     is_kept = answered["state"].to_numpy() == KEPT
     remover = answered["kept_row"].fill_null(0).to_numpy().astype(np.int64)
     keeper = np.where(is_kept, row, remover)
+    # The document that removed a stored one may have been forgotten since.
     removed_before = np.flatnonzero(~is_kept & (row < snapshot.num_rows))
     if len(removed_before):
         ids = answered["kept_id"].combine_chunks().take(arrow_of(removed_before))
         found = snapshot.rows_of_ids(ids)
+        # The id may belong to another document since: only the same row is the keeper.
         keeper[removed_before] = np.where(found == keeper[removed_before], found, -1)
     return keeper
 
@@ -437,6 +453,7 @@ def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> p
     found = snapshot.find(probes, rules.max_bucket_size)
     candidates = rules.lookup.select(probes, found)
     pairs = candidates.take(candidates.kept)
+    # A full bucket may not list a copy: copies are also found by their content.
     if found.truncated.any():
         pairs = _with_copies(snapshot, incoming, pairs)
     if not len(pairs.row):
@@ -493,5 +510,6 @@ def _best(rules: Rules, pairs: CandidateRows, measured: Measured, limit: int) ->
     if len(confirmed) < 2:
         return confirmed
     strength = rules.method.strength(measured.take(confirmed))
+    # `lexsort` sorts by its last key first: by query, the strongest first, then the earliest row.
     order = confirmed[np.lexsort((pairs.row[confirmed], -strength, pairs.query[confirmed]))]
     return order[rank_in_run(pairs.query[order]) < limit]

@@ -114,6 +114,7 @@ def decide_batch(rules: Rules, snapshot: Snapshot, incoming: Incoming) -> BatchD
     copies = _copies_of(snapshot, incoming)
     candidates = _propose(rules, snapshot, incoming, copies.is_new)
     num_candidates = len(candidates.stored.row) + len(candidates.inner.row)
+    # Neither a candidate nor a copy.
     if not num_candidates and bool((copies.is_new | ~incoming.featured).all()):
         return keep_all(rules, incoming)._replace(truncated=candidates.truncated)
     decided = _sieve(rules, snapshot, incoming, copies, candidates)
@@ -144,6 +145,8 @@ def _sieve(
     pair = decisions.pair[len(stored_rows) :]
     is_compared = kept | (pair >= 0)  # the other documents are copies
     member = kept & incoming.featured
+    # Also removed documents of a new content: as in a run of dedup, buckets list the first
+    # documents of each content.
     if rules.method.confirms_sets:
         member |= copies.is_new
     return BatchDecisions(
@@ -174,6 +177,7 @@ def _copies_of(snapshot: Snapshot, incoming: Incoming) -> _Copies:
     first = positions
     if len(incoming) > 1:
         copied = find_copies(incoming.content, positions.astype(np.uint32), incoming.featured)
+        # A document with a stored copy follows the stored row, not the batch.
         first = np.where(stored_row >= 0, positions, copied.astype(np.int64))
     is_new = incoming.featured & (stored_row < 0) & (first == positions)
     return _Copies(stored_row=stored_row, is_kept=is_kept, first=first, is_new=is_new)
@@ -210,6 +214,7 @@ def _removers(decisions: Decisions, stored_rows: Rows, num_rows: int) -> Rows:
     kept = decisions.kept[num_stored:]
     new_rows = num_rows + np.arange(len(kept))
     row_of_position = np.concatenate([stored_rows, new_rows]).astype(np.int64)
+    # Any position will do for kept documents, which get -1 below.
     remover = np.where(kept, 0, decisions.remover[num_stored:])
     return np.where(kept, -1, row_of_position[remover])
 
@@ -240,6 +245,7 @@ def _propose(rules: Rules, snapshot: Snapshot, incoming: Incoming, members: Mask
     if len(incoming) > 1 and members.any():
         earlier = _find_inner(rules, incoming, members, probes)
 
+        # A function: sketches are read only if a bucket is crowded.
         def sketches() -> tuple[pa.Array, pa.Array]:
             return sketches_of(snapshot, found.row), binary_rows(incoming.sketch[earlier.row])
 
@@ -266,7 +272,9 @@ def _find_inner(rules: Rules, incoming: Incoming, members: Mask, probes: Entries
     # No row of the batch is forgotten, and none is known to be kept.
     none = np.zeros(num_documents // 64 + 1, np.uint64)
     states = kernels.key_tables.States(none, none)
+    # One row more than the limit shows that a bucket overflows.
     found = tables.view().find(probes.table, probes.key, rules.limit + 1, states)
+    # A bucket also lists the document itself, and later ones.
     is_earlier = found.row < probes.document[found.entry]
     return found.take(is_earlier)._replace(truncated=np.zeros(len(probes.key), np.bool_))
 
@@ -283,6 +291,7 @@ def _confirm(
     described = incoming.described
     stored = candidates.stored
     inner = candidates.inner
+    # The order of `left` and `right` below: pairs of the batch, then pairs with stored rows.
     parts = [method.measure(described, described, inner.row, inner.query)]
     if len(stored.row):
         parts.append(measure_stored(rules, snapshot, described, stored).measured)
@@ -347,6 +356,7 @@ def list_after(
     num_lookups = len(later.truncated)
     num_stored = np.bincount(stored.entry, minlength=num_lookups)
     num_later = np.bincount(later.entry, minlength=num_lookups)
+    # Mostly no bucket is full, and all later rows are listed.
     is_crowded = num_stored + num_later > limit
     if not is_crowded.any():
         return later
@@ -373,6 +383,7 @@ def _buckets(stored: Found, later: Found, layout: Layout, sketches: Sketches) ->
         return buckets
     # A table lists keys within a distance: the bucket of a row is its lookup with its sketch.
     codes = pc.dictionary_encode(pa.concat_arrays(list(sketches()))).indices.to_numpy()
+    # A number for each pair of a lookup and a sketch.
     return np.asarray(buckets * (len(codes) + 1) + codes, np.int64)
 
 

@@ -53,6 +53,7 @@ def batch_of_text(
             check_text(name, value)
     return Batch(
         texts=array_of_documents([text], vector_length),
+        # Arrow needs a value; `numbered` replaces it.
         ids=pa.array([id or ""], "large_string"),
         payloads=pa.array([payload], "large_string"),
         is_unnamed=id is None,
@@ -108,6 +109,7 @@ def group_batches(items: Iterable[T], batch_of: Callable[[T], Batch | None]) -> 
     def fits(group: list[T], item: T) -> bool:
         batch = batch_of(item)
         previous = next(filter(None, map(batch_of, reversed(group))), None)
+        # Documents with and without ids cannot be one batch: one flag tells whether it is numbered.
         return batch is None or previous is None or batch.is_unnamed == previous.is_unnamed
 
     yield from group_small(items, size, fits=fits)
@@ -186,6 +188,7 @@ def _payload_names(task: Task, payload_column: ColumnNames) -> list[str]:
         return [PAYLOAD] if PAYLOAD in existing else []
     names = check_columns(payload_column)
     missing = next((name for name in names if name not in existing), None)
+    # Reading the part reports this.
     is_empty_or_damaged = types == {}
     if missing is not None and not is_empty_or_damaged:
         raise ColumnError(
@@ -204,6 +207,7 @@ def batch_of_documents(batch: DocumentBatch, names: list[str]) -> Batch:
 
     names : the columns of payloads. Raises InputError if an id is null.
     """
+    # A placeholder: `numbered` gives the ids.
     ids = pa.array([""] * len(batch.rows)) if batch.ids is None else batch.ids
     ids = ids.cast("large_string")
     if ids.null_count:
@@ -228,6 +232,7 @@ def _payloads(batch: DocumentBatch, names: list[str]) -> pa.Array:
     else:
         assert payload is not None
         column = column_of(payload, names[0]) if len(names) == 1 else None
+        # Strings stay as they are, without a dictionary for each row.
         if column is not None and column.type in (pa.string(), pa.large_string()):
             return pc.cast(column, "large_string")
         rows = payload.select(outer_names(payload.schema, names)).to_pylist()
@@ -252,4 +257,5 @@ def payload_of(record: JsonObject, names: Sequence[str]) -> str | None:
     value = next(iter(values.values()), None) if len(names) < 2 else values
     if value is None or isinstance(value, str):
         return value
+    # Dates and other types of Arrow.
     return json.dumps(value, ensure_ascii=False, default=str)

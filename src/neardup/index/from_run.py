@@ -57,6 +57,7 @@ def make_index(
         settings = settings | {"max_bucket_size": report["settings"]["max_bucket_size"]}
     tasks = _kept_tasks(folder, report, method)
     with_ids = _naming(folder, report)
+    # The length of the first kept vector: an index needs it.
     if method.vector_length == 0 and tasks:
         length: dict[str, Any] = {"dimensions": tasks[0].columns.vector_length or None}
         method = replace(method, **length)
@@ -67,6 +68,7 @@ def make_index(
         pieces = read_batches(tasks, payload_column, _raise, count_threads(None))
         named = (with_ids(piece.task, piece.batch) for piece in pieces if piece.batch is not None)
         for batch in joined_batches(named):
+            # The run has decided already.
             index.add(batch, if_new=False)
 
     return OpenIndex.create(address, prepared, index_settings, fill)
@@ -94,6 +96,7 @@ def _method_of(folder: Path, report: JsonObject) -> MethodSettings:
             f"Index.create with the method, and add_many({str(folder / 'kept')!r})."
         )
     method: MethodSettings = settings_from_json(report["method"])
+    # The table itself is not in the folder of the run: `idf` brings it.
     counted: dict[str, Any] = {"idf": "corpus"} if getattr(method, "idf", None) == IDF else {}
     return replace(method, **counted)
 
@@ -110,6 +113,7 @@ def _kept_tasks(folder: Path, report: JsonObject, method: MethodSettings) -> lis
     paths = [kept / part["kept"] for part in sources]
     if report["num_inputs"] > MAX_INPUTS:  # the report does not list the others
         paths += sorted(path for path in kept.rglob("*") if path.is_file())
+    # A document that is a file has no output if it is not kept.
     files = [path for path in dict.fromkeys(paths) if path.exists()]
     if not files:
         return []
@@ -120,6 +124,7 @@ def _kept_tasks(folder: Path, report: JsonObject, method: MethodSettings) -> lis
         text_column=report["columns"]["text"],
         id_column=report["columns"]["id"],
         text_unit="line" if units == {"line"} else "auto",
+        # Files of several formats have their own suffixes.
         in_format=formats.pop() if len(formats) == 1 and formats != {"table"} else None,
     )
     return find(Run(inputs, method)).tasks
@@ -153,6 +158,7 @@ def _kept_numbers(folder: Path, report: JsonObject) -> Iterator[int]:
         removed = pq.read_table(file, columns=["id"])["id"].cast("int64").to_numpy()
     # The earlier collection was read first, and its documents have the first numbers.
     against = [part for part in report["inputs"] if part["role"] == "against"]
+    # An index is no collection that the run reads: its documents have no numbers.
     first = sum(part["documents"] for part in against if part["format"] != "index")
     kept = np.ones(report["counts"]["read"], np.bool_)
     kept[removed - first] = False

@@ -70,6 +70,7 @@ class Incoming:
 
     def take(self, rows: Rows) -> Incoming:
         """Return some of the documents."""
+        # The usual case: nothing was left out.
         if len(rows) == len(self) and bool((rows == np.arange(len(self))).all()):
             return self
         index = arrow_of(rows)
@@ -88,6 +89,7 @@ def new_prefix() -> str:
     It has 60 random bits, so that no index and no caller uses it again: documents may move to
     another index, and a copy, an import or a caller may bring ids that another index made.
     """
+    # 60 bits in 12 letters: two openings of an index do not get the same prefix.
     return f"#{base64.b32encode(secrets.token_bytes(8))[:12].decode().lower()}-"
 
 
@@ -135,6 +137,7 @@ def stored_columns(
     }
     by_samples = incoming.described.keys.samples is not None
     if storage == FEATURES or by_samples:
+        # Keys by samples are made from the stored features, also the keys of removed documents.
         wanted = np.ones_like(kept) if by_samples else kept
         columns["features"] = _binary_lists(method.compact(features.sets), wanted)
         if features.structure is not None:
@@ -170,6 +173,7 @@ def stored_keys(sketched: Sketched, method: Method) -> Keys:
 def stored_sketches(sketched: Sketched, method: Method) -> Array:
     """Return sketches as numbers: signatures, or the words of fingerprints."""
     kind = np.dtype(method.sketches.dtype)
+    # Stored numbers are little-endian on every machine.
     return sketched.sketch.view(kind.newbyteorder("<")).astype(kind, copy=False)
 
 
@@ -240,6 +244,7 @@ def decompress(rows: Sequence[bytes | None]) -> list[str | None]:
 
 def _decompress(codec: pa.Codec, row: bytes) -> str:
     length = int.from_bytes(row[:_LENGTH_BYTES], "little")
+    # Arrow needs the size before it decompresses.
     return bytes(codec.decompress(row[_LENGTH_BYTES:], length, asbytes=True)).decode()
 
 
@@ -248,6 +253,7 @@ def _binary_lists(lists: Lists, wanted: Mask) -> pa.Array:
     sizes = np.where(wanted, lists.sizes, 0)
     hashes = lists.hashes[ranges(lists.offsets[:-1], sizes)]
     buffers = [
+        # The bitmap of valid rows, as Arrow has it: the lowest bit is the first row.
         np.packbits(wanted, bitorder="little"),
         offsets_from_lengths(sizes) * _HASH_BYTES,
         np.ascontiguousarray(hashes, "<u8"),

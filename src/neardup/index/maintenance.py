@@ -58,6 +58,7 @@ def documents(snapshot: StoredSnapshot) -> Iterator[pa.Table]:
     removed = np.zeros(snapshot.num_rows, np.int64)
     for table in snapshot.scan(["kept_row"]):
         rows, counts = np.unique(table["kept_row"].drop_null().to_numpy(), return_counts=True)
+        # `rows` has no repeats, so that `+=` counts all.
         removed[rows] += counts
     for table in snapshot.scan(["row", *_SHOWN]):
         yield with_duplicates(shown(table), removed[table["row"].to_numpy()])
@@ -91,6 +92,7 @@ def rows_of_import(snapshot: StoredSnapshot, import_name: str) -> Rows:
     """Return the rows of the documents that an import brought."""
     found = [np.empty(0, np.int64)]
     for table in snapshot.scan(["row", "import_name"]):
+        # Most documents belong to no import.
         is_of_import = pc.fill_null(pc.equal(table["import_name"], import_name), False)
         found.append(table.filter(is_of_import)["row"].to_numpy())
     return np.concatenate(found).astype(np.int64)
@@ -116,12 +118,14 @@ def expired_rows(
         row = table["row"].cast("int64").to_numpy()
         first_seen = table["first_seen"].cast("int64").to_numpy()
         last_seen = table["last_seen"].cast("int64").to_numpy()
+        # No time is before 0: without a limit nothing expires.
         is_expired = (first_seen < (added_before or 0)) | (last_seen < (seen_before or 0))
         expired_parts.append(row[is_expired])
         row_parts.append(row[~is_expired])
         first_seen_parts.append(first_seen[~is_expired])
     if max_documents is not None:
         staying = np.concatenate(row_parts)
+        # The oldest first; of equal times the lower row, which was added first.
         by_age = np.lexsort((staying, np.concatenate(first_seen_parts)))
         num_excess = max(0, len(staying) - max_documents)
         expired_parts.append(staying[by_age[:num_excess]])
@@ -138,9 +142,11 @@ def growth(snapshot: StoredSnapshot, now: int, points: int) -> list[tuple[int, i
     for table in snapshot.scan(["first_seen"]):
         first_seen = table["first_seen"].cast("int64").to_numpy()
         if not len(moments) and len(first_seen):
+            # At least a microsecond between two moments.
             start = min(first_seen[0], now - points)
             moments = np.linspace(start, now, points).astype(np.int64)
             counts = np.zeros(points, np.int64)
+        # A document that was added after `now` counts for the last moment.
         index = np.minimum(np.searchsorted(moments, first_seen), points - 1)
         counts += np.bincount(index, minlength=len(counts))
     return list(zip(moments.tolist(), np.cumsum(counts).tolist(), strict=True))
@@ -198,6 +204,7 @@ def copy(rules: Rules, snapshot: StoredSnapshot, writer: Writer) -> None:
     for table in snapshot.scan(indexed_schema(rules.method.measures).names):
         old_rows = np.concatenate([old_rows, table["row"].to_numpy().astype(np.int64)])
         new_rows = np.arange(writer.num_rows, len(old_rows), dtype=np.uint32)
+        # -1 is no row, so that it is not found below.
         old_removers = table["kept_row"].cast("int64").fill_null(-1).to_numpy()
         removers, is_copied = find_in(old_rows, old_removers)
         # A remover that was forgotten has no row.
@@ -222,6 +229,7 @@ def verify(rules: Rules, snapshot: StoredSnapshot) -> list[str]:
     """Return a sentence for each document that its own keys do not find, at most ten."""
     damaged: list[str] = []
     for table in snapshot.scan(("row", "id", "member", *SKETCHED, *SETS)):
+        # Buckets list members only.
         table = table.filter(table["member"])
         if not table.num_rows:
             continue
@@ -230,6 +238,7 @@ def verify(rules: Rules, snapshot: StoredSnapshot) -> list[str]:
         found = snapshot.find(probes, rules.max_bucket_size)
         rows = table["row"].to_numpy().astype(np.int64)
         finds_itself = found.row == rows[probes.document[found.entry]]
+        # A full bucket need not list the document: no damage.
         is_missing = ~found.truncated
         is_missing[found.entry[finds_itself]] = False
         missing = np.unique(probes.document[is_missing])

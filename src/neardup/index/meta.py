@@ -79,6 +79,7 @@ def attachments_of(method: Method) -> dict[str, bytes]:
         return {}
     with TemporaryDirectory(prefix="neardup-") as folder:
         file = Path(folder) / IDF
+        # A table knows only how to write a file.
         method.idf.save(file)
         return {IDF: file.read_bytes()}
 
@@ -138,6 +139,7 @@ def rules_of(meta: Mapping[str, Any], idf: IdfTable | None, address: str) -> Rul
     settings = IndexSettings(**meta["index"])
     method = with_table(method_of(settings_from_json(meta["method"])), idf)
     scheme = _as_json(method.scheme())
+    # A version that computes other features must not add to the index.
     require_same(meta["scheme"], scheme, f"the index {address}", "this version")
     return Rules(
         method=method,
@@ -193,6 +195,7 @@ def require_method(meta: Mapping[str, Any], given: Any, address: str) -> None:
     wanted = settings_to_json(method.settings)
     stored = meta["method"]
     different = [name for name in wanted if wanted[name] != stored.get(name)]
+    # Of another method, all settings differ.
     if "method" in different:
         different = ["method"]
     if different:

@@ -125,6 +125,7 @@ class OpenIndex:
             if method is not None:
                 meta.require_method(store.settings.meta, method, public_address(store.address))
             return cls(store)
+        # The lock of the store must not stay, also after Ctrl-C.
         except BaseException:
             store.close()
             raise
@@ -165,9 +166,12 @@ class OpenIndex:
         """
         if import_name is not None:
             check_import_name(import_name)
+        # Before the lock: computing features takes most of the time, and other threads may write
+        # meanwhile.
         incoming = self.describe(batch) if described is None else described
         with self.store.writing() as writer:
             if batch.is_unnamed:
+                # Under the lock: the rows that follow are this batch's own.
                 incoming = incoming.numbered(self._prefix, writer.num_rows)
             return collection.add(
                 self.rules, writer, incoming, now(), if_new=if_new, import_name=import_name
@@ -180,6 +184,7 @@ class OpenIndex:
 
     def collect(self, tables: Iterable[pa.Table]) -> pa.Table:
         """Return answers as one table, without rows if there are none."""
+        # First, so that the table has a schema without any answers.
         return pa.concat_tables([schemas.answers_schema(self.measures).empty_table(), *tables])
 
     # The index as a whole.
@@ -219,6 +224,7 @@ class OpenIndex:
 
         def choose(writer: Writer) -> Rows:
             nonlocal unknown
+            # Under the lock: between looking up and forgetting nobody adds the id again.
             rows = writer.rows_of_ids(ids)
             unknown = ids.filter(arrow_of(rows < 0)).unique()
             return np.unique(rows)
@@ -286,6 +292,7 @@ class OpenIndex:
         self.require_open(import_name)
         count = 0
         for batch in batches:
+            # The lock is taken for each batch: a long source does not keep others from writing.
             with self.store.writing() as writer:
                 # Staging in an import that another call has ended would open it again.
                 _refuse_unknown(writer, import_name, count)
@@ -298,6 +305,8 @@ class OpenIndex:
         check_import_name(import_name)
         with self.store.writing() as writer:
             _refuse_unknown(writer, import_name)
+            # Staged documents are compared with each other, too; the store changes once, at the
+            # end.
             overlay = Overlay(writer, self.rules)
             decided: list[collection.Step] = []
             for batch in map(Batch.of, writer.staged(import_name)):
@@ -308,6 +317,7 @@ class OpenIndex:
                     self.rules, overlay, incoming, now(), import_name=import_name
                 )
             changes = [step.changes for step in decided]
+            # In the same change: an import is committed as a whole, or open as before.
             writer.write_all([*changes, Changes(ended_import=import_name)])
         return self.collect(step.answers for step in decided)
 

@@ -64,8 +64,10 @@ class Overlay(Snapshot):
 
         later = list_after(stored, added, limit, self._layout, sketches)
         entry = np.concatenate([stored.entry, later.entry])
+        # Rows on top have numbers after the rows of the snapshot.
         row = np.concatenate([stored.row, later.row + self._first_row])
         kept = np.concatenate([stored.kept, later.kept])
+        # Within a look-up, stored rows stay before later ones.
         order = np.argsort(entry, kind="stable")
         return Found(
             entry=entry[order],
@@ -88,6 +90,7 @@ class Overlay(Snapshot):
         return np.where(prefer_added, added + self._first_row, stored)
 
     def without(self, rows: Rows) -> Overlay:
+        # A shallow copy: the documents on top are shared.
         overlay = copy(self)
         is_on_top = rows >= self._first_row
         overlay._base = self._base.without(rows[~is_on_top])

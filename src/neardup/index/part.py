@@ -30,6 +30,7 @@ class IndexPart(TablePart):
                 f"An index is searched if it stores texts: got {index.address} with {kind}. Pass "
                 "the files that it was made of, or create it with storage='text' (--storage text)."
             )
+        # Pages are stored as HTML: the column tells that the text is to be found in it.
         text_column = TEXT_COLUMN if method.of_pages() is method else "text"
         none = pa.array([], "large_string")
         super().__init__(pa.table({"id": none, text_column: none}), index.address)

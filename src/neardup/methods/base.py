@@ -32,6 +32,8 @@ from neardup.verify.comparison import measure_shared, read_pair
 from neardup.verify.measured import Measured, Rule
 
 Self = TypeVar("Self", bound="Method")
+# A search for all pairs shall miss few; the 64 of a band of MinHash are enough to find a kept
+# document.
 _MIN_BUCKET_OF_ALL_PAIRS = 1_000  # members
 
 
@@ -195,6 +197,7 @@ class Method(ABC):
 
         These are the distinct features of a set, rising, or all features in order if `ordered`.
         """
+        # A vector must keep equal numbers in their places.
         return lists if self.ordered else distinct_lists(lists)
 
     @property
@@ -207,6 +210,7 @@ class Method(ABC):
         """Two documents that the method can describe, as texts."""
         length = self.settings.vector_length
         if length is None:
+            # Two texts that differ, so that their comparison is compiled, too.
             return "a text to load the compiled code", "another text to load the compiled code"
         return f"[{'1,' * (length - 1)}1]", f"[{'1,' * (length - 1)}2]"
 
@@ -229,6 +233,7 @@ class Method(ABC):
 
     def summarise_at(self, limits: Sequence[Method], features: Features) -> list[Keys]:
         """Return the keys for each of several methods that differ in their limit only."""
+        # Methods with one summary for all limits replace this.
         return [method.summarise(features) for method in limits]
 
     def sketch(self, features: Features) -> Array:
@@ -248,6 +253,7 @@ class Method(ABC):
 
     def keys_of(self, sketch: Array, features: Features) -> Keys:
         """Return the same as `summarise`, from the rows that `sketch` returned."""
+        # A document without features has no keys: it is like no other.
         return Keys(sketch, features.content, features.sets.sizes > 0)
 
     @abstractmethod
@@ -326,9 +332,12 @@ class Method(ABC):
         """Return the measures of two documents, the left one and the right one."""
         features = described.features
         sets = features.sets
+        # A document with an order has no features to share: it is equal as a whole or not.
         if self.ordered:  # a document is a set of one: its content
             sets = Lists(features.content[:, 0], np.arange(3))
         have_features = bool(described.keys.featured.all())
+        # The left document as the later one, on the right of the pair: its containment in the other
+        # is measured.
         measured = self.measure(described, described, np.array([1]), np.array([0]))
         similarity = measured.columns.get(SIMILARITY.name)
         return PairMeasures(
@@ -357,6 +366,7 @@ class Method(ABC):
 
     def other_settings(self, selection: SelectionSettings) -> JsonObject:
         """Return the settings that decide which documents are compared, and which is kept."""
+        # "scheme" names the scheme itself, which `scheme` returns.
         in_scheme = {*self.scheme_fields, "scheme"}
         names = [field.name for field in fields(self.settings) if field.name not in in_scheme]
         chosen = {name: getattr(self.settings, name) for name in names}
@@ -384,6 +394,7 @@ CURVE_STEPS = 20  # from threshold 0 to 1
 
 def thresholds_from(lowest: float) -> Floats:
     """Return the thresholds of a curve up to 1; lowest : rounded down to a step."""
+    # A number just below a step, such as 0.7 - 0.4, is on it.
     return np.arange(math.floor(lowest * CURVE_STEPS + 1e-9), CURVE_STEPS + 1) / CURVE_STEPS
 
 
@@ -397,6 +408,7 @@ def histogram(decided: Counts, threshold: float) -> dict[str, list[float]]:
     """
     similarity = decided.near[SIMILARITY.name]
     low = min(threshold, float(similarity.min(initial=1.0)))
+    # With a threshold of 1, one bar: linspace would give edges of no width.
     edges = np.linspace(low, 1.0, _HISTOGRAM_BARS + 1) if low < 1.0 else np.array([0.0, 1.0])
     counts, _ = np.histogram(similarity, edges, weights=decided.repeats)
     return {"edges": [round(edge, 4) for edge in edges.tolist()], "counts": counts.tolist()}
@@ -409,7 +421,9 @@ def without_version(features: JsonObject) -> JsonObject:
 
 def is_exact(left: Described, right: Described, left_rows: Integers, right_rows: Integers) -> Mask:
     """Return a mask of the pairs whose tokens are the same in the same order."""
+    # The content hash has 128 bits in two words.
     same = left.features.content[left_rows] == right.features.content[right_rows]
+    # Documents without tokens have equal content hashes, but are no copies.
     have_features = left.keys.featured[left_rows] & right.keys.featured[right_rows]
     exact: Mask = same[:, 0] & same[:, 1] & have_features
     return exact

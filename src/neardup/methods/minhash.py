@@ -155,6 +155,7 @@ class MinHashMethod(Method):
         shingles = shingle_documents(texts, self.settings, workspace)
         sets = Lists(shingles.hashes, shingles.offsets)
         even = even_features(sets) if self.settings.above_chance else None
+        # After `even_features`, which needs the counts of the text itself.
         if self.settings.boost_rare:
             sets = _count_rare(sets, self.idf)
             even = None if even is None else _count_rare(even, self.idf)
@@ -179,6 +180,7 @@ class MinHashMethod(Method):
         num_hashes = [
             method.bands.num_hashes for method in limits if isinstance(method, MinHashMethod)
         ]
+        # The first hashes of a longer signature are a shorter one.
         signatures = sign(*features.sets, max(num_hashes), self.settings.seed)
         return [method.keys_of(signatures, features) for method in limits]
 
@@ -189,6 +191,7 @@ class MinHashMethod(Method):
         """
         if self.by_samples:
             return _no_signatures(features)
+        # Longer ones serve a later rebuild with more bands.
         num_hashes = max(self.bands.num_hashes, self.settings.num_hashes or 0)
         return sign(*features.sets, num_hashes, self.settings.seed)
 
@@ -201,6 +204,7 @@ class MinHashMethod(Method):
         if self.by_samples:
             no_keys = np.empty((len(featured), 0), np.uint64)
             return Keys(no_keys, features.content, featured, samples=features.sets)
+        # The stored signature may be longer than the bands.
         banded = np.ascontiguousarray(sketch[:, : self.bands.num_hashes])
         return Keys(band_keys(banded, self.bands.num_bands).T, features.content, featured)
 
@@ -218,6 +222,7 @@ class MinHashMethod(Method):
             )
         else:
             similarity = similarity_of_lists(*sets, left_rows, right_rows, self.settings.similarity)
+        # Copies are 1.0, also if their sets are compared above chance.
         columns: dict[str, Array] = {SIMILARITY.name: np.where(exact, 1.0, similarity)}
         if self.settings.min_structure is not None and first is not None and second is not None:
             structure = similarity_of_lists(first, second, left_rows, right_rows, "cosine")
@@ -241,6 +246,8 @@ class MinHashMethod(Method):
     ) -> Floats:
         if self.settings.similarity != "cosine":
             return similarity
+        # From the cosine and both sizes to the number of shared shingles, and from there to the
+        # Jaccard similarity, by which bands propose.
         shared = similarity * np.sqrt(left_sizes * right_sizes)
         return np.asarray(shared / np.maximum(left_sizes + right_sizes - shared, 1.0))
 
@@ -260,10 +267,12 @@ class MinHashMethod(Method):
         """
         limits = thresholds_from(CURVE_FROM if lowest is None else lowest)
         has_bands = self.settings.num_bands is not None
+        # One search at the lowest threshold finds the pairs of all.
         loosest = replace(
             self.settings,
             threshold=float(limits[0]),
             recall=max(self.settings.recall, _MIN_CURVE_RECALL),
+            # Rows alone were chosen for another threshold: the lowest one needs its own.
             rows_per_band=self.settings.rows_per_band if has_bands else None,
         )
         return Curve(limits, MinHashMethod(loosest, self.idf))
@@ -276,6 +285,7 @@ class MinHashMethod(Method):
             found = found._replace(structure=float(structure[0]))
         if self.by_samples:
             return found
+        # A text without shingles has no signature.
         if not described.keys.featured.all():
             return found._replace(estimated_jaccard=0.0, candidate_probability=0.0)
         signatures = sign(*described.features.sets, self.bands.num_hashes, self.settings.seed)
@@ -380,11 +390,13 @@ class MinHashSketcher(TokenSketcher):
     def sign_texts(self, texts: pa.Array, out: SketchBuffers) -> int:
         settings = self.method.settings
         values = out.values
+        # The kernel that signs texts does not count rare shingles.
         scan = None if settings.boost_rare else scan_of(texts, settings)
         if scan is None:
             sign(*self.method.describe(texts).sets, self.width, settings.seed, values)
         else:
             flagged = signing.sign_texts(*scan, settings.ngram, settings.seed, out=values)
+            # Texts that must be normalised as a whole, which the kernel cannot do.
             if flagged.any():
                 sets = self.method.describe(texts.filter(arrow_of(flagged))).sets
                 values[flagged] = sign(*sets, self.width, settings.seed)
@@ -398,6 +410,7 @@ class MinHashSketcher(TokenSketcher):
 
     def sign_weighted(self, hashed: HashedTokens, weights: Floats, out: SketchBuffers) -> None:
         distinct = distinct_features(hashed.hashes, hashed.offsets)
+        # A token that is repeated has the sum of its weights.
         if len(distinct.hashes) < len(weights):
             weights = sum_weights(weights, hashed.hashes, hashed.offsets)
         else:

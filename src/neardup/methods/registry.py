@@ -31,8 +31,10 @@ def settings_to_json(settings: Any) -> JsonObject:
     values: JsonObject = {"method": type(settings).__name__}
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
+        # JSON has no dataclass: its fields, below its name.
         if isinstance(value, Jieba):
             value = {"jieba": dataclasses.asdict(value)}
+        # The table is a file beside the settings.
         if isinstance(value, IdfTable):
             value = IDF
         if callable(value):
@@ -67,12 +69,14 @@ def settings_from_json(values: Mapping[str, Any]) -> Any:
     for key, value in rest.items():
         if isinstance(value, dict) and "jieba" in value:
             fields: dict[str, Any] = {
+                # JSON has lists only.
                 name: tuple(field) if isinstance(field, list) else field
                 for name, field in value["jieba"].items()
             }
             rest[key] = Jieba(**fields)
     try:
         return kinds[str(name)](**rest)
+    # A setting of a newer version, or of a method that is not registered here.
     except (KeyError, TypeError, InputError, SettingError) as error:
         raise StoreError(
             f"The index was created with settings that this version does not have: {name} {error}. "
@@ -102,6 +106,7 @@ def register(
         If another method has one of the names.
     """
     for name, named in (names or {}).items():
+        # The same registration twice, as when a module is loaded again, is fine.
         if name in METHODS and type(METHODS[name]) is not settings:
             raise SettingError(
                 f"The name {name!r} belongs to {type(METHODS[name]).__name__}: got it for "
@@ -121,6 +126,7 @@ def method_of(settings: Any) -> Method:
     """
     if isinstance(settings, Method):
         return settings
+    # The exact type: a subclass needs a method of its own.
     if type(settings) not in _METHODS:
         known = " or ".join(sorted(settings_type.__name__ for settings_type in _METHODS))
         raise SettingError(

@@ -87,6 +87,7 @@ class SimHashMethod(Method):
             return self
         plans = plan_blocks(expected_documents, radius.bits, radius.max_distance)
         max_tables = max(_MAX_TABLES, radius.max_distance + 1)
+        # The fewest blocks always fit: `max_tables` is never below their number of tables.
         fitting = [plan for plan in plans if plan.num_tables <= max_tables]
         cheap = [plan for plan in fitting if plan.query_cost <= _CHEAP_NS]
         if cheap:
@@ -128,6 +129,7 @@ class SimHashMethod(Method):
             return self
         table = resolve_idf(self.settings)
         assert isinstance(table, IdfTable)
+        # Both: the settings name the table in reports and schemes, the method weighs with it.
         return SimHashMethod(replace(self.settings, idf=table), table)
 
     def describe(self, texts: pa.Array, workspace: Workspace | None = None) -> Features:
@@ -199,11 +201,14 @@ class SimHashMethod(Method):
                 f"{lowest:g}. Leave curve_from (--curve-from) out."
             )
         max_distance = min(MAX_HAMMING_DISTANCE, self.settings.bits // 4)
+        # At least the distance of the settings, so that the curve shows their score.
         max_distance = max(self.settings.max_distance, max_distance)
+        # Blocks were chosen for the smaller distance.
         loosest = replace(self.settings, max_distance=max_distance, num_blocks=None)
         return Curve(np.arange(max_distance + 1), SimHashMethod(loosest, self.idf))
 
     def compare(self, left: str, right: str) -> PairMeasures:
+        # Not `super()`: the method with the table is another object.
         return super(SimHashMethod, self._with_table()).compare(left, right)
 
     def _measure_pair(self, described: Described) -> PairMeasures:
@@ -212,6 +217,7 @@ class SimHashMethod(Method):
         if not described.keys.featured.all():
             return found
         first, second = to_integers(described.keys.values)
+        # Python's integers: a fingerprint has up to 256 bits.
         return found._replace(fingerprints=(first, second), distance=(first ^ second).bit_count())
 
     def explain(self, text: Any, idf: IdfTable | None = None) -> Explanation:
@@ -244,6 +250,7 @@ class SimHashMethod(Method):
     def histogram(self, counts: Counts) -> JsonObject:
         distance = counts.near[DISTANCE.name]
         num_bars = self.settings.max_distance + 1
+        # A fingerprint of several copies counts for each.
         bars = np.bincount(distance, weights=counts.repeats, minlength=num_bars)
         similarities = histogram(counts, self.settings.threshold) if self.confirms_sets else None
         return {"similarities": similarities, "distances": bars.astype(np.int64).tolist()}
@@ -268,6 +275,7 @@ class SimHashSketcher(TokenSketcher):
     def scheme_of_tokens(self, *, weighted: bool) -> JsonObject:
         settings = self.method.settings
         counts_lines = settings.weights == "tfidf" and settings.idf == "lines"
+        # Depth and lines are parts of a text, which token lists no longer have.
         needs_text = settings.weights == "depth" or counts_lines
         needs_weights = settings.weights == "given" and not weighted
         if needs_text or needs_weights:
@@ -291,6 +299,7 @@ class SimHashSketcher(TokenSketcher):
         tokens = TokenStrings(*flatten_strings(hashed.strings), hashed.offsets)
         described = fingerprinting.describe_tokens(tokens, weights, self.method.settings)
         summands = fingerprinting.weigh(described, self.method.idf)
+        # Into the given rows: the caller has allocated them for the whole batch.
         out.values[:] = fingerprinting.add_up(summands, self.method.settings).fingerprints
         out.empty[:] = np.diff(hashed.offsets) == 0
 

@@ -30,7 +30,9 @@ from neardup.verify.measured import Measured, can_reach
 Batches = Iterable[pa.RecordBatch]
 Read = Callable[[Batches], Iterator[pa.RecordBatch]]
 """Reads documents: the columns of schemas.READ, and the columns that chose the documents."""
+# The measures of a quarter of a million pairs are some megabytes.
 _PAIRS_AT_ONCE = 1 << 18
+# 64 MiB of keys: sorting fewer at a time would find fewer repeats.
 _KEYS_AT_ONCE = 1 << 23
 _HALF = np.uint64(32)
 
@@ -54,9 +56,11 @@ def _described_batches(
     batches: Batches, method: Method, read: Read
 ) -> Iterator[tuple[pa.RecordBatch, Features, Keys]]:
     """Yield batches of documents with their features and keys, which are valid until the next."""
+    # One for all batches: the kernels reuse its memory.
     workspace = Workspace()
     for texts in read(batches):
         features = method.describe(texts["text"], workspace)
+        # Before sizes and keys are written: documents of different groups must not meet anywhere.
         yield texts, *set_apart(method, features, method.summarise(features), texts["within"])
 
 
@@ -72,6 +76,7 @@ def describe_sets(batches: Batches, method: Method, read: Read) -> Iterator[pa.R
             keys = Keys(no_keys, features.content, np.ones(len(texts), np.bool_))
         features, keys = set_apart(method, features, keys, texts["within"])
         sets = method.compact(features.sets)
+        # Nulls in all rows, or in none: see `_described`.
         structure = pa.nulls(len(texts), "binary")
         if features.structure is not None:
             structure = binary_lists(distinct_lists(features.structure))
@@ -108,6 +113,7 @@ def audit_documents(
     """Compare documents with a sample, schemas.AUDITED; return schemas.AUDIT_COUNTS."""
     audits = [Audit(_audited(part), np.arange(len(part)), threshold) for part in sample]
     for rows in describe_sample(batches, method, read):
+        # Each batch is described once and compared with every part of the sample.
         for audit in audits:
             audit.compare(_audited(rows))
     first = 0
@@ -115,6 +121,7 @@ def audit_documents(
         numbers = np.arange(first, first + len(audit.true))
         first += len(numbers)
         counts = batch_of(schemas.AUDIT_COUNTS, numbers, audit.found, audit.true)
+        # A document without true pairs says nothing about recall.
         yield counts.filter(arrow_of(audit.true > 0))
 
 
@@ -122,6 +129,7 @@ def _audited(rows: pa.RecordBatch) -> Audited:
     lists = lists_of(rows["features"])
     starts = np.ascontiguousarray(lists.offsets[:-1])
     sets = kernels.sorted_sets.Sets(writable(lists.hashes), starts, lists.sizes.astype(np.uint32))
+    # The kernel reads the keys of a band one after the other.
     keys = np.array(rows_of(rows["keys"]).T, order="C")
     return Audited(writable(rows_of(rows["content"])), keys, sets)
 
@@ -170,10 +178,12 @@ def count_documents(batches: Batches, method: Method, read: Read) -> Iterator[pa
     for texts in read(batches):
         shingles = shingle_documents(texts["text"], counted)
         distinct = distinct_features(shingles.hashes, shingles.offsets)
+        # Each feature once a batch: fewer rows to move.
         hashes, counts = np.unique(distinct.hashes, return_counts=True)
         # 0, which is no hash, for all documents.
         hashes = np.append(hashes, np.uint64(0))
         counts = np.append(counts, texts["rejected"].null_count)
+        # Spark has no unsigned integers: the bits stay.
         yield batch_of(schemas.COUNTS, hashes.view(np.int64), counts)
 
 
@@ -195,6 +205,7 @@ def pair_entries(batches: Batches, method: Method, most: int) -> Iterator[pa.Rec
     keys: list[Words] = []
     num_waiting = 0
     for pairs in pair_members([numbered.members], most, possible):
+        # Keys of pairs, not pairs: 8 bytes each, which one sort brings together.
         keys.append(_keys_of_pairs(pairs))
         num_waiting += len(pairs.left)
         if num_waiting >= _KEYS_AT_ONCE:
@@ -222,8 +233,11 @@ def _number_members(members: Members) -> _Numbered:
     members = members.take(np.argsort(members.position, kind="stable"))
     is_first = begins_run(members.position)
     positions = members.position[is_first]
+    # A position may occur in several buckets: it gets one number.
     numbers = np.cumsum(is_first) - 1
     last = numbers.copy()
+    # The last document of a content may be in no bucket: the next position that is in one stands
+    # for it.
     copied = np.flatnonzero(members.last != members.position)
     last[copied] = np.searchsorted(positions, members.last[copied])
     needed = members.needed[is_first]
@@ -251,6 +265,7 @@ def _keys_of_pairs(pairs: BucketPairs) -> Words:
 
 def _count_hits(keys: Words, numbered: _Numbered) -> pa.RecordBatch:
     """Return each pair once, as schemas.CANDIDATES, with the number of its keys."""
+    # Sorted by the right document, as the high bits are its number.
     keys, hits = np.unique(keys, return_counts=True)
     left = (keys & _LEFT_BITS).astype(np.int64)
     right = (keys >> _HALF).astype(np.int64)
@@ -268,13 +283,16 @@ def merge_pairs(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
     """Return the candidates of all tasks, schemas.CANDIDATES, each once, by the later document."""
     rows = pa.Table.from_batches(batches, schemas.CANDIDATES)
     pairs = {name: rows[name].to_numpy() for name in rows.column_names}
+    # `lexsort` sorts by its last key first.
     order = np.lexsort((pairs["left"], pairs["listed"], pairs["right"]))
     pairs = {name: column[order] for name, column in pairs.items()}
     first = np.flatnonzero(begins_run(pairs["right"], pairs["listed"], pairs["left"]))
     if not len(first):
         return
+    # The parts of a pair from different tasks follow each other.
     hits = np.add.reduceat(pairs.pop("hits"), first, dtype=np.int64)
     merged = {name: column[first] for name, column in pairs.items()}
+    # An unlisted pair tells that a bucket leaves out documents: one bucket is enough.
     is_candidate = (hits >= merged["needed"]) | ~merged["listed"]
     columns = [*merged.values(), hits]
     yield batch_of(schemas.CANDIDATES, *(column[is_candidate] for column in columns))
@@ -297,6 +315,8 @@ def list_blocks(batches: Batches, method: Method, num_blocks: int) -> Iterator[p
     """
     radius = method.lookup.radius
     assert radius is not None
+    # Two fingerprints within the distance agree in a block, and the first one that agrees is one of
+    # these.
     blocks = cut_blocks(0, radius.bits, num_blocks)[: radius.max_distance + 1]
     for batch in batches:
         words = rows_of(batch["keys"])
@@ -322,6 +342,7 @@ def join_blocks(block: int, rows: pa.Table, radius: Radius, num_blocks: int) -> 
     for pairs in join_block(words, radius.bits, radius.max_distance, num_blocks, block):
         left = leaders[pairs.left]
         right = leaders[pairs.right]
+        # Both directions: either document may come first.
         near.append(batch_of(schemas.NEAR, np.append(left, right), np.append(right, left)))
     return pa.Table.from_batches(near, schemas.NEAR)
 
@@ -335,9 +356,11 @@ def measure_pairs(batches: Batches, method: Method, every: bool) -> Iterator[pa.
     documents, candidates = _documents_and_pairs(batches)
     if not candidates:
         return
+    # One batch: rows of pairs refer to all documents.
     rows = pa.Table.from_batches(documents).combine_chunks().to_batches()[0]
     described = _described(rows)
     position = rows["position"].to_numpy()
+    # Documents come in blocks of several tasks, in no order.
     order = np.argsort(position)
     for pairs in pa.Table.from_batches(candidates).to_batches(_PAIRS_AT_ONCE):
         left = order[np.searchsorted(position, pairs["left"].to_numpy(), sorter=order)]
@@ -361,6 +384,7 @@ def _documents_and_pairs(
     documents: list[pa.RecordBatch] = []
     pairs: list[pa.RecordBatch] = []
     for batch in batches:
+        # Both kinds arrive in one stream, since a task of Spark has one input.
         is_pairs = batch.schema.names[0] == "left"
         (pairs if is_pairs else documents).append(batch)
     return documents, pairs
@@ -370,6 +394,7 @@ def _described(rows: pa.RecordBatch) -> Described:
     """Return the documents of schemas.SETS."""
     keys = _keys(rows)
     sets = lists_of(rows["features"])
+    # All or none: one method describes all documents.
     structure = None if rows["structure"].null_count else lists_of(rows["structure"])
     return Described(Features(keys.content, sets, structure), keys)
 
@@ -393,5 +418,6 @@ def _keys(rows: pa.RecordBatch) -> Keys:
 def batch_of(schema: pa.Schema, *columns: Any) -> pa.RecordBatch:
     """Return columns, arrays of NumPy or of Arrow, under the names and types of a schema."""
     arrays = (arrow_of(column) if isinstance(column, np.ndarray) else column for column in columns)
+    # Arrow refuses a value that does not fit: a wrong size is noticed here.
     cast = [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)]
     return pa.RecordBatch.from_arrays(cast, schema=schema)

@@ -89,6 +89,7 @@ class VectorsMethod(Method):
     def sketch(self, features: Features) -> Uint32s:
         """Return the sides of each band's hyperplanes; all ones for a document without features."""
         sides = find_sides(vectors_of(features.sets), *self.bands, self.settings.seed)
+        # Of a vector of zeros no side is defined.
         sides[features.sets.sizes == 0] = ~np.uint32(0)
         return sides
 
@@ -105,6 +106,7 @@ class VectorsMethod(Method):
         exact = is_exact(left, right, left_rows, right_rows)
         left_vectors, left_index = _vectors_of(left.features.sets, left_rows)
         right_vectors, right_index = _vectors_of(right.features.sets, right_rows)
+        # Documents without a vector have the cosine 0 with all.
         cosines = np.zeros(len(exact))
         if len(left_vectors) and len(right_vectors):
             kernels.vectors.fill_cosines(
@@ -129,6 +131,7 @@ class VectorsMethod(Method):
         return Curve(limits, VectorsMethod(replace(self.settings, threshold=float(limits[0]))))
 
     def scheme_settings(self) -> JsonObject:
+        # The planes that were chosen, which change the sketch, also if None was set.
         return super().scheme_settings() | {"planes": self.bands.rows_per_band}
 
     def scheme(self) -> JsonObject:
@@ -148,6 +151,8 @@ def _vectors_of(features: Lists, rows: Integers) -> tuple[Float32s, Ints]:
     """
     num_words = int(features.sizes.max(initial=0))  # each has two numbers
     vectors = read_only(features.hashes).view(np.float32).reshape(-1, max(1, 2 * num_words))
+    # Vectors of one length follow each other, so that the number of a vector is its offset divided
+    # by the words.
     index = features.offsets[rows] // max(1, num_words)
     return vectors, np.where(features.sizes[rows] > 0, index, -1)
 

@@ -34,11 +34,13 @@ class Annotations:
         self.removals = removals
         self.locations = locations
         self.measures = [measure for measure in measures if measure is not EXACT]
+        # Sorted, so that the number of a document's removals is found by two searches.
         self._keepers = np.sort(removals.kept)
         self.schema = annotation_schema(self.measures)
 
     def between(self, start: int, stop: int) -> pa.RecordBatch:
         """Return the columns of the documents in [start, stop)."""
+        # Removals are in the order of documents.
         low, high = np.searchsorted(self.removals.documents, [start, stop])
         part = self.removals.take(slice(low, high))
         documents = np.arange(start, stop)
@@ -72,9 +74,8 @@ def write_annotated(
     ----------
     tasks : the inputs without an earlier collection; their documents are numbered from `first`.
     """
-    shared: dict[
-        str, Sink
-    ] = {}  # documents that are files are the rows of one table for each format
+    # Documents that are files are the rows of one table for each format.
+    shared: dict[str, Sink] = {}
     with ExitStack() as stack:
         for task in tasks:
             own: Sink | None = None
@@ -91,6 +92,7 @@ def write_annotated(
                 progress.advance(len(batch.rows), batch.text_bytes)
                 first = stop
             if own is not None and sinks is not shared:
+                # At once: many inputs must not keep as many files open.
                 own.close()
 
 
@@ -124,6 +126,8 @@ def _with_keys(lines: RawLines, added: pa.RecordBatch) -> RawLines:
     byte.
     """
     text = arrow_of_bytes(lines.data, lines.offsets).view(pa.large_string())
+    # Arrow trims strings only, and cuts bytes only at byte positions: a view changes the type
+    # without a check of UTF-8.
     text = pc.ascii_rtrim(text, characters=" \t\r\n").view(pa.large_binary())
     without_brace = pc.binary_slice(text, 0, -1)
     keys = [
@@ -131,6 +135,7 @@ def _with_keys(lines: RawLines, added: pa.RecordBatch) -> RawLines:
     ]
     ending = pa.scalar(b"}\n", pa.large_binary())
     nothing = pa.scalar(b"", pa.large_binary())
+    # The last argument is the separator.
     joined = pc.binary_join_element_wise(without_brace, *keys, ending, nothing)
     _, offsets, data = joined.buffers()
     return RawLines(data, np.frombuffer(offsets, np.int64)[: len(joined) + 1])
@@ -149,6 +154,7 @@ def _key(name: str, column: pa.Array) -> pa.LargeBinaryArray:
 def _quoted(texts: pa.Array) -> pa.Array:
     """Return texts as strings of JSON; null stays null."""
     texts = texts.cast(pa.large_string())
+    # Most columns need no escapes, and stay in Arrow.
     if pc.any(pc.match_substring_regex(texts, r'["\\\x00-\x1f]')).as_py():
         quoted = [
             None if text is None else json.dumps(text, ensure_ascii=False)

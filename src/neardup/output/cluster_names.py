@@ -19,7 +19,8 @@ from neardup.report.wording import shortened_in_the_middle, visible
 from neardup.settings.methods import PAGE_TOKENS, Shingling
 from neardup.verify.alignment import mark_passages
 
-# clusters; a name takes some milliseconds, because its members are read and compared again
+# Clusters that get a name: each takes some milliseconds, because its members are read and compared
+# again.
 MAX_NAMED = 1000
 _OTHERS = 2  # members whose common part with the first is the name
 _MAX_CHARACTERS = 500  # of a text
@@ -47,6 +48,7 @@ def name_clusters(clusters: Clusters, shingling: Shingling, read_texts: ReadText
     they share none.
     """
     members = _shown_members(clusters)
+    # So that `concatenate` has an array if there is no cluster.
     documents = np.unique(np.concatenate([np.empty(0, np.int64), *members])).astype(np.uint32)
     if shingling.tokens in PAGE_TOKENS:
         outlines = {
@@ -60,6 +62,7 @@ def name_clusters(clusters: Clusters, shingling: Shingling, read_texts: ReadText
             passage_name([texts[document] for document in cluster], shingling)
             for cluster in members
         ]
+    # Hidden characters become words, and the name stays one line.
     return [" ".join(visible(" ".join(name.split())).split()) for name in names]
 
 
@@ -118,6 +121,7 @@ def passage_name(texts: Sequence[str], method: Shingling) -> str:
     """
     first, *others = texts
     spans = token_spans(first, method)
+    # One byte for each character: 1 as long as all others share it.
     shared = bytearray(b"\x01") * len(first)
     for other in others:
         passages, _ = mark_passages(first, spans, other, token_spans(other, method), method.ngram)
@@ -125,6 +129,7 @@ def passage_name(texts: Sequence[str], method: Shingling) -> str:
             if not passage.shared:
                 shared[passage.start : passage.end] = bytes(passage.end - passage.start)
     runs = [first[run.start() : run.end()] for run in re.finditer(rb"\x01+", bytes(shared))]
+    # Without a common passage, the beginning of the first text.
     return _first_words(max(runs, key=len, default=first))
 
 
@@ -140,4 +145,5 @@ def _first_words(text: str) -> str:
     if len(line) <= _MAX_NAME:
         return line
     cut = line.rfind(" ", _MAX_NAME // 2, _MAX_NAME)
+    # One character less, for the ellipsis.
     return line[: cut if cut > 0 else _MAX_NAME - 1] + "…"

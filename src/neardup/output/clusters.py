@@ -27,6 +27,7 @@ def cluster_batches(
     for start in range(locations.num_against, len(clusters.cluster_of), _ROWS):
         documents = np.arange(start, min(start + _ROWS, len(clusters.cluster_of)), dtype=np.uint32)
         numbers = clusters.cluster_of[start : start + _ROWS]
+        # The first member of each cluster is its kept document.
         firsts = clusters.members[clusters.offsets[numbers]]
         columns = [
             *locations.columns(documents),
@@ -47,6 +48,7 @@ def _measured(removals: Removals, documents: Positions, measures: Measures) -> M
     low, high = np.searchsorted(removals.documents, [documents[0], documents[-1] + 1])
     rows = removals.documents[low:high] - documents[0]
     near = removals.measured.take(slice(low, high))
+    # Documents that were not removed are compared with themselves, as copies.
     whole = measured_of_copies(len(documents), measures)
     for name, values in whole.columns.items():
         values[rows] = near[name]
@@ -68,6 +70,7 @@ def cluster_summary_batches(
         columns = [
             pa.array(np.arange(start, stop)),
             pa.array(clusters.sizes[start:stop]),
+            # Only the largest clusters have names.
             pa.array(named + [None] * (stop - start - len(named)), pa.string()),
             locations.ids(firsts),
             locations.roles(firsts),

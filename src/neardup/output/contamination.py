@@ -223,6 +223,7 @@ class ItemTables:
         *in_items, num_items = self._boilerplate(*table.shared.T)
         schema = boilerplate_schema()
         tables = [
+            # Boilerplate of documents has no number of items, and the other way round.
             [*in_documents, num_documents, pa.nulls(len(num_documents), pa.int64())],
             [*in_items, pa.nulls(len(num_items), pa.int64()), num_items],
         ]
@@ -238,6 +239,7 @@ class ItemTables:
         words = self._words
         begins = words.first[fields] + positions
         ends = begins + table.ngrams[fields]
+        # A stretch ends with a shingle that does not overlap the next one.
         is_apart = begins > np.append(0, ends[:-1])
         first = np.flatnonzero(begins_run(fields) | is_apart)
         last = np.append(first[1:], len(fields))[: len(first)] - 1
@@ -310,6 +312,7 @@ class ItemTables:
             }
             for name, total in Counter(self.items.benchmarks).items()
         ]
+        # Stable: benchmarks of equal rates stay in the order of the inputs.
         return sorted(rows, key=lambda row: -row["rate"])
 
     def between(self) -> list[JsonObject]:
@@ -336,6 +339,7 @@ class ItemTables:
         left_out = np.unique(self._found_items if of_items else self._found_in)
         first = 0
         for task in self.items.tasks if of_items else self.found.tasks:
+            # Rows are told by number: of a file that changed since, others would be left out.
             task.refuse_changed()
             with KeptWriter(task.part, folder) as writer:
                 for batch in task.read(with_payload=True, threads=threads):
@@ -354,6 +358,7 @@ class ItemTables:
             item = int(hits.items[row])
             texts[2 * row] = self.found.excerpts[int(hits.documents[row]), item]
             texts[2 * row + 1] = self._text_of(item)
+        # Excerpts are extracted texts, also of pages.
         marker = Marker(texts, replace(self._table.shingling, html=None))
         places = self.found.locations.places(hits.documents[np.array(rows, np.int64)])
         return [
@@ -377,6 +382,7 @@ class ItemTables:
                 best.setdefault(item, row)
         rows = sorted(best.values(), key=lambda row: -self._listed.containment[row])
         count = min(len(rows), writing.MAX_EXAMPLES)
+        # From the best to the weakest, evenly.
         return [rows[number] for number in np.linspace(0, len(rows) - 1, count).astype(int)]
 
     def _text_of(self, item: int) -> str:
@@ -422,6 +428,7 @@ def _documents_with_words(hits: Hits, num_documents: Rows) -> Rows:
     num_counts = int(num_documents.max()) + 1
     counts = np.sort(of_hit * num_counts + num_documents[places]) % num_counts
     sizes = np.bincount(of_hit)
+    # The lower of the two middle ones.
     middles = offsets_from_lengths(sizes)[:-1] + (sizes - 1) // 2
     medians: Rows = counts[middles]
     return np.maximum(1, medians, out=medians)

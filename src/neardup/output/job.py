@@ -115,15 +115,20 @@ class Job:
         if folder is not None:
             for name, page in product.pages(report, output).items():
                 write_text(folder.result / name, page)
+            # report.json of an update says that the index was not changed yet; `commit` replaces
+            # it.
             write_bytes(folder.result / REPORT, report_bytes(record.before_update().to_dict()))
         result = product.result(report, output)
         if folder is not None:
             folder.publish()
+        # The index changes after the output is complete: after a crash in between, the same run
+        # with overwrite decides as before.
         if engine is not None:
             engine.commit(report, folder)
         self.scratch.close()
         if folder is not None:
             folder.clear()
+        # Last: only a finished job warns.
         self.finished = report
         return result
 
@@ -138,6 +143,7 @@ class Job:
                 listed.result()
             write_rejected(self.scratch.directory, folder.result / "rejected.jsonl")
             product.write_documents(folder.result, progress, beside)
+            # Also to raise an error of the thread.
             listed.result()
 
 
@@ -171,5 +177,7 @@ def open_job(run: Run, inputs: Iterable[str] = ()) -> Iterator[Job]:
             folder.refuse_inputs_inside(inputs)
         job = Job(run, folder, files, stages)
         yield job
+    # Outside of the contexts: a warning that a filter turns into an error must not discard the
+    # output.
     if job.finished is not None:
         warn_if_incomplete(job.finished, run.settings.on_error)

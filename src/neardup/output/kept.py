@@ -64,6 +64,7 @@ def refuse_unwritable(tasks: Sequence[Task], inputs: Inputs) -> None:
 def try_sinks(tasks: Iterable[Task]) -> None:
     """Raise OutputError if the rows of an input cannot be written, before any is read."""
     for task in tasks:
+        # Other formats copy the bytes of rows, whatever their types.
         if task.against or task.part.format not in _PARQUET_FORMATS:
             continue
         try:
@@ -139,17 +140,17 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
         overwrite: bool = False,
         encoders: Encoders | None = None,
     ) -> None:
-        self.path = Path(directory) / (name or part.relative_name)
-        self._file = AtomicFile(self.path)
+        self._path = os.path.join(directory, name or part.relative_name)
+        self._file = AtomicFile(self._path)
         self._sink: Sink | None = None
         self._encoders = encoders
         self._selected = InOrder[Payload](
             lambda selected: self._open().write(selected), _SELECTED_SHARE
         )
         self._selected.encoders = encoders
-        if not overwrite and os.path.exists(self.path):
+        if not overwrite and os.path.exists(self._path):
             raise OutputError(
-                f"The output file {self.path} already exists. Use another folder, or delete the "
+                f"The output file {self._path} already exists. Use another folder, or delete the "
                 "file."
             )
         try:
@@ -158,6 +159,11 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
             return
         if part.unit != "file":  # a table or a list has a file even if no document is kept
             self._open()
+
+    @property
+    def path(self) -> Path:
+        """The path of the file."""
+        return Path(self._path)
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         if error is None:
@@ -202,6 +208,7 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
     def discard(self) -> None:
         """Delete the unfinished file."""
         if self._sink is not None:
+            # The first error is the one to report.
             with suppress(Exception):
                 self._sink.discard()
             with suppress(OSError):
@@ -221,10 +228,9 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
 
     def _create(self) -> Sink:
         """Create the file under its temporary name, and its folder if it is missing."""
-        partial_path = str(self._file.partial)
         try:
-            return self._make_sink(partial_path)
+            return self._make_sink(self._file.partial)
         except FileNotFoundError:
             # Folders may have thousands of files: `mkdir` for each file would take longer.
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            return self._make_sink(partial_path)
+            os.makedirs(os.path.dirname(self._path), exist_ok=True)
+            return self._make_sink(self._file.partial)

@@ -47,6 +47,7 @@ class _JsonLines(AbstractContextManager["_JsonLines"]):
     """Writes one JSON object per line."""
 
     def __init__(self, path: Path, _: pa.Schema) -> None:
+        # Not the encoding of the locale.
         self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115 - closed on exit
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -236,8 +237,10 @@ def row_masks(
         start = end
         if task.against:
             continue
+        # The rows of a part rise, so the last document has the last row.
         last_row = int(locations.rows(documents[-1:]).max(initial=-1))
         mask = np.zeros(max(len(documents) + rejected, last_row + 1), np.bool_)
+        # Without rejected rows, row i is document i.
         rows = slice(None) if len(mask) == len(documents) else locations.rows(documents)
         mask[rows] = kept[documents]
         yield task.part.name, mask

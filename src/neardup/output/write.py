@@ -120,10 +120,12 @@ def write_kept(
         If an input has changed since the first pass.
     """
     ends = outcome.corpus.part_ends
+    # Texts that were collected before are not read again.
     if shown is not None and shown.texts:
         shown = None
     if shown is not None:
         _read_against(tasks, ends, shown, threads)
+    # One more than there are tasks: the end of the last part.
     firsts = [0, *ends.tolist()]
     parts = [
         _Part(task, first) for task, first in zip(tasks, firsts, strict=False) if not task.against
@@ -146,6 +148,7 @@ def write_kept(
                 )
 
         streams = [partial(write, group) for group in groups]
+        # Also after an error: the threads that read ahead end, and unfinished files are discarded.
         with closing(chain_ahead(streams, num_files, bytes_of=lambda _: 0)) as written:
             for num_documents, num_bytes in written:
                 progress.advance(num_documents, num_bytes)
@@ -165,6 +168,7 @@ class _Part(NamedTuple):
     first: int
 
     def num_bytes(self) -> int:
+        # A table has no size: a group of its own.
         return _LARGE if self.task.identity is None else self.task.identity[1]
 
 
@@ -181,13 +185,16 @@ def _write_parts(
     of each batch.
     """
     for part in parts:
+        # All before the first is written.
         part.task.refuse_changed()
     readers = threads if len(parts) == 1 else min(threads, 2)
     entries = read_tasks([part.task for part in parts], readers, with_payload=True)
+    # Entries of one part follow each other.
     for index, entries_of_part in groupby(entries, itemgetter(0)):
         task, start = parts[index]
         with KeptWriter(task.part, directory, encoders=encoders) as writer:
             for _, batch in entries_of_part:
+                # Rejected rows and ends of parts: the first pass has stored them.
                 if not isinstance(batch, DocumentBatch):
                     continue
                 edits = outcome.edits.between(start, start + len(batch.rows))
@@ -224,9 +231,11 @@ def texts_of(
 ) -> Iterator[tuple[int, str]]:
     """Yield the documents of a part, whose numbers are [first, stop), with their texts."""
     low, high = np.searchsorted(documents, [first, stop])
+    # A part without a wanted document is not opened.
     for batch in task.read(threads=threads) if low < high else ():
         yield from _texts_in(batch, first, documents)
         first += len(batch.rows)
+        # The rest of the part has no wanted document.
         if documents[high - 1] < first:
             break
 
@@ -281,6 +290,7 @@ def write_rejected(scratch_directory: Path, path: Path) -> None:
     """Write rejected.jsonl; it is empty if no document was rejected."""
     source = scratch_directory / "rejected.jsonl"
     if source.exists():
+        # A copy: the scratch file is needed if the run is interrupted here.
         shutil.copyfile(source, path)
     else:
         path.touch()

@@ -96,6 +96,7 @@ def histogram(
     parts += _columns(edges, counts)
     low = edges[0]
     high = edges[-1]
+    # A threshold of 1 has one bar, without a scale.
     if high > low:
         ticks = _ticks(low, high, 5)
         parts += [_x_tick((tick - low) / (high - low), f"{tick:g}") for tick in ticks]
@@ -138,12 +139,15 @@ def s_curve(
     parts += [_x_tick(tick / 10, f"{tick / 10:g}") for tick in (0, 2, 4, 6, 8, 10)]
     grid = [index / 100 for index in range(101)]
     if threshold is not None:
+        # The area begins at the threshold itself, which may lie between two points of the grid.
         found = [threshold, *(similarity for similarity in grid if similarity > threshold)]
         parts += _mark(threshold, chance(threshold), _points(found, chance))
+    # After the area, so that the line is drawn on top of it.
     parts.append(
         f'<polyline class="curve" points="{_points(grid, chance)}" fill="none" '
         f'stroke="{_FILLS["kept"]}" stroke-width="2.25"/>'
     )
+    # Last: transparent strips on top of all receive the mouse.
     parts += _chance_strips(chance)
     name = say("charts.curve", num_bands=num_bands, rows_per_band=rows_per_band)
     axes = _frame(say("charts.pair_similarity"), say("charts.pair_chance"))
@@ -204,6 +208,7 @@ def _score_curves(name: str, report: ReportValues) -> list[str]:
     scores = report["curve"]
     limit = next(iter(scores[0]))  # threshold or max_distance: the first column of a score
     limits = [score[limit] for score in scores]
+    # A curve of a single limit.
     span = (limits[-1] - limits[0]) or 1
 
     def x_of(value: float) -> float:
@@ -229,6 +234,7 @@ def _score_line(curve: _Curve, xs: Sequence[float], values: Sequence[float | Non
     points = " ".join(
         f"{_number(x)},{_number(_up(value))}"
         for x, value in zip(xs, values, strict=True)
+        # A limit without found pairs has no precision.
         if value is not None
     )
     width = 2.75 if curve.measure == "f1" else 1.5
@@ -264,6 +270,7 @@ class Drawing(str):
 
 def standalone(drawing: str) -> Drawing:
     """Return a drawing as the text of an SVG file."""
+    # Inside of HTML an <svg> needs no namespace, in a file it does.
     return Drawing(drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
 
 
@@ -275,9 +282,12 @@ def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False) -> str:
     """
     if not rows:
         return ""
+    # With 1 added, a count of 1 has a length.
     lengths = [math.log1p(row.value) if logarithmic else row.value for row in rows]
+    # All values may be 0.
     longest = max(lengths) or 1.0
     labels = [shortened(visible(row.label), _MAX_LABEL) for row in rows]
+    # Estimated: nobody measures text before a browser draws it.
     left = max(map(len, labels)) * _CHARACTER + 12
     right = max(len(row.text) for row in rows) * _CHARACTER + 12
     available = max(_WIDTH - left - right, 40)
@@ -292,6 +302,7 @@ def _bar(row: Bar, label: str, *, left: float, width: float, y: float) -> str:
     """Return a bar between its label and its text, in a strip that shows its title on hover."""
     parts = [
         f"<title>{escape(visible(row.title))}</title>",
+        # Transparent, over the whole line: a short bar is hard to hit.
         _rect(0, y - 4, _WIDTH, _BAR_STEP, "strip"),
         _text(left - 10, y + 13.5, label, "end"),
         _rect(left, y, width, 18, row.fill),
@@ -323,6 +334,7 @@ def proportion(report: ReportValues, parts: Sequence[tuple[str, str]], *, name: 
 
 def size_bar(size: int, largest: int) -> str:
     """Return a bar for a table cell: a size relative to the largest."""
+    # A small size is still seen.
     return _strip("size", 100, f"{size:,}", _rect(0, 0, max(100 * size / largest, 1.0), 10, "kept"))
 
 
@@ -374,6 +386,7 @@ def pairs_chart(report: ReportValues) -> str:
     counts = report.get("counts") or {}
     near = (counts.get("confirmed") or 0) - (counts.get("confirmed_exact") or 0)
     below = (counts.get("compared") or 0) - near
+    # Reports of some methods lack the counts.
     if below <= 0 or near < 0:
         return ""
     rows = [
@@ -433,6 +446,7 @@ def size_classes(cluster_sizes: Iterable[Sequence[int]]) -> list[tuple[str, int,
     """
     groups: dict[tuple[int, int], list[int]] = {}
     for size, count in cluster_sizes:
+        # Classes above 4 end with a power of two: 5 to 8, 9 to 16, and so on.
         power = (size - 1).bit_length()
         limits = (size, size) if size <= 4 else (2 ** (power - 1) + 1, 2**power)
         group = groups.setdefault(limits, [0, 0])
@@ -524,6 +538,7 @@ def _number(value: float) -> str:
 
 def _ticks(low: float, high: float, count: int) -> list[float]:
     """Return the multiples of 1, 2 or 5 times a power of ten in [low, high], about `count`."""
+    # The power of ten at or below the ideal step.
     power = 10.0 ** math.floor(math.log10((high - low) / count))
     steps = [factor * power for factor in (1, 2, 5, 10)]
     # The quotients are rounded: 1e-9 of the range keeps a tick at either end.

@@ -40,6 +40,7 @@ def links_to_files(tasks: Sequence[Task], rows: Sequence[Row], output: Output) -
     ):
         if isinstance(part, InputFile) and part.is_local and isinstance(output, Path):
             with suppress(ValueError):  # on another drive of Windows
+                # From the folder of the page, so that both can be moved together.
                 links[part.name] = quote(Path(os.path.relpath(part.location, output)).as_posix())
     return links
 

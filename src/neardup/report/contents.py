@@ -45,6 +45,7 @@ def warn_if_incomplete(report: ReportValues, on_error: str) -> None:
     """Warn whoever called neardup, unless lost files were declared to be no error."""
     if report["incomplete"] is None or on_error == "skip":
         return
+    # The warning names the line that called neardup: frames of neardup itself are passed over.
     level = 1
     frame = sys._getframe()
     # A job that ends is a context manager.
@@ -79,7 +80,9 @@ def removed_by_input(outcome: Totals) -> list[int]:
     removed = cells[:, 0]
     documents = cells[:, 2]
     ends = outcome.corpus.part_ends
+    # Counts with weights are floats, exact up to 2^53.
     with_keeper = np.bincount(removed, documents, len(ends)).astype(np.int64)
+    # Documents that are removed without a keeper are in no cell.
     without_keeper = np.bincount(
         np.searchsorted(ends, outcome.others, "right"), minlength=len(ends)
     )
@@ -110,6 +113,7 @@ def describe_values(
 
     names : of all hashes.
     """
+    # `lexsort` sorts by its last key first.
     order = np.lexsort((hashes, -documents, -removed))[:_MAX_VALUES]
     shown = zip(
         names.find(hashes[order]), documents[order].tolist(), removed[order].tolist(), strict=True
@@ -157,6 +161,7 @@ def _source_counts(tasks: Sequence[Task], outcome: Totals) -> dict[str, _Removed
         if task.against:
             continue
         part = task.part
+        # One file of one document is wholly removed or not: a folder tells more.
         name = posixpath.dirname(part.name) or "." if part.unit == "file" else part.name
         before = counts.get(name, _Removed(0, 0))
         counts[name] = _Removed(before.documents + size, before.removed + removed)
@@ -243,6 +248,7 @@ def cluster_report(
     num_known = found.outcome.corpus.num_against
     new = clusters.cluster_of[num_known:]
     num_clustered = int(np.count_nonzero(new < clusters.num_clusters))
+    # The first member of a cluster is from the earlier collection if any member is.
     is_known = clusters.members[clusters.offsets[new]] < num_known
     counts = replace(
         counts,
@@ -348,6 +354,7 @@ def peak_memory() -> int | None:
         import resource
     except ImportError:
         return None
+    # ru_maxrss has bytes on macOS and KiB on other systems.
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
@@ -392,6 +399,7 @@ def roles_of(tasks: Sequence[Task]) -> list[str]:
 def _removed_by_inputs(tasks: list[Task], outcome: Totals) -> list[JsonObject]:
     """Return the number of documents that each input removed from each input, the largest first."""
     cells = outcome.counts.by_inputs  # removed input, kept input, documents, bytes
+    # Equal counts in the order of the inputs, so that equal runs give equal reports.
     largest = cells[np.argsort(-cells[:, 2], kind="stable")[:_MAX_CELLS]]
     return [
         {
@@ -508,6 +516,7 @@ def describe_cost(stages: Stages, count: int, text_bytes: int | None = None) -> 
     text.
     """
     seconds = sum(stages.seconds.values())
+    # A run may take no measurable time.
     rates: JsonObject = {"fingerprints_per_second": round(count / max(seconds, 1e-9))}
     if text_bytes is not None:
         rates = {

@@ -50,6 +50,7 @@ def render_errors(report: ReportValues, errors: Errors, language: str = "en") ->
     score = report["at_threshold"]
     best = report["best"]
     truth = report["truth"]
+    # threshold or max_distance: the first field of a score.
     limit = next(iter(score))
     precision, recall, f1 = scores(score)
     with speaking(language):
@@ -117,10 +118,12 @@ def _picked(examples: Sequence[Example]) -> Iterator[_Card]:
     numbered = list(enumerate(examples, 1))
     if not numbered:
         return
+    # Of equal families one that is shown by a near-duplicate: copies have nothing to see.
     number, family = max(numbered, key=lambda item: (item[1].family, not item[1].exact))
     if family.family > 1:
         yield _Card("cards.largest_family", _family_sentence(family), number)
     near = [item for item in numbered if not item[1].exact]
+    # Not the family of the first card again.
     others = [item for item in near if item[1].kept != family.kept and item[1].family_near > 1]
     if others:
         number, largest = max(others, key=lambda item: item[1].family_near)
@@ -128,6 +131,7 @@ def _picked(examples: Sequence[Example]) -> Iterator[_Card]:
         sentence = say("cards.near", near=largest.family_near, kept=kept)
         yield _Card("cards.most_near", sentence, number)
     if near:
+        # The least similar; without similarities, the greatest distance.
         number, closest = min(near, key=lambda item: (item[1].similarity, -(item[1].distance or 0)))
         yield _Card("cards.closest_call", _closest_sentence(closest), number)
 
@@ -174,10 +178,12 @@ def _first_difference(text: str, passages: Passages) -> int | None:
 
 def _excerpt(text: str, passages: Passages, position: int, mark: str) -> str:
     """Return the part of a text around a position, with its differences marked."""
+    # Near the end of a text the excerpt begins earlier, so that it has its full length.
     first = max(0, min(position - _BEFORE, len(text) - _CHARACTERS))
     last = first + _CHARACTERS
     before = "…" if first else ""
     after = "…" if last < len(text) else ""
+    # Passages move by the part that is left out, and by the ellipsis in its place.
     offset = len(before) - first
     inside = [
         (max(start, first) + offset, min(end, last) + offset, shared)

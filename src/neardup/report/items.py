@@ -35,6 +35,7 @@ class Marker:
 
     def __init__(self, texts: Mapping[int, str], settings: Shingling) -> None:
         self._settings = settings
+        # All at once: pages are cut to their main texts in one call.
         compared = extract_text(arrow_of_strings(list(texts.values())), settings)
         self._texts: dict[int, str] = dict(zip(texts, compared.to_pylist(), strict=True))
         self._spans: dict[int, list[TokenSpan]] = {}
@@ -43,8 +44,10 @@ class Marker:
         """Return two documents with the passages that they share."""
         if self._settings.tokens in PAGE_TOKENS:
             return _outlines(self._texts[left], self._texts[right])
+        # Marking takes more than linear time, and nobody reads more.
         texts = [self._texts[document][:_CHARACTERS] for document in (left, right)]
         for document, text in zip((left, right), texts, strict=True):
+            # A kept document may be in many pairs.
             if document not in self._spans:
                 self._spans[document] = token_spans(text, self._settings)
         marked = mark_passages(
@@ -73,6 +76,7 @@ def _lines(lines: Iterable[tuple[Line | None, bool]]) -> tuple[str, list[Passage
             start = len(text) + 2 * line.depth
             repeats = f" × {line.repeats}" if line.repeats > 1 else ""
             text += f"{'  ' * line.depth}{line.label}{repeats}\n"
+            # Without the line end.
             passages.append(Passage(start, len(text) - 1, shared))
     return text, passages
 
@@ -160,6 +164,7 @@ def passage_list(examples: Sequence[tuple[Example, int]]) -> str:
 
 
 def _opening(text: str) -> str:
+    # Enough characters, unless most are white space; the whole text may be long.
     return _beside(" ".join(text[: 4 * _MAX_OPENING].split())[:_MAX_OPENING])
 
 
@@ -190,6 +195,7 @@ def _item(
     stays = _document("kept", sides[1], example.kept, kept) if pair.right or example.kept[0] else ""
     return (
         f'<li id="{anchor}" data-kind="{css_class}" '
+        # All digits: the script of the page sorts by them.
         f'data-similarity="{float(example.similarity)!r}">'
         f'<details><summary><span class="similarity">{figure or similarity_shown(example)}</span> '
         f'<span class="kind {css_class}">{word}</span> '
@@ -211,6 +217,8 @@ def similarity_shown(example: Example) -> str:
     if example.distance is not None:
         return say("words.bits", bits=example.distance)
     return str(
+        # The shortest decimal of the number: the exact one of 0.7 is below it, and would be cut to
+        # 0.699.
         Decimal(repr(float(example.similarity))).quantize(Decimal("0.001"), rounding=ROUND_DOWN)
     )
 
@@ -236,6 +244,7 @@ def marked_text(text: str, passages: Sequence[tuple[int, int, bool]], mark: str)
     body = ""
     position = 0
     for start, end, shared in passages:
+        # Passages may overlap: no text is written twice.
         start = max(start, position)
         passage = escape_text(text[start:end])
         body += escape_text(text[position:start])
@@ -243,4 +252,5 @@ def marked_text(text: str, passages: Sequence[tuple[int, int, bool]], mark: str)
         position = max(start, end)
     body += escape_text(text[position:])
     body = body or f"<i>{say('pair.empty')}</i>"
+    # Arabic and Hebrew run from right to left.
     return f'<div class="text" dir="auto">{body}</div>'

@@ -43,12 +43,14 @@ def render_page(
     code = read_text(assets.joinpath(script)) if script else ""
     shown = [(anchor, say(f"titles.{anchor}"), body) for anchor, body in sections if body]
     program = f"neardup {report.get('version', '')} · {report.get('command', 'report')}"
+    # Values are not looked at again: a "$" in a text is safe.
     return Template(page).substitute(
         language=say("page.language"),
         style=style,
         style_hash=_hash(style),
         scripts=f"'{_hash(code)}'" if script else "'none'",
         description=escape_text(headline),
+        # Without the detail in parentheses: a tab shows few words.
         title=escape_text(re.split(r" ?[(（]", headline)[0]),
         skip=say("page.skip"),
         program=escape_text(program),
@@ -77,6 +79,7 @@ def render_fragment(
     ----------
     drawings : titles and charts; empty charts are left out.
     """
+    # Styles at the elements: a notebook shows no style sheet of a fragment.
     cell = "text-align:left;vertical-align:baseline;padding:2px 14px 2px 0;font-weight:400"
     figure = f"{cell};white-space:nowrap;font-variant-numeric:tabular-nums"
     lines = ""
@@ -153,6 +156,7 @@ def table(
     attributes = [' class="n"' if column in numbers else "" for column in range(len(titles))]
     columns = list(zip(titles, attributes, strict=True))
     head = "".join(
+        # An empty heading would mislead a screen reader.
         f'<th scope="col"{attribute}>{title}</th>' if title else "<td></td>"
         for title, attribute in columns
     )

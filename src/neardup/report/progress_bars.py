@@ -28,6 +28,7 @@ class _Counts(ProgressColumn):
         num_bytes = task.fields["num_bytes"]
         if not documents:
             return Text("")
+        # Time of compilation does not count, so that the rate is the rate of the stage.
         compiling = compile_seconds() - task.fields["compiled"]
         seconds = max(task.fields["seconds"] or (task.elapsed or 0.0) - compiling, 1e-3)
         text = Text(f"{documents:>11,.0f} {self._unit} {short(documents / seconds):>5}/s")
@@ -90,7 +91,10 @@ class StageBars:
             "compiled": compile_seconds(),
         }
         self._task = self._progress.add_task(
-            stage_label(stage), total=total_documents or None, **fields
+            # 0 is not known, too: the bar moves to and fro.
+            stage_label(stage),
+            total=total_documents or None,
+            **fields,
         )
 
     def advance(self, documents: int, num_bytes: int) -> None:
@@ -100,6 +104,7 @@ class StageBars:
         task = self._progress.tasks[self._task]
         done = task.fields["documents"] + documents
         num_bytes += task.fields["num_bytes"]
+        # Never full before `end`.
         completed = done if task.total is None else min(done, task.total - 0.5)
         self._progress.update(self._task, completed=completed, documents=done, num_bytes=num_bytes)
 

@@ -27,6 +27,7 @@ def render_questions(report: ReportValues, questions: Sequence[Question], known:
     """
     examples = [
         Example(
+            # The file is the id: `location` then shows no place.
             (row["left_id"],) * 2 + (0,),
             (row["right_id"],) * 2 + (0,),
             pair,
@@ -35,6 +36,7 @@ def render_questions(report: ReportValues, questions: Sequence[Question], known:
         )
         for row, pair in questions
     ]
+    # In an attribute: quotes of JSON must not end it.
     rows = escape(json.dumps([row for row, _ in questions]))
     body = (
         f'<p class="legend">{say("questions.means")}</p><noscript><p>{say("questions.script")}</p></noscript>'  # noqa: E501

@@ -31,6 +31,7 @@ class Record:
             value = getattr(self, one.name)
             if isinstance(value, Part):
                 values.update(value)
+            # A key that may be missing has the default None; a required one stays, as null.
             elif value is not None or one.default is not None:
                 values[one.name] = value.to_dict() if isinstance(value, Record) else value
         return values

@@ -167,6 +167,7 @@ def removal_rows(report: ReportValues) -> list[Row]:
     if command_of(report) != "dedup":
         return []
     losses = [(name, row) for name, row in _sources(report) if row.get("removed")]
+    # Stable: equal numbers stay in the order of the inputs.
     losses.sort(key=lambda loss: -loss[1]["removed"])
     rows: list[Row] = []
     for name, row in losses[:_MAX_SOURCES]:
@@ -184,6 +185,7 @@ def _sources(report: ReportValues) -> list[tuple[str, ReportValues]]:
     if by_value:
         return [(f"{by_value['column']}={row['value'] or ''}", row) for row in by_value["values"]]
     inputs = [row for row in report.get("inputs") or () if row.get("role") == "source"]
+    # A file of one document is no source to compare.
     return [(row["name"], row) for row in inputs if row["documents"] > 1 and len(inputs) > 1]
 
 
@@ -261,6 +263,7 @@ def _longest_stages(report: ReportValues) -> str:
     shown = [
         (str(timing["stage"]), duration(round(timing["seconds"], 1)))
         for timing in timings
+        # In the order of the run, not of length.
         if timing in longest and timing["seconds"] >= _MIN_STAGE
     ]
     return say("words.comma").join(
@@ -344,6 +347,7 @@ def _facts(report: ReportValues) -> JsonObject:
     """Return the counts of a report by name, and the words that its sentences are filled in
     with.
     """
+    # Counts of the run replace equal names of its passages.
     counts = {**part_of(part_of(report, "passages"), "counts"), **part_of(report, "counts")}
     groups = {f"group_{name}": value for name, value in part_of(report, "groups").items()}
     unreadable = part_of(report, "unreadable").get("rows", 0)

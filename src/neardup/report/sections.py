@@ -61,6 +61,7 @@ def _rows_table(caption: str, rows: Sequence[Row]) -> str:
         label = f'<span class="{css_class}">{row.label}</span>'
         texts = [escape_text(text, lines=False) for text in (row.value, row.share, row.remark)]
         lines.append((label, *texts))
+    # Without a title for an empty column.
     share = "share" if any(row.share for row in rows) else ""
     return table(caption, words("", "value", share, ""), lines, numbers=(1, 2))
 
@@ -108,6 +109,7 @@ def _figures(report: ReportValues, other: str) -> str:
     )
     figures += figure(say("found.distances", other=other), charts.distance_chart(report))
     figures += figure(say("found.clusters"), charts.cluster_chart(report), _size_table(report))
+    # Before the chart of pairs, which alone would show no result.
     if not figures:
         return f"<p>{say('found.none')}</p>"
     figures += figure(say("found.pairs"), charts.pairs_chart(report))
@@ -118,6 +120,7 @@ def _similarity_table(report: ReportValues) -> str:
     """Return the histogram of similarities as a table."""
     similarities = report.get("similarities") or {}
     edges = similarities.get("edges") or []
+    # There is one edge more than counts: it ends the last bin.
     limits = zip(edges, edges[1:], similarities.get("counts") or [], strict=False)
     to = say("words.to")
     rows = [(f"{low:.4g} {to} {high:.4g}", f"{count:,}") for low, high, count in limits]
@@ -265,14 +268,15 @@ def across_table(report: ReportValues) -> str:
     if len({*removed, *kept}) < 2:
         return ""
     rows = []
+    num_shown = 0
     for name in removed:
         counts = [across.get((name, other)) for other in kept]
-        numbers = ["" if count is None else f"{count:,}" for count in counts]
-        rows.append((document_id(name, _MAX_INPUT_NAME), *numbers))
+        num_shown += len(counts) - counts.count(None)
+        shown_counts = ["" if count is None else f"{count:,}" for count in counts]
+        rows.append((document_id(name, _MAX_INPUT_NAME), *shown_counts))
     titles = ["", *(document_id(name, _MAX_INPUT_NAME) for name in kept)]
     shown = table(say("inputs.across"), titles, rows, numbers=range(1, len(titles)))
-    is_shown = [name in removed and other in kept for name, other in across]
-    return f'<div class="across">{shown}</div>{_more("inputs.largest", is_shown.count(False))}'
+    return f'<div class="across">{shown}</div>{_more("inputs.largest", len(cells) - num_shown)}'
 
 
 def settings_tables(report: ReportValues) -> str:

@@ -28,6 +28,7 @@ def open_stages(progress: bool | Progress) -> Iterator[Stages]:
         from neardup.report.progress_bars import StageBars
 
         console = Console(stderr=True)
+        # A notebook is no terminal, but Rich can draw bars in it.
         if console.is_terminal or console.is_jupyter:
             with StageBars(console) as bars:
                 yield Stages(bars)

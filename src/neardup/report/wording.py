@@ -92,6 +92,7 @@ def say(key: str, default: str | None = None, /, **values: Any) -> str:
     written = sentences()[_LANGUAGE.get()]
     if default is not None and key not in written:
         return default
+    # A mapping, so that a sentence may leave out values, or name one twice.
     return _Sentence().vformat(written[key], (), values)
 
 
@@ -114,6 +115,7 @@ _PARAMETER = r"(?P<parameter>(?P<name>\w+)(=[^ ()]+|\([^()]*\))?) \((\w+, )?(?P<
 
 
 def _option_of(found: re.Match[str]) -> str:
+    # "in_format (--in-format)" becomes "--in-format".
     named = found["option"].startswith("--" + found["name"].replace("_", "-"))
     return (
         found["option"]
@@ -134,10 +136,12 @@ def _patterns() -> list[tuple[re.Pattern[str], str]]:
     """
     patterns = []
     for english, chinese in chain(*_table("errors.toml").values(), *_table("tables.toml").values()):
+        # Every second part is the name of a field, because `split` also returns captured text.
         parts = re.split(r"{(\w+)}", english)
         known = set[str]()
         for place, part in enumerate(parts):
             kind = next((text for name, text in _KINDS.items() if part.startswith(name)), ".+?")
+            # A pattern may define a group once; later occurrences must equal it.
             group = f"(?P={part})" if part in known else f"(?P<{part}>{kind})"
             known |= {part} if place % 2 else set()
             parts[place] = group if place % 2 else re.escape(part)
@@ -156,6 +160,7 @@ def translated(message: str) -> str:
         if found is not None:
             parts = found.groupdict().items()
             return chinese.format(
+                # Parts may be sentences themselves, such as the reason of an error.
                 **{name: part if name in _CHOSEN else translated(part) for name, part in parts}
             )
     return message
@@ -187,6 +192,7 @@ def percent(share: float) -> str:
     if share <= 0 or share >= 1:
         return f"{share * 100:.0f} %"
     text = f"{share * 100:.1f}"
+    # Rounding must not make a share look like none or all.
     return {"0.0": "< 0.1 %", "100.0": "> 99.9 %"}.get(text, f"{text} %")
 
 
@@ -215,6 +221,7 @@ def short(value: float) -> str:
     for unit, limit in _UNITS.items():
         if value >= limit:
             scaled = value / limit
+            # `.3g` would write 999.7 as 1e+03.
             return f"{scaled:.0f}{unit}" if scaled >= 100 else f"{scaled:.3g}{unit}"
     return f"{value:.0f}"
 

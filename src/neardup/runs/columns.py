@@ -96,11 +96,13 @@ def choose_columns(
     if types:
         texts = _choose_texts(parts, types, text_column, vector_length)
         ids = ids or _guess_id(types)
+        # A guessed id has been checked by `_guess_id`, which leaves an unfit column out.
         if id_column is not None:
             for column in ids:
                 _fitting(types, column, _ID)
         _check_keys(parts, rank_columns, value_columns)
     else:
+        # The path is an id of any text, so that it needs no column.
         named_ids = [] if id_is_path else ids
         _refuse_if_all_plain(parts, named_ids, rank_columns, value_columns)
         texts = check_columns(text_column or names_of(vector_length)[0])
@@ -146,6 +148,7 @@ def _choose_texts(
     """Return the columns of the text or the vector, by name or guessed."""
     # Pages have their text in a fixed column, so a text column belongs to the other inputs.
     pages = {part.name for part in parts if part.is_pages}
+    # Pages alone: their own columns are looked at.
     others = {name: columns for name, columns in types.items() if name not in pages} or types
     if text_column is None:
         recognised = names_of(vector_length)
@@ -166,6 +169,7 @@ def _choose_texts(
 def _guess_id(types: dict[str, ColumnTypes]) -> list[str]:
     """Return the column with a recognised name if its type fits in all parts, or no column."""
     name = _guess(types, ID_NAMES)
+    # A column named id may have another use, such as a list: rows are numbered then.
     if name is None or not all(is_identifier(columns[name]) for columns in types.values()):
         return []
     return [name]
@@ -203,6 +207,8 @@ def _types_of(parts: Sequence[Part], *, with_keys: bool = False) -> dict[str, Co
             continue
         if with_keys:
             columns = dict.fromkeys(part.keys, pa.string()) | columns
+        # Of many files with the same columns, one is checked.
+        # Pages are told from tables: the text column is looked for in tables only.
         kind = (part.is_pages, tuple(columns.items()))
         if kind not in seen:
             seen.add(kind)
@@ -266,6 +272,7 @@ def choose_item_columns(
                 f"The weight of a column must be more than 0: got {name!r}. Leave the column out."
             )
 
+    # Plain text has one column, which is text.
     if not types:
         return weights, []
     texts = [name for name in weights if all(is_text(columns[name]) for columns in types.values())]
@@ -282,6 +289,7 @@ _ITEM_ADVICE = "Name columns of the items (item_columns, --item-columns)."
 def _item_names(types: dict[str, ColumnTypes], item_columns: ColumnNames) -> list[str]:
     """Return the names of the columns of an item, which may end with weights."""
     if item_columns is not None:
+        # On the command line, names are separated by commas, too.
         names = [name for column in check_columns(item_columns) for name in column.split(",")]
         return [name for name in names if name]
     if not types:
@@ -316,6 +324,7 @@ def _guess(types: dict[str, ColumnTypes], names: tuple[str, ...]) -> str | None:
     Raises ColumnError if two columns differ from a name in case only.
     """
     first, *others = types.values()
+    # In the order of the first part: it decides among several.
     common = [column for column in first if all(column in other for other in others)]
     for name in names:
         if name in common:
@@ -339,6 +348,7 @@ def _no_text_column(types: dict[str, ColumnTypes], names: tuple[str, ...]) -> Co
     column = "column of vectors" if are_vectors else "text column"
     option = "--vector-column" if are_vectors else "--text-column"
     for other_part, other in types.items():
+        # Each part may have a text column, but not the same one.
         if set(other) != set(columns):
             return ColumnError(
                 f"No column of {kind} that all inputs have: {part} has {listed(columns)}; "
@@ -350,6 +360,7 @@ def _no_text_column(types: dict[str, ColumnTypes], names: tuple[str, ...]) -> Co
         or _missing_header(columns)
         or f" Name the {column} (text_column, {option})."
     )
+    # Rows of vectors given to a method of texts.
     if not are_vectors and _guess(types, VECTOR_NAMES):
         advice += " To compare vectors, use method='vectors' (--method vectors)."
     return ColumnError(
@@ -395,6 +406,7 @@ def _fitting(
             if fitting
             else f"It has no column {role.types}"
         )
+        # The type of a column of empty lists: "null" would say nothing to a user.
         shown = re.sub(r"(large_)?list<\w+: null>", "lists without values", str(column_type))
         raise ColumnError(
             f"Column '{column}' in {part} holds {shown}, which cannot be {role.meaning}. {choice}."
@@ -408,6 +420,8 @@ def _refuse_plain(
     kind: str,
     advice: str = "Run it separately, or leave the column out.",
 ) -> None:
+    # None: no columns at all, as plain text; an empty dictionary is a table without columns, or a
+    # damaged file.
     plain = next((part.name for part in parts if part.column_types() is None), None)
     if plain is not None:
         raise ColumnError(

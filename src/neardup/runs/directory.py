@@ -68,6 +68,7 @@ class RemoteFolder:
     def refuse_existing(self) -> None:
         """Raise OutputError if there is anything at the address except an incomplete output."""
         names = self._names()
+        # An interrupted run of this output: another run may replace it.
         if not names or (_MARK in names and _LAST not in names):
             return
         incomplete = ""
@@ -86,10 +87,12 @@ class RemoteFolder:
         """
         self.refuse_existing()
         self._resumed = resume
+        # Of an interrupted run that is not continued.
         has_files = not resume and bool(self._names())
         with self._reaching():
             if has_files:
                 self._filesystem.delete_dir(self._path)
+            # The mark is the first file, so the folder counts as incomplete from the beginning.
             with self._filesystem.open_output_stream(self._make(_MARK)) as stream:
                 stream.write(_NOTE)
 
@@ -109,11 +112,13 @@ class RemoteFolder:
             for path in sorted(folder.rglob("*"))
             if path.is_file()
         }
+        # In the order of _REPORTS: report.json, which makes the folder complete, is the last.
         reports = {name: files.pop(name) for name in _REPORTS if name in files}
         copied: set[str] = set()
         if self._resumed:  # all attempts have the same files, except for the reports
             copied = files.keys() - self._missing(files)
         try:
+            # Everything is checked before the reports: report.json tells that all is there.
             for group in (files, reports):
                 for name, file in group.items():
                     if name not in copied:
@@ -121,6 +126,7 @@ class RemoteFolder:
                         copied.add(name)
                 if lost := self._missing(group):
                     copied -= set(lost)
+                    # The sizes prove that all was written.
                     raise OSError(f"{lost[0]} is missing, or has another size than was written")
         except Exception as error:
             raise OutputError(
@@ -168,6 +174,7 @@ class RemoteFolder:
             if info.type == pafs.FileType.NotFound:
                 return []
             if info.type == pafs.FileType.File:
+                # A file at the address itself: there is an output, whatever it is.
                 return [self.address]
             inside = pafs.FileSelector(self._path, allow_not_found=True)
             infos = self._filesystem.get_file_info(inside)
@@ -230,7 +237,9 @@ def places_of(output: AnyPath, scratch: AnyPath | None = None) -> Places:
     """
     name = name_of(output)
     remote = is_address(name)
+    # An address of a bucket alone has no path.
     path = Path(urlsplit(name).path or "out") if remote else Path(local_path(name))
+    # Outputs of the same name in several folders must not share a scratch folder.
     identity = os.fsencode(name if remote else path.absolute())
     digest = hashlib.blake2b(identity, digest_size=8).hexdigest()
     if remote:
@@ -240,6 +249,7 @@ def places_of(output: AnyPath, scratch: AnyPath | None = None) -> Places:
         raise OutputError(
             f"An output is a folder that can be replaced: got {name!r}. Name a new folder."
         )
+    # In the same folder, so that the result can be renamed into place.
     partial = path.with_name(path.name + ".partial")
     if scratch is None:
         return Places(partial, partial / "scratch")
@@ -301,6 +311,7 @@ _OF_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
 
 def _is_of_output(name: str) -> bool:
     """Return whether a run or an operating system writes files of this name."""
+    # Files that NFS and macOS make beside others.
     if name in _OF_SYSTEMS or name.startswith((".nfs", "._")):
         return True
     # A run that was killed while it replaced a file leaves
@@ -333,11 +344,13 @@ class OutputDirectory:
         self.result = self.partial / "result"
         self.is_published = False
         try:
+            # Refuse before `_lock`, which makes the folder; delete only with the lock.
             self._refuse_existing(overwrite)
             self._refuse_foreign()
             self.unlock = self._lock()
             if not resume:
                 self._clear()
+            # The result is always written anew; only scratch files are continued.
             shutil.rmtree(self.result, ignore_errors=True)
             self.result.mkdir()
         except NeardupError:  # there is an output, or another run is writing it
@@ -358,6 +371,7 @@ class OutputDirectory:
             if hasattr(os, "geteuid") and self.partial.lstat().st_uid != os.geteuid():
                 raise PermissionError(errno.EACCES, f"{self.partial} belongs to another user")
         try:
+            # Closing the file unlocks it. The finalizer does so also if nobody calls it.
             return weakref.finalize(self, os.close, lock_file(self.partial / _LOCK))
         except BlockingIOError as error:
             raise OutputError(
@@ -377,6 +391,7 @@ class OutputDirectory:
             )
         if not self.partial.exists():
             return
+        # Nobody's files but a run's are deleted: `clear` deletes the whole folder.
         foreign = sorted(path.name for path in self.partial.iterdir() if path.name not in _LEFT)
         if foreign:
             raise OutputError(
@@ -388,6 +403,7 @@ class OutputDirectory:
     def _clear(self) -> None:
         """Delete the files of an interrupted run, but not the lock."""
         for path in self.partial.iterdir():
+            # A new file of this name would be another lock, which a second run could take.
             if path.name != _LOCK:
                 shutil.rmtree(path, ignore_errors=True)
         shutil.rmtree(self.scratch, ignore_errors=True)
@@ -410,11 +426,13 @@ class OutputDirectory:
         names = sorted(file.name for file in path.iterdir())
         foreign = [name for name in names if not _is_of_output(name)]
         is_complete = (path / _LAST).exists()
+        # A folder that has been an output may have got files of the user's since.
         if foreign and is_complete:
             raise OutputError(
                 f"The folder {path} is not replaced: it has {foreign[0]}, which no run has "
                 "written. Use another folder, or move that elsewhere."
             )
+        # Without report.json it may be any folder of the user's.
         if names and not is_complete:
             raise OutputError(
                 f"The folder {path} is not replaced: it has no report.json, so it is not the "
@@ -438,6 +456,7 @@ class OutputDirectory:
 
     def _overlaps(self, name: str) -> bool:
         if self.remote is not None:
+            # By spelling: remote storage has no identity of files.
             output = PurePosixPath(self.remote.address.split("?")[0])
             other = PurePosixPath(name.split("?")[0])
             is_same = output == other
@@ -458,6 +477,7 @@ class OutputDirectory:
     @property
     def can_resume(self) -> bool:
         """True if a run can continue from the scratch files."""
+        # Written by the first checkpoint; before it nothing can be continued.
         return (self.scratch / "checkpoint.json").exists()
 
     def publish(self) -> None:
@@ -473,9 +493,11 @@ class OutputDirectory:
         """Move the result into place; after an error, the replaced output is in its place again."""
         old = self.partial / "old"
         if Path(self.path).exists():
+            # Both are renames in one file system: the time without an output is as short as can be.
             os.replace(self.path, old)
         try:
             os.replace(self.result, self.path)
+        # Also Ctrl-C between both renames.
         except BaseException:
             if old.exists():
                 os.replace(old, self.path)
@@ -508,4 +530,5 @@ class OutputDirectory:
             map_all(files, Path.unlink, _DELETED_AT_ONCE)
         shutil.rmtree(self.partial, ignore_errors=True)
         shutil.rmtree(self.scratch, ignore_errors=True)
+        # Last, so that no other run begins in a folder that is being deleted.
         self.unlock()

@@ -51,8 +51,10 @@ class FoundFile(NamedTuple):
     @property
     def key(self) -> str:
         """A string that is equal for all names of a file, links included."""
+        # Storage has no links.
         if is_remote(self.location):
             return self.location
+        # Most paths are no links: the real path of their folder, which is cached, is enough.
         if os.path.islink(self.path):
             return os.path.realpath(self.path)
         folder, name = os.path.split(self.path)
@@ -88,12 +90,14 @@ def find(
 def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> list[FoundFile]:
     unreachable: dict[str, str] = {}  # path -> reason
     fail = unreachable.__setitem__
+    # A folder whose name has special characters is a folder, not a pattern.
     if os.path.isdir(path):
         base = path
         below = _walk(path, _is_hidden, skip, fail, _refuse_tables)
         found = [os.path.join(path, file) for file in below]
     elif os.path.exists(path):
         return [_find_single(name, path, format_name)]
+    # Only now: an existing file named a[1].txt is a file.
     elif _MAGIC.search(path):
         base = _fixed_part(path)
         found = _matching(path, base, skip, fail)
@@ -101,6 +105,7 @@ def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> li
         raise _missing(name, _neighbours(path))
 
     readable = _readable(name, found, format_name, skip, unreachable)
+    # A reason of "" is a file that can be reached.
     listed = dict.fromkeys(readable, "") | dict(sorted(unreachable.items()))
     base = os.path.abspath(base)
     return [
@@ -195,10 +200,12 @@ def _walk(
     files: list[list[str]] = []
     entered: set[tuple[int, int]] = set()
     waiting: list[list[str]] = [[]]
+    # A stack, because folders may be nested deeper than Python calls.
     while waiting:
         parts = waiting.pop()
         current = os.path.join(folder, *parts)
         entries = _enter(current, entered, fail)
+        # Before its files are listed: a table of such a format is refused as a whole.
         check(current, {entry.name for entry in entries})
         # The last folder that is appended is entered first: links come last in `entries`, so that a
         # folder is known by its real name.
@@ -236,6 +243,7 @@ def _enter(folder: str, entered: set[tuple[int, int]], fail: Fail) -> list[os.Di
     except OSError as error:
         fail(folder, _unlisted(error))
         return []
+    # Only after it was listed: a second link to a folder that failed is tried again.
     entered.add(identity)
     return entries
 
@@ -248,6 +256,7 @@ def _leave_out(path: str, skip: Skip, fail: Fail) -> None:
     """Leave out a path that is neither a file nor a folder; a path that looks like an input counts
     as lost, not skipped.
     """
+    # `is_file` follows links, so that a link to nothing is no file.
     if os.path.islink(path):
         fail(path, "it is a link to nothing that is there")
     elif format_of(path)[0] is not None:
@@ -294,8 +303,10 @@ def _is_of_iceberg(name: str) -> bool:
 def _matching(pattern: str, fixed: str, skip: Skip, fail: Fail) -> list[str]:
     """Return the regular files that match a pattern, sorted."""
     if "**" in pattern:
+        # The fixed part is no pattern: `_walk` returns paths relative to it.
         rest = pattern[len(fixed) :] if fixed != "." else pattern
         matches = re.compile(_regular_expression(rest.replace(os.sep, "/"))).fullmatch
+        # A pattern also names files that begin with "_", unlike a search in a folder.
         below = _walk(fixed, lambda name: name.startswith("."), skip, fail)
         below = [path for path in below if matches(path.replace(os.sep, "/"))]
         return below if fixed == "." else [os.path.join(fixed, path) for path in below]
@@ -312,6 +323,7 @@ def _expand(pattern: str, fixed: str, fail: Fail) -> list[str]:
     """Return the paths that match a pattern without `**`, as the module glob does."""
     rest = pattern if fixed == "." else pattern[len(fixed) :]
     folders = ["" if fixed == "." else fixed]
+    # Windows has both separators.
     *parts, last = re.split(r"[/\\]" if os.sep == "\\" else "/+", rest)
     for part in parts:
         below: list[str] = []
@@ -334,8 +346,10 @@ def _children(folder: str, part: str, fail: Fail) -> list[str]:
     except OSError as error:
         fail(folder or ".", _unlisted(error))
         return []
+    # As in a shell, `*` matches no dot file.
     if not part.startswith("."):
         names = [name for name in names if not name.startswith(".")]
+    # Windows ignores case.
     matches = re.compile(fnmatch.translate(os.path.normcase(part))).match
     return [os.path.join(folder, name) for name in names if matches(os.path.normcase(name))]
 
@@ -353,6 +367,7 @@ def _fixed_part(pattern: str) -> str:
     """Return the folder before the first special character of a pattern."""
     match = _MAGIC.search(pattern)
     fixed = pattern[: match.start()] if match else pattern
+    # Whole folders only: "data/a*" is searched in "data/".
     return fixed[: fixed.replace(os.sep, "/").rfind("/") + 1] or "."
 
 
@@ -364,6 +379,7 @@ def _find_remote(address: str, format_name: str | None, skip: Skip) -> list[Foun
         info = filesystem.get_file_info(path)
         if info.type == pafs.FileType.File:
             return [_direct(address, address, _normal(path), format_name)]
+        # A pattern whose folder is not there matches nothing, and `_readable` says so.
         if info.type == pafs.FileType.NotFound and not is_pattern:
             raise _missing(address, [])
         below = _list_below(filesystem, path, skip)
@@ -404,7 +420,9 @@ def _list_below(filesystem: Any, path: str, skip: Skip) -> list[str]:
     files = [
         info.path for info in filesystem.get_file_info(selector) if info.type == pafs.FileType.File
     ]
+    # Arrow gives paths with the bucket, without the scheme.
     start = len(_normal(path).rstrip("/")) + 1
+    # By folders, as a local search sorts: "a/b" comes before "a-b".
     below = sorted((_normal(file)[start:] for file in files), key=lambda path: path.split("/"))
     visible = []
     for path in below:
@@ -429,6 +447,7 @@ def _regular_expression(pattern: str) -> str:
         if index % 2 == 0:
             translated.append(re.escape(part))
         elif part.startswith("["):
+            # A backslash is no escape in a pattern, but in a regular expression.
             inside = part[1:-1].replace("\\", "\\\\").replace("[", "\\[")
             if inside.startswith("!"):
                 inside = "^" + inside[1:]

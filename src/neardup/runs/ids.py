@@ -68,6 +68,7 @@ class FirstIds:
             If an id repeats. Ids are compared each time their number has grown fourfold, until
             they need more memory than _MAX_ID_BYTES.
         """
+        # Without ids, rows are numbered. Beyond the memory, the check at the end has to do.
         if batch.ids is None or self._free_bytes <= 0:
             return
         self._ids.append(batch.ids.cast(pa.large_string()))
@@ -76,7 +77,9 @@ class FirstIds:
         self._free_bytes -= batch.ids.nbytes + batch.rows.nbytes
         if self._count >= self._next_check:
             self._compare()
+            # Each comparison reads all ids again: growing steps keep the sum linear.
             self._next_check = 4 * self._count
+        # After the last comparison that fits: the ids are not needed any more.
         if self._free_bytes <= 0:
             self._ids.clear()
             self._rows.clear()
@@ -121,13 +124,16 @@ def find_repeated_id(hashes: Words, corpus: Corpus, locations: DocumentLocations
 
     hashes : uint64 (num_documents,), the hash of each id.
     """
+    # Ids of the earlier collection may repeat ids of the new one.
     left, right = _equal_hashes(hashes[corpus.num_against :])
     left += np.uint32(corpus.num_against)
     right += np.uint32(corpus.num_against)
     compared = zip(left[:_MAX_COMPARED].tolist(), right[:_MAX_COMPARED].tolist(), strict=True)
+    # By document, not by hash: the first one in the input is named.
     for first, second in sorted(compared):
         pair = np.array([first, second], np.uint32)
         (id, part, row), (other_id, other_part, other_row) = locations.places(pair)
+        # Hashes of different ids may be equal.
         if id == other_id:
             both = _belongs(id, part, row, other_part, other_row)
             return f"{both} {len(left):,} documents repeat an id." if len(left) > 1 else both
@@ -145,5 +151,6 @@ def _equal_hashes(hashes: Words) -> tuple[Positions, Positions]:
     is_near = (packed[1:] ^ packed[:-1]) <= position_mask
     left = (packed[:-1][is_near] & position_mask).astype(np.uint32)
     right = (packed[1:][is_near] & position_mask).astype(np.uint32)
+    # A missing id repeats none.
     is_equal = (hashes[left] == hashes[right]) & (hashes[left] != NO_ID)
     return left[is_equal], right[is_equal]

@@ -58,6 +58,7 @@ def list_inputs(
         If the storage of an address needs a package that is not installed.
     """
     ReadingSettings(text_unit=unit, in_format=format_name)  # refuses other values
+    # A string is a sequence, too: each character would be a path.
     if isinstance(paths, str) or not paths:
         raise InputError(
             f"Inputs must be a list of at least one path: got {paths!r}. Pass ['data/'], for "
@@ -72,6 +73,7 @@ def list_inputs(
         if file is None:
             files.append(_piped(unit, format_name))
         else:
+            # The names below the output keep the folders of the inputs: without their common part.
             files.append(_input_file(file, text_unit, roots[_volume(file)], format_name))
     return _named_uniquely(files)
 
@@ -92,6 +94,7 @@ def _unit_of_texts(files: Sequence[FoundFile], format_name: str | None) -> str:
     """Return "line" if the only text file is named directly, or "file"."""
     readable = [file for file in files if not file.problem]
     texts = [file for file in readable if _format_of(file, format_name)[0].unit == "auto"]
+    # A single file in a folder or pattern is a document: others may join it.
     return "line" if len(texts) == 1 and texts[0].is_direct else "file"
 
 
@@ -105,6 +108,7 @@ def _piped(unit: str, requested: str | None) -> InputFile:
         location=copy.source.location,
         compression=copy.source.compression,
         format=copy.format,
+        # Standard input is one file, named directly.
         unit=_unit(known, "line" if unit == "auto" else unit),
         relative_name=f"stdin{known.suffixes[0]}{ending}",
         version=copy.version,
@@ -151,6 +155,7 @@ def _unit(known: Format, text_unit: str) -> str:
 
 def _volume(file: FoundFile) -> str:
     """Return the drive of a local file, empty except on Windows; _REMOTE for a remote file."""
+    # Drives of Windows are named in either case.
     return _REMOTE if is_remote(file.location) else os.path.splitdrive(file.base)[0].casefold()
 
 
@@ -159,6 +164,7 @@ def _common_roots(found: list[FoundFile]) -> dict[str, str]:
     bases: dict[str, list[str]] = {}
     for file in found:
         bases.setdefault(_volume(file), []).append(file.base)
+    # Addresses have slashes on Windows, too.
     paths = {volume: posixpath if volume == _REMOTE else os.path for volume in bases}
     return {volume: paths[volume].commonpath(folders) for volume, folders in bases.items()}
 
@@ -172,6 +178,7 @@ def _named_uniquely(files: list[InputFile]) -> list[InputFile]:
     for file in files:
         name = file.relative_name
         if name in taken:
+            # Before all suffixes: a-2.jsonl.gz.
             stem, _, _ = split_name(name)
             suffix = name[len(stem) :]
             copies = (f"{stem}-{number}{suffix}" for number in count(2))

@@ -95,6 +95,7 @@ def read_items(
     warnings: list[str] = []
     parts = parts_of(inputs.source, inputs, "items", {})
     columns, text_columns = choose_item_columns(parts, item_columns, benchmark_column)
+    # A text column must be named for the reading; the values are taken from the payload.
     text_column = text_columns[0] if text_columns else None
     tasks = [
         task._replace(max_unreadable=max_unreadable)
@@ -103,6 +104,7 @@ def read_items(
     items = Items(tasks, columns, text_columns, warnings)
     reject = rejecter(on_error, items.rejected.append)
     benchmarks = _benchmarks(tasks)
+    # One thread: items are few.
     for part, entry in read_tasks(tasks, 1, with_payload=True):
         if isinstance(entry, Rejected):
             reject(entry)
@@ -124,6 +126,7 @@ def _benchmarks(tasks: Sequence[Task]) -> list[str]:
     shared = Counter(stems)
     names = []
     for part, stem in zip(parts, stems, strict=True):
+        # Files that are one item each, and objects without a name, have no name of a benchmark.
         if part.unit == "file" or part.name == "source":
             names.append("items")
         elif shared[stem] == 1:
@@ -149,6 +152,7 @@ def _add(
         number = len(items.ids)
         for column, weight in items.columns.items():
             text = _text(value_of(record, column))
+            # An empty column has no text to find; `owners` tells to which item the others belong.
             if text:
                 items.texts.append(text)
                 items.owners.append(number)
@@ -156,6 +160,7 @@ def _add(
         if benchmark_column is not None:
             benchmark = _text(value_of(record, benchmark_column))
         items.benchmarks.append(benchmark)
+        # Without an id column, numbers over all inputs.
         items.ids.append(str(number) if identifier is None else identifier)
 
 
@@ -167,6 +172,7 @@ def _records(batch: DocumentBatch, task: Task) -> Iterator[JsonObject]:
     elif isinstance(payload, RawLines) and task.part.format == "jsonl":
         data = bytes(payload.data)
         for start, end in pairwise(payload.offsets.tolist()):
+            # The whole object again: the batch has the text column alone.
             yield _parse(data[start:end])
     else:
         for text in batch.text.to_pylist():
@@ -192,6 +198,7 @@ def _text(value: Any) -> str:
         if isinstance(part, (list, tuple)):
             waiting += reversed(part)
         elif isinstance(part, Mapping):
+            # Choices of some benchmarks are {"text": [...], "label": [...]}.
             inner = [part["text"]] if "text" in part else list(part.values())
             waiting += reversed(inner)
         elif isinstance(part, bytes):

@@ -53,6 +53,7 @@ def read_labels(part: Part, columns: Columns, label: str | None) -> Labelled:
     """Read a part again, for its labels and the lengths of its texts; rows that cannot be read are
     left out.
     """
+    # So that `concatenate` has an array if the part is empty.
     rows = [np.empty(0, np.int64)]
     lengths = [np.empty(0, np.int64)]
     labels = [pa.array([], pa.string())]
@@ -90,6 +91,7 @@ def read_verdicts(part: Part, column: str | None) -> Verdicts:
     table = _table_of(part)
     column = _verdict_column(table.column_names, column, part.name)
     same = _as_verdicts(table[column], column, part.name)
+    # Ids as strings in either table: 7 in one is "7" in the other.
     left_ids = as_ids(table["left_id"].combine_chunks())[0]
     right_ids = as_ids(table["right_id"].combine_chunks())[0]
     known = pc.and_(same.is_valid(), pc.and_(left_ids.is_valid(), right_ids.is_valid()))
@@ -128,6 +130,7 @@ def _verdict_column(names: list[str], column: str | None, source: str) -> str:
 def _as_verdicts(column: pa.ChunkedArray, name: str, source: str) -> pa.Array:
     values = column.combine_chunks()
     words = pc.utf8_lower(as_ids(values, "the verdict")[0])
+    # `is_in` needs both sides of one type.
     same = pc.is_in(words, pa.array(["true", "1"], words.type))
     fits = pc.or_(same, pc.is_in(words, pa.array(["false", "0", None], words.type)))
     if pc.any(pc.invert(fits)).as_py():
@@ -137,6 +140,7 @@ def _as_verdicts(column: pa.ChunkedArray, name: str, source: str) -> pa.Array:
             f"{values[row].as_py()!r} in row {row}. Name another column as label (--label), or "
             "convert it."
         )
+    # `is_in` gives False for null, which is an unknown verdict.
     return pc.if_else(words.is_valid(), same, pa.scalar(None, pa.bool_()))
 
 
@@ -152,6 +156,7 @@ def _table_of(part: Part) -> pa.Table:
         )
     try:
         return read_table(part, _PAIR)  # ids as strings, so that the id 007 keeps its zeros
+    # Arrow raises it for names of columns that are not UTF-8.
     except (pa.ArrowException, UnicodeDecodeError) as error:
         reason = str(error).partition("\n")[0]
         raise InputError(

@@ -77,6 +77,7 @@ class DocumentLocations:
         copied.release = _release_nothing
         copied._rows = self._rows.copy()
         if self._ids is not None:
+            # `take` copies the values out of the mapped file.
             copied._ids = self._ids.take(arrow_of(np.arange(len(self._ids))))
         return copied
 

@@ -53,6 +53,7 @@ def refuse_replacing(outputs: Iterable[Output | None], inputs: Iterable[_File]) 
     outputs_of_folders: dict[str, Output | None] = {}
     for file in inputs:
         if file.name == _STANDARD_INPUT:
+            # Standard input may be a file that the shell opened: `neardup dedup - -o x < x`.
             output = replaced.get(_identity(0) or _NO_FILE)  # its descriptor
         else:
             output = _output_with(local_of(file.location), replaced, outputs_of_folders)
@@ -75,13 +76,15 @@ def _output_with(
     if path is None:
         return None
     output = replaced.get(_identity(path) or _NO_FILE)
-    # A link to a file is in its own folder, and the file in another.
-    named_folder = os.path.realpath(os.path.dirname(path))
-    real_folder = os.path.dirname(os.path.realpath(path))
-    for folder in {named_folder, real_folder}:
+    folders = [os.path.dirname(path)]
+    if os.path.islink(path):
+        # A link to a file is in its own folder, and the file in another.
+        folders.append(os.path.dirname(os.path.realpath(path)))
+    for folder in folders:
         if folder not in outputs_of_folders:
+            real_folder = os.path.realpath(folder)
             containing = (
-                replaced[above] for above in _identities_from(folder) if above in replaced
+                replaced[above] for above in _identities_from(real_folder) if above in replaced
             )
             outputs_of_folders[folder] = next(containing, None)
         output = output or outputs_of_folders[folder]

@@ -86,6 +86,7 @@ class _Rejections:
     def take(self) -> list[Rejected]:
         """Return the rows that are not stored yet, and forget them."""
         fresh = self.rows[self.num_stored :]
+        # The first rows may be spread over several pieces.
         self.num_stored = max(0, self.num_stored - len(self.rows))
         self.rows.clear()
         return fresh
@@ -119,9 +120,11 @@ class Reading:
         self.first_ids = first_ids
         self.summarise = summarise or method.summarise
         self.num_ranks = len(rank_columns(selection.keep))
+        # The earlier collection may have fewer: see `_store_values`.
         self.num_values = max((len(task.columns.values) for task in tasks), default=0)
         self.is_within = selection.within is not None
         self.has_ids = any(task.columns.id is not None for task in tasks)
+        # Empty after a resumption, too: some values are stored twice then, which does no harm.
         self._remembered = np.empty(0, np.uint64)  # hashes of values that are stored, rising
         state = scratch.restore()
         self.tally = Tally() if state is None else Tally.restore(state["tally"])
@@ -140,12 +143,16 @@ class Reading:
             if isinstance(entry, Rejected):
                 reject(entry)
                 if len(rejections.rows) >= _MAX_WAITING:
+                    # A file of nothing but unreadable rows must not fill the memory.
                     yield Piece(rejections.take(), None, is_end=False)
             elif entry is None:
                 yield Piece(rejections.take(), None, is_end=True)
+                # The next part is read from its beginning.
                 rejections.num_stored = 0
                 num_stored = 0
             else:
+                # Before rows are passed over: also the ids of rows that an interrupted run has
+                # stored.
                 self._compare_ids(tasks[number], entry)
                 for batch in _cut(entry, self.settings.batch_rows):
                     num_rows = len(batch.rows)
@@ -193,10 +200,13 @@ class Reading:
             scratch.append(schemas.SHINGLES, features.sets.hashes)
         if features.structure is not None:
             scratch.append(schemas.TAGS, features.structure.hashes)
+            # Starts count over all documents: the last offset of a batch is the first one of the
+            # next.
             scratch.append(schemas.TAG_STARTS, features.structure.offsets[:-1] + tally.structure)
             tally.structure += int(features.structure.offsets[-1])
         scratch.append(schemas.SHINGLE_STARTS, features.sets.offsets[:-1] + tally.shingles)
         scratch.append(schemas.CONTENT, features.content)
+        # A column for each band, so that the search reads one after the other.
         for part in range(keys.values.shape[1]):
             scratch.append(schemas.KEYS.at(part), keys.values[:, part])
         tally.shingles += int(features.sets.offsets[-1])
@@ -258,6 +268,7 @@ class Reading:
     def _store_rejected(self, rejected: list[Rejected]) -> None:
         """Append rejected rows to rejected.jsonl."""
         lines = "".join(_ENCODER.encode(row._asdict()) + "\n" for row in rejected)
+        # A file name may contain lone surrogates, which UTF-8 cannot encode.
         data = lines.encode("utf-8", "replace")
         self.scratch.append(schemas.REJECTED, np.frombuffer(data, np.uint8))
         for row in rejected:
@@ -283,6 +294,7 @@ class Reading:
 
     def corpus(self) -> Corpus:
         """Return the corpus, after all parts are read."""
+        # Copies: small, and used after the mapped files are closed.
         ends = self.scratch.column(schemas.PART_ENDS).copy()
         rejected = self.scratch.column(schemas.PART_REJECTED).copy()
         num_parts_against = sum(1 for task in self.tasks if task.against)
@@ -312,6 +324,7 @@ def describe_all(reading: Reading, progress: Progress, ready: Callable[[], objec
     workspaces = Workspaces(Workspace)
 
     def describe(batches: list[DocumentBatch]) -> tuple[Features, Keys]:
+        # The first groups wait here for the kernels, which are compiled while files are decoded.
         ready()
         texts = join_arrays([batch.text for batch in batches])
         with workspaces.borrow() as workspace:
@@ -319,13 +332,16 @@ def describe_all(reading: Reading, progress: Progress, ready: Callable[[], objec
             keys = reading.summarise(features)
             if reading.is_within:
                 groups = [
-                    batch.values[0].cast(pa.large_string()).fill_null("") for batch in batches
+                    # Documents without a value form a group, like an empty value.
+                    batch.values[0].cast(pa.large_string()).fill_null("")
+                    for batch in batches
                 ]
                 features, keys = set_apart(reading.method, features, keys, pa.concat_arrays(groups))
             hashes, offsets = features.sets
             # A copy, because the next batch overwrites the workspace.
             stored = hashes.copy() if reading.stores_sets else hashes[:0].copy()
             features = features._replace(sets=Lists(stored, offsets), weighed=None)
+            # Views of the workspace, too.
             return features, keys._replace(samples=None)
 
     return read_all(reading, progress, describe, lambda found: reading.store_features(*found))
@@ -371,6 +387,7 @@ def read_all(
 
 def _bytes_of(piece: Piece) -> int:
     text_bytes = 0 if piece.batch is None else piece.batch.text_bytes
+    # Rejected rows wait in memory like texts.
     return text_bytes + _REJECTED_BYTES * len(piece.rejected)
 
 
@@ -393,6 +410,7 @@ def _ranks_of(batch: DocumentBatch, number: int) -> Array:
     """Return the ranks of one column, nan if the batch has no ranks."""
     if batch.ranks:
         return batch.ranks[number]
+    # The earlier collection has no ranks.
     return np.full((len(batch.rows), 2), np.nan)
 
 
@@ -409,6 +427,7 @@ def locations(tasks: list[Task], corpus: Corpus, scratch: Scratch) -> DocumentLo
     if any(task.columns.id is not None for task in tasks):
         offsets = pa.py_buffer(scratch.column(schemas.ID_OFFSETS))
         data = pa.py_buffer(scratch.column(schemas.IDS))
+        # Arrow reads the mapped files in place.
         ids = pa.LargeStringArray.from_buffers(corpus.num_documents, offsets, data)
     return DocumentLocations(
         names=[task.part.name for task in tasks],
@@ -450,6 +469,7 @@ def _text_bytes(batch: DocumentBatch) -> int:
     return batch.text_bytes
 
 
+# Arrow cannot join ids of different types.
 def _same_columns(group: list[DocumentBatch], batch: DocumentBatch) -> bool:
     first = group[0]
     return (
@@ -491,6 +511,7 @@ def count_or_open(
     file = scratch.directory / _FREQUENCIES
     if file.exists():
         return IdfTable.open(file)
+    # Rejected rows are reported by the pass that stores documents.
     table = count_corpus(tasks, counted, threads, progress, ignore)
     table.save(file)
     return table

@@ -142,6 +142,7 @@ def _columns_of(
             vector_length=inputs.vector_length,
         )
     except ColumnError:
+        # A table of fingerprints has no text column either, and gets a sentence of its own.
         _refuse_fingerprints(parts)
         raise
     if columns.vector_length == 0:
@@ -211,6 +212,7 @@ def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
     InputError
         If some inputs are pages and others texts, and the method does not read all as pages.
     """
+    # Their contents are not known; the run reports them as lost.
     tasks = [task for task in tasks if not isinstance(task.part, UnreachableInput)]
     pages = [task.part for task in tasks if has_pages(task)]
     paged = method.of_pages() if pages else method
@@ -230,6 +232,7 @@ def has_pages(task: Task) -> bool:
     """Return whether the documents of an input are web pages, whose text is in their HTML."""
     if task.part.is_pages:
         return True
+    # As the column was recognised.
     return task.columns.text.casefold() == TEXT_COLUMN and task.part.column_types() is not None
 
 
@@ -244,6 +247,7 @@ def parts_of(
             format_name=inputs.in_format,
             skip=lambda file, reason: skipped.setdefault(reason, []).append(file),
         )
+    # They have no texts, and would otherwise be taken for a table.
     if isinstance(source, (Fingerprints, Signatures)):
         kind = type(source).__name__.lower()
         raise InputError(f"{source!r} are {kind}, without texts. {_USES[kind]}")
@@ -257,12 +261,14 @@ def parts_of(
 
 def named_paths(source: Source) -> list[str]:
     """Return the paths that a source names; none if it is texts or a table."""
+    # A single string is always a path: a text would be a collection of one document.
     if isinstance(source, (str, os.PathLike)):
         return [os.fspath(source)]
     if not isinstance(source, (list, tuple)) or not all(
         isinstance(item, (str, os.PathLike)) for item in source
     ):
         return []
+    # A list of strings names paths only if all look like paths; otherwise it is a list of texts.
     named = all(isinstance(item, os.PathLike) or looks_like_path(item) for item in source)
     return [os.fspath(item) for item in source] if named else []
 
@@ -280,6 +286,7 @@ def looks_like_path(text: str) -> bool:
         return True
     # A pattern names a folder, so that a short text such as "Really?" is none.
     is_pattern = "/" in text and any(mark in text for mark in "*?[")
+    # A sentence may end in a name such as "notes.txt".
     return " " not in text and ("://" in text or is_pattern or format_of(text)[0] is not None)
 
 
@@ -365,12 +372,14 @@ def spelled_out(options: type, *, is_reported: bool = False) -> Callable[[_Funct
     def decorate(function: _Function) -> _Function:
         signature = _spelled_signature(function, options)
         parameters = signature.parameters
+        # Annotations are strings, because the modules postpone their evaluation.
         flags = {name for name in parameters if parameters[name].annotation == "bool"}
         defaults = {name: parameters[name].default for name in parameters}
 
         @functools.wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
             for name in keywords.keys() - defaults.keys():
+                # As Python does for a function with these parameters.
                 raise TypeError(
                     f"{function.__name__}() got an unexpected keyword argument {name!r}"
                 )
@@ -399,7 +408,9 @@ def _spelled_signature(function: Callable[..., Any], options: type) -> inspect.S
         option = inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
+            # Options that are not there have the default None.
             default=_DEFAULTS.get(name),
+            # A TypedDict keeps its annotations as ForwardRef.
             annotation=annotation.__forward_arg__,
         )
         parameters.append(option)
@@ -445,6 +456,7 @@ def reported_options(arguments: Options, defaults: Options) -> JsonObject:
         text = json.dumps(options, default=lambda _: None, skipkeys=True)
     except ValueError:  # a list that contains itself, which is refused when it is read
         return {}
+    # In a fixed order: `arguments.keys() - _UNREPORTED` is a set.
     return dict(sorted(json.loads(text).items()))
 
 
@@ -523,6 +535,7 @@ class Run:
 
     def __post_init__(self) -> None:
         inputs = self.inputs
+        # Here, before files are searched, which may take long.
         for columns in (inputs.text_column, inputs.id_column):
             if columns is not None:
                 check_columns(columns)
@@ -564,6 +577,7 @@ class Run:
         inputs = self.inputs._replace(vector_length=self.method.vector_length)
         found = tasks_of(inputs, self.selection.keep, warnings, within=self.selection.within)
         tasks = [task._replace(max_unreadable=self.settings.max_unreadable) for task in found]
+        # As soon as the files of patterns are known.
         self.refuse_replacing(tasks)
         return Found(tasks, for_pages(self.method, tasks), warnings)
 

@@ -70,6 +70,7 @@ def prepare(
         scratch.clear()
         write_json(note, this)
     if folder is not None:
+        # Only now is anything written to remote storage: a refusal before it leaves no trace there.
         folder.begin(resume=resuming)
     return resuming
 
@@ -100,6 +101,7 @@ def _describe(tasks: Sequence[Task], settings: JsonObject) -> JsonObject:
 
 def _differences(old: JsonObject, new: JsonObject) -> Iterator[str]:
     """Return the differences between two records."""
+    # Another version may compute other hashes.
     if old.get("version") != new["version"]:
         yield f"version {old.get('version')}, now {new['version']}"
     old_settings = old.get("settings", {})
@@ -149,10 +151,13 @@ class Scratch:
 
     def append(self, column: Column, values: Array) -> None:
         """Append numbers to a column. Raises OSError if the disk is full."""
+        # A column has one type: a wrong one would shift all later numbers.
         assert values.dtype == column.dtype, (column, values.dtype)
         file = self._open.get(column.name)
         if file is None:
             self._allow_files()
+            # Unbuffered, because a checkpoint takes the sizes of the files as the lengths of the
+            # columns.
             file = self._open[column.name] = open(self.directory / column.name, "ab", buffering=0)  # noqa: SIM115
         _write(file, values)
 
@@ -164,6 +169,7 @@ class Scratch:
         """Write numbers to a column from the number `first` on; threads may do so at once. Raises
         OSError.
         """
+        # Not "ab": appending ignores the position.
         with open(self.directory / column.name, "r+b", buffering=0) as file:
             file.seek(first * values.itemsize)
             _write(file, values)
@@ -171,6 +177,7 @@ class Scratch:
     def checkpoint(self, state: JsonObject) -> None:
         """Record `state` and the lengths of all columns, in one step."""
         lengths = {column.name: column.stat().st_size for column in self._columns()}
+        # In one step: a run that dies here continues from the checkpoint before it.
         write_json(self.directory / "checkpoint.json", {"state": state, "lengths": lengths})
 
     def restore(self) -> JsonObject | None:
@@ -188,9 +195,12 @@ class Scratch:
             return None
         record = _read_note(file)
         lengths: dict[str, int] = record["lengths"]
+        # Columns that were begun after the checkpoint.
         self._delete(column for column in self._columns() if column.name not in lengths)
         for name, length in lengths.items():
             column = self.directory / name
+            # Longer is right: numbers after the checkpoint are cut off. Shorter means that they are
+            # lost.
             if not column.exists() or column.stat().st_size < length:
                 raise ResumeError(
                     f"The scratch file {column} is shorter than at the last checkpoint ({length} "
@@ -211,6 +221,7 @@ class Scratch:
     @staticmethod
     def _delete(paths: Iterable[Path]) -> None:
         for path in paths:
+            # Stores of a search have folders here.
             if path.is_dir():
                 shutil.rmtree(path)
             else:
@@ -234,10 +245,12 @@ class Scratch:
             self._open.pop(column.name).close()
         shape = (-1,) if column.width == 1 else (-1, column.width)
         path = self.directory / column.name
+        # An empty file cannot be mapped.
         if not path.exists() or path.stat().st_size == 0:
             return np.empty(0, column.dtype).reshape(shape)
         self._allow_files()
         with open(path, "rb") as file:
+            # Private pages: kernels may write to the array, the file stays as it is.
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         self._maps.append(mapped)
         return np.frombuffer(mapped, column.dtype).reshape(shape)
@@ -246,6 +259,7 @@ class Scratch:
         """Raise the limit of open files before it is reached: each band is a column, and a mapped
         one stays open.
         """
+        # Once, when the number passes this one: it grows by one file at a time.
         if resource is not None and len(self._open) + len(self._maps) == _MANY_FILES:
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
             wanted = _ALLOWED_FILES if hard == resource.RLIM_INFINITY else min(_ALLOWED_FILES, hard)
@@ -275,6 +289,7 @@ class Scratch:
         """Close all files. Mapped columns stay valid as long as an array refers to them."""
         self._others.close()
         self.close_columns()
+        # Not closed: Python refuses that as long as an array refers to one.
         self._maps.clear()
 
 
@@ -294,6 +309,7 @@ class ScratchOfSearch(Scratch):
         """Return a column of the search, or of the documents."""
         is_key = column.name.startswith(f"{KEYS.name}-")
         shared = self._keys.get(column.name) if is_key else column
+        # A search may have columns of its own under the name of shared ones.
         if shared is None or (self.directory / column.name).exists():
             return super().column(column)
         return self._documents.column(shared)
@@ -346,9 +362,11 @@ def workspace(
     try:
         with Scratch(folder.scratch) as scratch:
             yield scratch
+    # Also Ctrl-C: an unfinished result has no use, the scratch files have.
     except BaseException as error:
         folder.discard_result()
         if isinstance(error, NeardupError):
+            # Before the first checkpoint there is nothing to resume.
             if not folder.can_resume:
                 folder.discard()
         elif isinstance(error, OSError):

@@ -49,12 +49,14 @@ def spool(format_name: str | None) -> Spooled:
     if sys.stdin is None:
         raise InputError("Standard input is closed: got - as an input. Pipe a file in, or name it.")
     handle, path = tempfile.mkstemp(prefix="neardup-stdin-")
+    # Documents are read again until the end of the run, so the copy must outlive this function.
     atexit.register(_remove, path)
     digest = hashlib.blake2b(digest_size=6)
     with os.fdopen(handle, "wb") as copy:
         while block := sys.stdin.buffer.read(BLOCK_BYTES):
             digest.update(block)
             copy.write(block)
+    # A second read of a stream that was read to its end returns nothing.
     if sys.stdin.buffer in _READ and not os.path.getsize(path):
         raise InputError(
             "Standard input is read only once: got - as two inputs. Name a file for one of them."
@@ -85,6 +87,7 @@ def _sniff(source: Source) -> str:
     try:
         with source.open_stream() as stream:
             head = bytes(stream.read(_SNIFFED_BYTES))
+    # A damaged compressed stream: reading it reports the error.
     except STREAM_ERRORS:
         return "text"
     recognised = format_of_bytes(head)
@@ -102,6 +105,7 @@ def _sniff(source: Source) -> str:
 
 def _is_delimited(head: bytes, delimiter: str) -> bool:
     """Return whether the first rows, three or more, have the same number of cells, two or more."""
+    # As the module csv asks: a line end inside of quotes stays.
     text = io.StringIO(head.decode("utf-8", "replace"), newline="")
     try:
         rows = list(csv.reader(text, delimiter=delimiter))
@@ -109,5 +113,6 @@ def _is_delimited(head: bytes, delimiter: str) -> bool:
         return False
     if len(head) == _SNIFFED_BYTES:
         rows = rows[:-1]  # cut off
+    # Empty lines are no rows.
     widths = {len(row) for row in rows if row}
     return len(rows) >= _MIN_ROWS and len(widths) == 1 and widths != {1}

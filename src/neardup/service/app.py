@@ -35,6 +35,7 @@ from neardup.service.problems import Problem, busy, check_head, check_size, prob
 from neardup.service.security import Gate, Tokens
 from neardup.settings.service import ServiceSettings
 
+# Upper bounds of the buckets, in seconds, up to the default of `answer_timeout_s`.
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)
 
@@ -54,6 +55,8 @@ class Histogram:
     def add(self, label: str, value: float) -> None:
         """Count a value."""
         counts = self.counts.setdefault(label, [0] * (len(self.bounds) + 1))
+        # A bound belongs to its own bucket: `le` of Prometheus means at most. The last count has
+        # the values above all bounds.
         counts[bisect_left(self.bounds, value)] += 1
         self.sums[label] += value
 
@@ -70,6 +73,7 @@ class Metrics:
 
     def answered(self, operation: str, status: int, seconds: float) -> None:
         """Count a request: the name of its operation, its status and its time."""
+        # Counted apart: `stats` would have to add up the requests of all labels.
         self.num_requests += 1
         self.requests[operation, status] += 1
         self.seconds.add(operation, seconds)
@@ -114,16 +118,19 @@ def _line(name: str, labels: Labels, value: float) -> str:
 
 
 def _number(value: float) -> str:
+    # 3, not 3.0, as counters are usually written.
     return str(int(value)) if value == int(value) else repr(value)
 
 
 def _escape(text: str) -> str:
+    # The backslash first: the others add backslashes.
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def _histogram(name: str, meaning: str, label: str, histogram: Histogram) -> list[str]:
     lines = _head(name, "histogram", meaning)
     for key, counts in sorted(histogram.counts.items()):
+        # The buckets of Prometheus are cumulative: each has the values of the ones before it.
         total = 0
         for bound, count in zip((*histogram.bounds, None), counts, strict=True):
             total += count
@@ -157,8 +164,11 @@ class Assets:
             stem, _, suffix = name.rpartition(".")
             path = f"/static/{stem}.{hashlib.sha256(content).hexdigest()[:16]}.{suffix}"
             self.files[path] = Reply(content, media_type, headers=lasting)
+            # The page refers to the files by their plain names; the service knows only the names
+            # with digests.
             page = page.replace(f"/static/{name}", path)
         self.tag = f'"{hashlib.sha256(page.encode()).hexdigest()[:16]}"'
+        # A browser keeps the page, and asks each time whether it is still current.
         checked = {"cache-control": "no-cache", "etag": self.tag}
         self.page = Reply(page.encode(), "text/html; charset=utf-8", headers=checked)
 
@@ -183,12 +193,15 @@ class Log:
         if self._format == "json":
             line = self._encoder.encode({"time": time, "level": level, "event": event, **values})
         else:
+            # For people: no quotes. Lines for programs are JSON.
             shown = " ".join(
                 f"{name}={value}" for name, value in values.items() if value is not None
             )
             line = f"{time} {level} {event} {shown}".encode(errors="replace")
         self._lines.append(line)
         if len(self._lines) == 1:
+            # The rest of the turn of the event loop adds its lines: one system call writes all of
+            # them.
             try:
                 asyncio.get_running_loop().call_soon(self.flush)
             except RuntimeError:  # before and after the event loop
@@ -207,6 +220,7 @@ class LibraryHandler(logging.Handler):
     """Writes the log messages of libraries, warnings and worse, as events."""
 
     def __init__(self, log: Log) -> None:
+        # Below are the notes of uvicorn about its start and end.
         super().__init__(logging.WARNING)
         self._log = log
 
@@ -234,12 +248,16 @@ def deadline(seconds: float, problem: Problem) -> Iterator[None]:
         expired = True
         task.cancel()
 
+    # A timer of the loop, and no thread: it cancels the task at its next await.
     timer = asyncio.get_running_loop().call_later(seconds, expire)
     try:
         yield
     except asyncio.CancelledError:
+        # Someone other than the timer cancelled the task, such as the server at its end.
         if not expired:
             raise
+        # From Python 3.11 a task counts its cancellations; one that is not taken back would count
+        # for `asyncio.timeout` outside.
         getattr(task, "uncancel", int)()  # of Python 3.11
         raise problem from None
     finally:
@@ -251,7 +269,10 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
+# A client that still sends does not read: with the connection closed at once, it would see a reset,
+# not the answer.
 _DRAIN_S = 2.0
+# msgspec compiles a decoder for each type of message; one is enough for all requests.
 _decoder = cache(msgspec.json.Decoder)
 
 
@@ -268,7 +289,9 @@ class Call:
 
     def __init__(self, service: Service, scope: Message, receive: Receive) -> None:
         self.service = service
+        # The server leaves out the body of the answer to HEAD.
         self.method: str = "GET" if scope["method"] == "HEAD" else scope["method"]
+        # Not the decoded path, in which a %2F of a name would be a separator.
         self.raw_path: bytes = scope["raw_path"]
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.scope = scope
@@ -277,6 +300,7 @@ class Call:
         self.num_bytes = 0
         self._receive = receive
         self._pending = 0
+        # Without one of these headers, a request of HTTP/1.1 has no body.
         self.is_read = not (
             b"content-length" in self.headers or b"transfer-encoding" in self.headers
         )
@@ -290,6 +314,8 @@ class Call:
             If the body is larger or slower than the limits, no JSON, or of another form.
         """
         content_type = self.headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+        # JSON alone also protects against pages of other sites, whose forms cannot send it: see
+        # `Gate.check`.
         if (
             content_type != b"application/json"
             or self.headers.get(b"content-encoding", b"identity") != b"identity"
@@ -309,6 +335,7 @@ class Call:
                 422, f"The body does not have the expected form: {error}. See /openapi.json."
             ) from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            # msgspec says "truncated" for such a surrogate.
             cut = (
                 ", which a lone surrogate such as \\ud800 causes, too"
                 if "truncated" in str(error)
@@ -317,6 +344,7 @@ class Call:
             raise Problem(
                 400, f"The body is not valid JSON in UTF-8: {error}{cut}. Send one JSON object."
             ) from error
+        # Deeply nested JSON.
         except RecursionError as error:
             raise Problem(
                 400, "The body has too many levels of nested JSON. Send a flatter payload."
@@ -325,6 +353,8 @@ class Call:
     async def _read(self) -> bytes:
         settings = self.service.settings
         length = self.headers.get(b"content-length", b"")
+        # A body that names its length is refused before it arrives; otherwise its bytes are
+        # counted.
         if length.isdigit():
             self._check_size(int(length))
         late = Problem(
@@ -335,6 +365,7 @@ class Call:
         )
         parts: list[bytes] = []
         with deadline(settings.read_timeout_s, late):
+            # `is_read` is set by `_part`.
             while not self.is_read:
                 part = await self._part()
                 self._check_size(self.num_bytes)
@@ -351,6 +382,8 @@ class Call:
     def _reserve(self, size: int) -> None:
         service = self.service
         if (
+            # Others have reserved, too: a body alone may fill the whole limit, which `_check_size`
+            # has checked. Otherwise it could never be read.
             service.pending_bytes > self._pending
             and service.pending_bytes + size > service.settings.max_pending_bytes
         ):
@@ -367,6 +400,7 @@ class Call:
         message = await self._receive()
         if message["type"] == "http.disconnect":
             raise Disconnected
+        # In ASGI both keys may be missing.
         part: bytes = message.get("body", b"")
         self.num_bytes += len(part)
         self.is_read = not message.get("more_body", False)
@@ -376,8 +410,11 @@ class Call:
         """Read and drop the rest of the body for a while, so that the client is there to read the
         answer.
         """
+        # A client that sent `Expect: 100-continue` waits for a go-ahead, and sends no body after an
+        # error.
         if self.is_read or b"expect" in self.headers:
             return
+        # Four times the largest request: a client that sends more is cut off.
         limit = self.num_bytes + 4 * self.service.settings.max_body_bytes
         with (
             suppress(Problem),
@@ -413,9 +450,11 @@ class Service:
         self.started = time.monotonic()
         self.is_stopping = False
         self.pending_bytes = 0
+        # The server sets it once it listens.
         self.num_connections: Callable[[], int] = lambda: 0
         self._gate = Gate(settings.host, tokens)
         self._log = log
+        # Ids of requests differ between two runs of the service, although numbers begin at 1.
         self._boot = secrets.token_hex(4)
         self._numbers = itertools.count(1)
         self.lanes = tuple(self._lane(name) for name in ("writes", "reads", "analyses"))
@@ -437,6 +476,7 @@ class Service:
         self.is_stopping = True
         for lane in self.lanes:
             await lane.close()
+        # Closing waits for the store, and would stop the event loop.
         await asyncio.get_running_loop().run_in_executor(None, self.library.index.close)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -444,6 +484,8 @@ class Service:
         begun = time.perf_counter()
         call = Call(self, scope, receive)
         given = call.headers.get(b"x-request-id", b"")
+        # A given id is written to the log and to headers: others than plain ones could forge a
+        # line.
         request_id = given.decode() if _REQUEST_ID.fullmatch(given) else self._new_id()
         name = "unknown"
         error: BaseException | None = None
@@ -451,14 +493,18 @@ class Service:
             operation = self._find(call)
             name = operation.name
             self._gate.check(call.method, call.headers, operation.role)
+            # `operation.answer` reads the body first, which has a limit of its own.
             limit_s = self.settings.answer_timeout_s + self.settings.read_timeout_s
             with deadline(limit_s, self._late()):
                 reply = await operation.answer(self, call)
+        # Nobody reads this reply; it is counted and logged.
         except Disconnected:
             reply = Reply(b"", "", 400)
         except Exception as raised:
             error = raised
+            # Anything: a fault of one request must not stop the service.
             reply = self._refuse(raised, request_id)
+        # Before the reply is sent: a slow reader holds no memory that others wait for.
         finally:
             call.release()
         await self._send_or_wait(call, reply, request_id, receive, send)
@@ -506,6 +552,7 @@ class Service:
         """Return the operation of a request, and note the argument in its path."""
         size = len(call.raw_path) + len(call.scope["query_string"])
         size += sum(len(name) + len(value) + 4 for name, value in call.scope["headers"])
+        # Here, too: `Guarded` sees only heads that arrive in pieces.
         check_head(self.settings, size)
         methods, argument = _operations_at(call.raw_path)
         if not methods:
@@ -539,6 +586,7 @@ class Service:
         """Return an error as problem details; without its text, if it is ours to fix."""
         if isinstance(error, Problem):
             problem = error
+        # Errors of the library tell the caller about its own request; others may show internals.
         elif isinstance(error, NeardupError):
             problem = problem_of(error)
         else:
@@ -556,6 +604,7 @@ class Service:
         )
 
     async def _send(self, call: Call, reply: Reply, request_id: str, send: Send) -> None:
+        # A client that was too slow once is not waited for again.
         if reply.status != 408:
             await call.drain()
         headers = [
@@ -566,6 +615,7 @@ class Service:
             headers.append((b"content-type", reply.media_type.encode()))
         if "cache-control" not in reply.headers:
             headers.append((b"cache-control", b"no-store"))
+        # The rest of the body would be taken for the next request.
         if not call.is_read:
             headers.append((b"connection", b"close"))
         headers += [(name.encode(), value.encode()) for name, value in reply.headers.items()]
@@ -575,6 +625,7 @@ class Service:
     def _write_log(
         self, call: Call, reply: Reply, request_id: str, seconds: float, error: BaseException | None
     ) -> None:
+        # Only our own faults have a traceback: others would fill the log.
         is_ours = reply.status == 500 and error is not None
         self._log.event(
             "request",
@@ -583,6 +634,7 @@ class Service:
             request_id=request_id,
             client=(call.scope.get("client") or ("",))[0],
             method=call.scope["method"],
+            # Any byte is a character of it, so that no path can break the log.
             path=call.raw_path[:200].decode("latin-1"),
             status=reply.status,
             ms=round(seconds * 1000, 3),

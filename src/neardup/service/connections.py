@@ -21,6 +21,8 @@ from neardup.settings.service import ServiceSettings
 Refuse = Callable[[Problem, str], tuple[bytes, str]]
 
 if TYPE_CHECKING:
+    # The class is mixed into a protocol that is known only when the service starts, so no base has
+    # its attributes for a type checker.
     _Base = Any
 else:
     _Base = object
@@ -48,6 +50,7 @@ class Guarded(_Base):  # type: ignore[misc]
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         limit = self.settings.max_connections
+        # uvicorn has added this connection already.
         if len(self.connections) > limit:
             detail = f"More than max_connections={limit:,} are open. Connect later."
             self._refuse(busy(detail, "max_connections", status=503))
@@ -57,13 +60,16 @@ class Guarded(_Base):  # type: ignore[misc]
     def data_received(self, data: bytes) -> None:
         """Pass bytes on; count them as long as they complete no head."""
         before = self.cycle
+        # A request under way whose body is still expected: these bytes are not of a head.
         is_head = before is None or before.response_complete or not before.more_body
         super().data_received(data)
+        # The bytes were refused, see `send_400_response`.
         if self.transport.is_closing():
             return
         if self.cycle is not before:
             self._stop_head_timer()
             self._head_bytes = 0
+        # No head is complete: another part of it has arrived. Its time runs from the first part.
         elif is_head:
             self._head_bytes += len(data)
             self._start_head_timer()
@@ -82,6 +88,7 @@ class Guarded(_Base):  # type: ignore[misc]
     def pause_writing(self) -> None:
         """Begin to wait for a client that does not read."""
         super().pause_writing()
+        # A client that does not read would hold the answer in memory for ever.
         self._write_timer = self.loop.call_later(self.settings.read_timeout_s, self.transport.abort)
 
     def resume_writing(self) -> None:
@@ -93,6 +100,7 @@ class Guarded(_Base):  # type: ignore[misc]
     def timeout_keep_alive_handler(self) -> None:
         """Close an idle connection, although its client may not have read all."""
         if self.transport.get_write_buffer_size():
+            # `close` would first wait until the buffer is sent.
             self.transport.abort()
         else:
             super().timeout_keep_alive_handler()
@@ -120,10 +128,13 @@ class Guarded(_Base):  # type: ignore[misc]
             )
             self._refuse(Problem(408, detail, setting="read_timeout_s"))
         else:
+            # Nothing was sent: an idle connection, such as the spare one of a browser, needs no
+            # answer.
             self.transport.close()
 
     def _refuse(self, problem: Problem) -> None:
         """Answer a problem and close; without an answer if another one is under way."""
+        # The refusal would be mixed with the answer under way.
         if self.cycle is not None and not self.cycle.response_complete:
             self.transport.abort()
             return
@@ -141,6 +152,7 @@ class Guarded(_Base):  # type: ignore[misc]
         head = f"HTTP/1.1 {problem.status} {problem.title}\r\n" + "".join(
             f"{k}: {v}\r\n" for k, v in headers
         )
+        # Without uvicorn, which answers only requests whose head it has read.
         self.transport.write(head.encode() + b"\r\n" + body)
         self.transport.close()
 
@@ -170,9 +182,12 @@ def guarded(settings: ServiceSettings, refuse: Refuse) -> type[asyncio.Protocol]
             continue
         lacking = _lacking(protocol)
         if not lacking:
+            # Before the protocol in the order of classes, so that `super()` in `Guarded` is the
+            # protocol.
             return type(
                 "GuardedProtocol",
                 (Guarded, protocol),
+                # A plain function in a class would get the connection as its first argument.
                 {"settings": settings, "refuse": staticmethod(refuse)},
             )
         warnings.warn(
@@ -189,5 +204,7 @@ def _lacking(protocol: Any) -> str:
     cycle = sys.modules[protocol.__module__].RequestResponseCycle
     missing = [name for name in _METHODS if not hasattr(protocol, name)]
     for kind, names in ((protocol, _ATTRIBUTES), (cycle, _OF_CYCLE)):
+        # The attributes are set in __init__, so that the class does not have them; its code names
+        # them.
         missing += [name for name in names if name not in kind.__init__.__code__.co_names]
     return ", ".join(missing)

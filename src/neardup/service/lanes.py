@@ -53,6 +53,7 @@ class Lane:
         self._wait_s = wait_s
         self._on_batch = on_batch
         self._jobs: deque[_Job] = deque()
+        # One thread: the index takes calls in the order of arrival, and two of them never at once.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"neardup-{name}")
         self._arrived = asyncio.Event()
         self._stopping = False
@@ -72,6 +73,8 @@ class Lane:
         Problem
             429, if too many items wait.
         """
+        # A request larger than the queue is accepted if the queue is empty: otherwise it could
+        # never be.
         if self._jobs and self.num_queued + len(items) > self._max_items:
             raise busy(
                 f"{self.num_queued:,} documents are waiting for the index, and "
@@ -95,12 +98,15 @@ class Lane:
         """Return the result of one call of a function in the worker thread, made once even if
         others are refused.
         """
+        # A new function each time, which equals no other: the job is never joined with its
+        # neighbours.
         [result] = await self.run(lambda _: [function(*arguments)], [None])
         return cast(T, result)
 
     async def close(self) -> None:
         """Refuse new requests, finish the waiting ones, and end the thread."""
         self._stopping = True
+        # Wakes the worker if it waits, so that it ends.
         self._arrived.set()
         await self._worker
         self._thread.shutdown()
@@ -108,9 +114,12 @@ class Lane:
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
         while self._jobs or not self._stopping:
+            # The worker was idle: the first request waits a little for others to share its call.
+            # While a call runs, they gather by themselves.
             if not self._jobs:
                 self._arrived.clear()
                 await self._arrived.wait()
+                # At the end nothing more arrives.
                 if self._wait_s and not self._stopping:
                     await asyncio.sleep(self._wait_s)
                 continue
@@ -120,6 +129,7 @@ class Lane:
             self.num_queued -= num_items
             self._on_batch(num_items)
             for job, outcome in zip(batch, outcomes, strict=True):
+                # The call itself cannot be interrupted, so that its results come too late.
                 if job.results.done():  # the request has timed out
                     continue
                 if isinstance(outcome, Exception):
@@ -133,6 +143,8 @@ class Lane:
         size = len(batch[0].items)
         while (
             self._jobs
+            # Bound methods are equal if object and function are: all requests of one operation
+            # share calls.
             and self._jobs[0].function == batch[0].function
             and size + len(self._jobs[0].items) <= self._max_batch
         ):
@@ -149,6 +161,7 @@ def _call(batch: list[_Job]) -> list[Sequence[Any] | Exception]:
     try:
         results = function([item for job in batch for item in job.items])
     except Exception as error:
+        # A failure of the store is no refusal of an item: each job by itself would fail again.
         if isinstance(error, NeardupError) and not isinstance(error, StoreError) and len(batch) > 1:
             return [outcome for job in batch for outcome in _call([job])]
         return [error] * len(batch)

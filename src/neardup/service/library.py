@@ -63,6 +63,7 @@ class Library:
 
     def _batch(self, documents: Sequence[NewDocument]) -> Batch:
         """Return documents, whose texts and ids are Unicode, as a batch."""
+        # Vectors become lists of numbers, texts strings, by the method of the index.
         texts = array_of_documents(
             [document.text for document in documents], self.index.method.vector_length
         )
@@ -79,6 +80,7 @@ class Library:
         texts = array_of_documents([query.text for query in queries], index.method.vector_length)
         nulls = pa.nulls(len(queries), "large_string")
         batch = Batch(texts=texts, ids=nulls, payloads=nulls)
+        # One look-up for all queries; each then takes as many hits as it asked for.
         max_limit = max(query.limit for query in queries)
         table = index.query(index.describe(batch), max_limit)
         hits: list[list[Hit]] = [[] for _ in queries]
@@ -101,6 +103,7 @@ class Library:
         method = self.index.method
         compared = neardup.compare(left, right, method=method)
         measures = compared.measures._asdict()
+        # As digits: JSON numbers of other programs are exact up to 2^53 only.
         left_fingerprint, right_fingerprint = measures.pop("fingerprints") or (None, None)
         num_bits = getattr(method, "bits", 64)
         stretches = _stretches_of(compared)
@@ -145,6 +148,7 @@ class Library:
     def stats(self) -> tuple[JsonObject, list[Growth]]:
         """Return the numbers of the index, and its growth, which may be some time old."""
         started = time.monotonic()
+        # Computed in the lane of analyses alone, so that two calls never do it at once.
         if not self._growth or started >= self._growth_until:
             self._growth = [
                 Growth(time=moment, documents=count) for moment, count in self.index.growth()
@@ -173,6 +177,7 @@ class Library:
             documents = [NewDocument(id=text, text=text) for text in texts]
             Library(other).add_if_new(documents)
             Library(other).add_if_new(documents)  # finds both in the store, by other code
+        # On the index itself, to open its files, too.
         self.query([Query(texts[0], 1)])
         self.compare(*texts)
         self.stats()
@@ -199,6 +204,7 @@ def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
         return [
             None if value is None else _time(value) for value in array.view(pa.int64()).to_pylist()
         ]
+    # `tolist` of NumPy is faster than `to_pylist`, which makes a scalar of Arrow for each value.
     if not array.null_count and column.type != pa.large_string():
         numbers: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
         return numbers
@@ -223,8 +229,10 @@ def _payload(text: str | None) -> Any:
         return None
     try:
         msgspec.json.decode(text)
+    # A text from Python may be JSON that is nested too deeply for msgspec: it is sent as a string.
     except (msgspec.DecodeError, RecursionError):
         return text
+    # Written into the answer as it is, without decoding and encoding.
     return msgspec.Raw(text.encode())
 
 
@@ -239,6 +247,7 @@ def _fingerprint_digits(fingerprint: int | None, num_bits: int) -> str | None:
 
 def _hexadecimal(sketch: Array) -> str:
     """Return a signature value by value, or a fingerprint from its highest word."""
+    # The words of a fingerprint are stored lowest first.
     values = sketch if sketch.dtype == np.uint32 else sketch[::-1]
     return "".join(f"{value:0{2 * values.itemsize}x}" for value in values.tolist())
 

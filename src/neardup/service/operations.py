@@ -32,6 +32,7 @@ _ARGUMENTS = {"id": msgspec.json.schema(Id), "name": msgspec.json.schema(Name)}
 """Schemas of the names in a path."""
 _FILE = {"type": "string"}
 """The schema of a name in the path of a file, which is open to everybody."""
+# Statuses that any operation of a role may answer, before it reads a body.
 _COMMON_ERRORS: dict[str, set[int]] = {"open": set(), "read": {401, 503}, "write": {401, 403, 503}}
 _BODY_ERRORS = {400, 413, 415, 422, 429}
 
@@ -49,7 +50,9 @@ def document(
         messages = (operation.request, operation.response)
         kinds += [kind for kind in messages if isinstance(kind, type)]
     kinds = list(dict.fromkeys(kinds))
+    # All kinds at once: messages that contain each other then share their components.
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
+    # Limits of this service: a client that is generated from the document knows them.
     components["QueryRequest"]["properties"]["limit"]["maximum"] = settings.max_hits
     for message, name in (
         ("QueryRequest", "texts"),
@@ -83,11 +86,13 @@ def document(
 
 def _describe(component: JsonObject, docstring: str) -> None:
     """Describe the fields of a record as its docstring does, `name, name : meaning.`"""
+    # Records of the library describe their fields in docstrings, not in the way of msgspec.
     component["description"], _, fields = inspect.cleandoc(docstring).partition("\n\n")
     field = r"([\w, ]+) : (.+?\.)(?= [\w, ]+ : |$)"
     for names, meaning in re.findall(field, " ".join(fields.split())):
         for name in names.strip().split(", "):
             component["properties"][name]["description"] = meaning[0].upper() + meaning[1:]
+    # Times of the library are UTC without `tz` in their types, which msgspec needs for the format.
     for name in {"first_seen", "last_seen"} & component["properties"].keys():
         component["properties"][name]["anyOf"][0]["format"] = "date-time"
 
@@ -111,6 +116,7 @@ def _operation(operation: Operation, references: dict[type, Any]) -> JsonObject:
         "parameters": parameters,
     }
     if not is_open:
+        # Either a token or none: whether it is needed depends on the start of the service.
         record["security"] = [{"token": []}, {}]
         record["x-role"] = operation.role
     if operation.request is not None:
@@ -199,6 +205,8 @@ def _at(
 
     def add(run: _Run) -> _Run:
         # Service and Call are not imported here.
+        # With postponed annotations the types are strings; these two names exist for type checkers
+        # only.
         types = get_type_hints(run, localns={"Service": Any, "Call": Any})
         response = media_type if types["return"] is Reply else types["return"]
         OPERATIONS.append(
@@ -234,6 +242,7 @@ def check_documents(
     log.
     """
     settings = service.settings
+    # The cheap check first: the texts of an excess of documents are not looked at.
     _check_number(service, call, "documents", len(documents))
     for position, document in enumerate(documents):
         place = f"of documents[{position}]"
@@ -259,8 +268,10 @@ def _check_text(service: Service, name: str, text: messages.Text) -> None:
 
 def _size(name: str, text: messages.Text) -> int:
     if not isinstance(text, str):
+        # A vector counts as doubles.
         return 8 * len(text)
     try:
+        # Most texts: no copy is needed to know their size.
         return len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError as error:
         raise Problem(
@@ -301,6 +312,7 @@ def _unknown(call: Call) -> Problem:
 async def query(service: Service, call: Call, request: messages.QueryRequest) -> messages.Hits:
     """Return the near-duplicates of texts. Nothing is added."""
     _check_number(service, call, "texts", len(request.texts))
+    # The hits of all texts together are in memory at once.
     wanted = request.limit * len(request.texts)
     check_size(
         service.settings, "max_hits", wanted, "The hits of all texts may be", "Send fewer texts"
@@ -338,6 +350,7 @@ async def open_import(
 ) -> messages.Import:
     """Open an import, whose documents are staged until it is committed."""
     await service.writes.call(service.library.index.open_import, request.name)
+    # The time is known only to the index; `list_imports` tells it.
     return messages.Import(request.name, None, 0)
 
 
@@ -362,6 +375,7 @@ async def stage_documents(
 ) -> messages.Staged:
     """Stage documents in an open import."""
     check_documents(service, call, request.documents)
+    # Partials are never equal, so that documents for one import are not joined with others.
     await service.writes.run(partial(service.library.stage, call.argument), request.documents)
     return messages.Staged(len(request.documents))
 
@@ -389,6 +403,7 @@ async def cancel_import(service: Service, call: Call) -> messages.Cancelled:
 async def stats(service: Service, call: Call) -> messages.Stats:
     """Return statistics of the index and of the service."""
     info, growth = await service.analyses.call(service.library.stats)
+    # The clock of the system may be set while the service runs; this one is not.
     uptime_s = round(time.monotonic() - service.started, 3)
     queued = {lane.name: lane.num_queued for lane in service.lanes}
     return messages.Stats(info, growth, uptime_s, queued, service.metrics.num_requests)
@@ -403,8 +418,10 @@ async def healthz(service: Service, call: Call) -> messages.State:
 @_at("GET", "/readyz", "open")
 async def readyz(service: Service, call: Call) -> messages.State:
     """Return 200 if the index responds, 503 while the service is stopping."""
+    # A load balancer takes the service out before its connections close.
     if service.is_stopping:
         raise busy("The service stops. Send requests to another one.", "stop_timeout_s", status=503)
+    # Through the lane: a service whose look-ups hang is not ready.
     await service.reads.call(service.library.count)
     return messages.State("ok")
 

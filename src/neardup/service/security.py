@@ -44,6 +44,7 @@ class Tokens:
         scheme, _, token = authorization.partition(b" ")
         digest = hashlib.sha256(token.strip()).digest()
         found = None
+        # Without an end at the token that is found: see the notes.
         for known, role in self._roles.items():
             if hmac.compare_digest(known, digest):
                 found = role
@@ -77,6 +78,7 @@ def _read_token_file(path: str | Path) -> dict[bytes, str]:
             f"{path} cannot be read as a token file: {error}. Name a file of ASCII lines."
         ) from error
     # Windows has no permission bits of groups and others.
+    # Who can write to the file can give itself any role.
     if hasattr(os, "getuid") and os.stat(path).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise InputError(
             f"{path} can be changed by other users, who could add a token. Run `chmod 600 {path}`."
@@ -86,6 +88,7 @@ def _read_token_file(path: str | Path) -> dict[bytes, str]:
         words = _COMMENT.sub("", line).split()
         if not words:
             continue
+        # Without the line itself in the error: it may have a token.
         if len(words) != 2 or words[0] not in ROLES or len(words[1]) < _MIN_LENGTH:
             raise InputError(
                 f"Line {number} of {path} is no token. Write `read TOKEN` or `write TOKEN`, with a "
@@ -115,6 +118,7 @@ Headers = Mapping[bytes, bytes]
 def is_loopback(host: str) -> bool:
     """Return whether an address or name is reached from this host only."""
     try:
+        # Every address of 127.0.0.0/8, and ::1.
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
@@ -154,6 +158,7 @@ class Gate:
         that name.
         """
         self._check_host(headers)
+        # Reading changes nothing, and a browser shows the answer to no page of another site.
         if method not in ("GET", "HEAD"):
             self._check_origin(headers)
         if self._tokens and role != "open":
@@ -177,6 +182,7 @@ class Gate:
         # Clients other than browsers send neither header; a browser sends "none" for an address
         # that its user typed.
         site = headers.get(b"sec-fetch-site", b"none")
+        # A page of this service has the address of the service itself as its origin.
         is_other_origin = bool(origin) and origin.partition("://")[2] != host
         is_other_site = site not in (b"none", b"same-origin")
         if is_other_origin or is_other_site:
@@ -197,6 +203,7 @@ class Gate:
                 "`Authorization: Bearer TOKEN`.",
                 headers={"www-authenticate": 'Bearer realm="neardup"'},
             )
+        # 403, not 401: another token is needed, not a better spelling.
         if role == "write" and found != "write":
             raise Problem(403, "This token may only read. Use a token with the role write.")
 

@@ -48,8 +48,10 @@ def serve(address: str, settings: ServiceSettings, tokens: Tokens) -> None:
     log = Log(settings.log)
     logger = logging.getLogger("uvicorn.error")
     logger.addHandler(LibraryHandler(log))
+    # The handlers of the root would print the messages a second time, in another form.
     logger.propagate = False
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    # The port before the index: opening a large index takes long, and the port may be in use.
     with _listen(settings) as listener:
         index = neardup.Index.open(address)
         server = _Server(Library(index), settings, tokens, log)
@@ -60,6 +62,8 @@ def _listen(settings: ServiceSettings) -> socket.socket:
     """Return a socket that is bound to the address of the service."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
+    # A service that was stopped can start again at once, although old connections still wait to
+    # end.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
@@ -87,12 +91,16 @@ class _Server(uvicorn.Server):
                 http=guarded(
                     settings, lambda problem, client: self._service.refuse(problem, client)
                 ),
+                # Named: uvicorn would otherwise inspect the application, which is a lambda.
                 interface="asgi3",
                 ws="none",
+                # `startup` and `shutdown` do its work.
                 lifespan="off",
+                # The logging of uvicorn stays as `serve` has set it.
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                # Clients could give themselves any address in the log.
                 proxy_headers=False,
                 headers=HEADERS,
                 timeout_keep_alive=settings.idle_timeout_s,  # type: ignore[arg-type]
@@ -109,11 +117,12 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Make the application, and accept connections."""
         self._service = Service(self._library, self._settings, self._tokens, self._log)
+        # In the threads that answer, before a request can come.
         for lane in (self._service.analyses, self._service.reads):
             await lane.call(self._library.warm)
         gc.collect()
-        # the compiler has a million objects: a collection that visits them stops all threads for
-        # 0.3 s
+        # The compiler has a million objects: a collection that visits them stops all threads for
+        # 0.3 s.
         gc.freeze()
         self._service.num_connections = lambda: len(self.server_state.connections)
         await super().startup(sockets)
@@ -126,12 +135,14 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more, answer the requests under way, close the index."""
+        # Before uvicorn closes the socket, so that /readyz answers 503.
         self._service.is_stopping = True
         self._log.event(
             "stopping", queued={lane.name: lane.num_queued for lane in self._service.lanes}
         )
         try:
             await super().shutdown(sockets)
+        # An answer that takes too long must not keep the index from being closed.
         finally:
             await self._service.close()
         self._log.event("stopped", requests=self._service.metrics.num_requests)
@@ -139,5 +150,7 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop at the first signal, without the answers under way at the second."""
+        # uvicorn itself would raise the signal again at its end, and the process would end by it,
+        # not with 0.
         self.force_exit = self.should_exit
         self.should_exit = True

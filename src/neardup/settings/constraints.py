@@ -20,6 +20,7 @@ ColumnNames: TypeAlias = str | Sequence[str] | None
 Options: TypeAlias = Mapping[str, Any]
 """Values of options, by the names of the parameters."""
 _REPR = Repr()
+# A value in an error may be a whole text.
 _REPR.maxstring = _REPR.maxother = 80
 
 
@@ -126,12 +127,14 @@ class Constraint:
             return self.optional
         if self.value_type is object:  # its class, or the code that opens it, checks it
             return True
+        # `isinstance(value, ())` is False for every value.
         if isinstance(value, self.also_accepts or ()) or (self.or_callable and callable(value)):
             return True
         if self.choices:
             return isinstance(value, str) and self._accepts_choices(value)
         if self.value_type in _STRINGS:
             return self._accepts_strings(value)
+        # True is an integer in Python, but no number of a setting.
         if self.value_type is bool or isinstance(value, bool):
             return self.value_type is bool and isinstance(value, bool)
         return self._accepts_number(value)
@@ -157,6 +160,7 @@ class Constraint:
         return all(isinstance(word, str) and word for word in value)
 
     def _accepts_number(self, value: object) -> bool:
+        # 1 is accepted as 1.0; 1.0 is no whole number.
         if not isinstance(value, int if self.value_type is int else (int, float)):
             return False
         if self.numbers:
@@ -196,6 +200,7 @@ def collection(help: str) -> Any:
 
 def constraints_of(settings: type) -> dict[str, Constraint]:
     """Return the constraint of each parameter of a class of settings, by name."""
+    # A field without a constraint is a mistake: a KeyError when the settings are first made.
     return {field.name: field.metadata["constraint"] for field in dataclasses.fields(settings)}
 
 
@@ -204,6 +209,8 @@ class Validated:
 
     def __post_init__(self) -> None:
         for name, constraint in constraints_of(type(self)).items():
+            # The class is frozen. The checked value replaces the given one: it may have been a
+            # scalar of NumPy.
             object.__setattr__(self, name, constraint.check(name, getattr(self, name)))
 
 
@@ -214,6 +221,7 @@ def flag_of(name: str) -> str:
 
 def plain(value: Any) -> Any:
     """Return a scalar of NumPy, such as an item of an array, as a Python one; others unchanged."""
+    # By the names, so that NumPy is not imported.
     is_scalar = type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
     return value.item() if is_scalar else value
 
@@ -233,6 +241,7 @@ def check_text(name: str, value: object, advice: str = "") -> str:
             f"{name} must be a string: got {type(value).__name__} {value!r:.80}.{advice}"
         )
     try:
+        # The quick test first; `encode` fails only at lone surrogates.
         value.isascii() or value.encode()
     except UnicodeEncodeError as error:
         raise InputError(
@@ -243,6 +252,7 @@ def check_text(name: str, value: object, advice: str = "") -> str:
 
 def check_path(name: str, path: object, error: type[NeardupError] = InputError) -> str:
     """Return a path or an address as a string. Raises the error if no file can have it."""
+    # A path of bytes is refused below.
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     try:
         # fsencode raises for a name that the file system cannot have.
@@ -287,11 +297,13 @@ def check_kind(name: str, value: object, kind: Any, accepted: str) -> None:
 
 def shown(value: object) -> str:
     """Return an object for a message, on one line, even if its own repr raises."""
+    # Repr catches the errors of a `__repr__`.
     return " ".join(_REPR.repr(value).split())
 
 
 def iterates_over_names(source: Any) -> bool:
     """Return whether the items of an object are the names of its columns or keys, not texts."""
+    # DataFrames, tables and dicts, without importing their libraries.
     return hasattr(source, "columns") or hasattr(source, "keys")
 
 
@@ -305,6 +317,7 @@ def check_age(age: timedelta | float) -> int:
     """Return an age, a timedelta or seconds, in microseconds. Raises SettingError for others."""
     seconds = age.total_seconds() if isinstance(age, timedelta) else plain(age)
     is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    # So that microseconds fit into 64 bits.
     if not is_number or not 0 <= seconds < 1e12:
         raise SettingError(
             f"An age is a timedelta, or a number of seconds of 0 or more: got {age!r}. Change the "
@@ -318,6 +331,7 @@ def check_limit(limit: Any, name: str = "limit", least: int = 1, option: str = "
 
     name : the name of the parameter. option : its option on the command line.
     """
+    # Also integers of NumPy.
     if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < least:
         change = f"{name} ({option})" if option else name
         raise SettingError(

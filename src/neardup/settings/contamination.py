@@ -54,6 +54,7 @@ class ContaminationSettings(Validated):
     @property
     def min_rare(self) -> int:
         """The fewest rare shingles among the shingles that show an item."""
+        # Rounded up.
         return (self.min_shingles + 1) // 2
 
 

@@ -45,12 +45,14 @@ class Jieba(Validated):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # jieba cuts at white space first, so it would never find such a word.
         spaced = next((word for word in self.words if word.split() != [word]), None)
         if spaced is not None:
             raise SettingError(
                 f"words are whole, without white space: got {spaced!r}. Give the words one by one "
                 "(--add-word)."
             )
+        # jieba tags words only in its exact mode.
         if self.mode != "exact" and self.parts_of_speech:
             raise SettingError(
                 "parts_of_speech requires mode='exact', which cuts a sentence once: got "

@@ -96,6 +96,8 @@ class Shingling(DocumentSettings):
             ("html", None),
         ):
             value = getattr(self, name)
+            # Tags are compared as they are written: these settings are for texts, and would do
+            # nothing.
             if self.tokens in PAGE_TOKENS and value != plain:
                 raise SettingError(
                     f"tokens={self.tokens!r} reads the tags of a page, and {name} is for texts: "
@@ -289,6 +291,7 @@ class MinHash(TextSettings):
         """Return the number of hashes in a signature of `sign`."""
         if self.num_hashes is not None:
             return self.num_hashes
+        # 0 if one of both is missing.
         return (self.num_bands or 0) * (self.rows_per_band or 0) or _DEFAULT_HASHES
 
     @property
@@ -345,6 +348,7 @@ class SimHash(TextSettings):
 
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
+        # Like the tokens of all methods, and two kinds of pages.
         replace(
             constraints_of(Shingling)["tokens"],
             choices=(*constraints_of(Shingling)["tokens"].choices, "elements", "paths"),
@@ -438,18 +442,21 @@ class SimHash(TextSettings):
         super().__post_init__()
         if self.scheme != "native":
             self._refuse_settings_of_the_scheme()
+        # With one block more than differing bits, one block at least is equal.
         if self.num_blocks is not None and not self.max_distance < self.num_blocks <= self.bits:
             raise SettingError(
                 "num_blocks must be above max_distance and at most bits: got "
                 f"num_blocks={self.num_blocks} with max_distance={self.max_distance} and "
                 f"bits={self.bits}. Leave num_blocks unset to have it chosen."
             )
+        # A callable returns as many bits as the fingerprint needs.
         hash_bits = _HASH_BITS.get(self.hash if isinstance(self.hash, str) else "", 256)
         if self.bits > hash_bits:
             raise SettingError(
                 f"hash={self.hash!r} has {hash_bits} bits: got bits={self.bits}. Use hash='native' "
                 f"or bits={hash_bits} or fewer."
             )
+        # A threshold that was given as 0.5 cannot be told from the default, and means the same.
         if self.confirm == "hamming" and self.threshold != 0.5:
             raise SettingError(
                 f"threshold requires confirm='jaccard': got threshold={self.threshold!r} with "
@@ -474,6 +481,7 @@ class SimHash(TextSettings):
 
     def _refuse_weights_by_depth(self) -> None:
         by_depth = self.weights == "depth"
+        # Each needs the other: depth is known of elements and paths alone.
         if by_depth != (self.tokens in ("elements", "paths")):
             raise SettingError(
                 "weights='depth' requires tokens='elements' or 'paths', which have no other "
@@ -492,6 +500,7 @@ class SimHash(TextSettings):
             )
 
     def _refuse_settings_of_the_scheme(self) -> None:
+        # They change the search, not the fingerprints.
         free = ("max_distance", "scheme", "confirm", "threshold", "num_blocks")
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
@@ -626,11 +635,13 @@ def method(
         )
     known = constraints_of(type(METHODS[name]))
     for setting, value in settings.items():
+        # `replace` would raise a TypeError, without the names that are accepted.
         if setting not in known:
             raise SettingError(
                 f"{setting} does not go with method={name!r}: got {setting}={value!r}. Its "
                 f"settings are {', '.join(known)}."
             )
+    # The given settings are checked alone first: an error is about them, not about the preset.
     chosen = replace(METHODS[name], **settings)
     if preset is None and noise is None:
         return chosen
@@ -646,6 +657,7 @@ def _preset(
     The threshold of a preset is for sets: with SimHash the caller sets it.
     """
     settings = preset_settings(preset, noise, given)
+    # The thresholds of presets are of MinHash.
     if name == "simhash" and noise is None:
         return {key: value for key, value in settings.items() if key != "threshold" or key in given}
     if name != "minhash":
@@ -670,6 +682,7 @@ def method_named(
     """
     limits = {"threshold": threshold, "max_distance": max_distance}
     given: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
+    # Not both: settings name their limit.
     if isinstance(chosen, MethodSettings):
         if given:
             name, value = next(iter(given.items()))

@@ -84,6 +84,7 @@ class PassageSettings(Validated):
     def __post_init__(self) -> None:
         super().__post_init__()
         default = _LENGTH if self.unit is None else _UNIT_LENGTH
+        # The class is frozen; the default depends on `unit`.
         object.__setattr__(self, "min_length", self.min_length or default)
         self._check_unit()
         if self.bridge >= self.min_length:

@@ -136,11 +136,19 @@ def noise_threshold(noise: float, *, ngram: int = _NGRAM, similarity: str = "jac
     """
     if _is_heavy(noise, ngram, similarity):
         return max(_REACHED, round((_AT_NONE - noise / 2.0) * _NGRAM / ngram, 3))
+    # The chance that a character is right in both texts.
     right = (1.0 - noise) ** 2
     same = right**ngram
+    # Neighbouring shingles, `apart` characters from each other, share characters, so their chances
+    # are not independent:
+    #   apart = 2, ngram = 5
+    #   c c c c c
+    #       c c c c c      right ** 7 for both
     together = sum(right ** (ngram + apart) - same * same for apart in range(1, ngram))
+    # Of the share of equal shingles in a text of _LENGTH shingles.
     variance = (same * (1.0 - same) + 2.0 * together) / _LENGTH
     unrelated = max(_UNRELATED / ngram, _LEAST)
+    # From Jaccard to the share of one text, 2j / (1 + j); the next line has the reverse.
     least = max(same - _DEVIATIONS * math.sqrt(variance), 2.0 * unrelated / (1.0 + unrelated))
     return round(least / (2.0 - least) if similarity == "jaccard" else least, 3)
 
@@ -156,6 +164,7 @@ def _share_of(noise: Any) -> Any:
     """Return a share in per cent, such as "5%", as a number; other values unchanged."""
     if not isinstance(noise, str):
         return noise
+    # `NOISE.check` refuses other words, and names them.
     try:
         return float(noise.removesuffix("%")) / (100.0 if noise.endswith("%") else 1.0)
     except ValueError:

@@ -121,12 +121,14 @@ class SelectionSettings(Validated):
     def __post_init__(self) -> None:
         super().__post_init__()
         if "none" in self.keep.split(","):
+            # Without a document that stays, the words after it would decide nothing.
             if self.keep != "none":
                 raise SettingError(
                     "keep='none' keeps no copy, and there is nothing to choose: got "
                     f"{self.keep!r}. Use keep='none' (--keep none) alone."
                 )
             if self.linkage == "sieve":
+                # The sieve always keeps the first document of a cluster.
                 object.__setattr__(self, "linkage", "connected")
 
     @property
@@ -181,6 +183,7 @@ class GroupSettings(Validated):
     def refuse(self, selection: SelectionSettings, output: OutputSettings) -> None:
         """Raise SettingError if whole groups cannot be decided about with other settings."""
         if self.group_by is None:
+            # Without groups it would have no effect.
             if self.group_share != 0.5:
                 raise SettingError(
                     "group_share is of the documents of a group: got "

@@ -91,6 +91,8 @@ def _module_of(address: str) -> Any:
     extra = _SERVERS[scheme]
     client = _CLIENTS[extra]
     try:
+        # The client, not our store, is imported in `try`: an ImportError inside our own modules is
+        # a fault of neardup, not a missing package.
         import_module(client)
     except ImportError as error:
         raise MissingExtraError(

@@ -22,6 +22,7 @@ from neardup.errors import StoreError
 from neardup.files import JsonObject
 from neardup.stores.documents import SKETCHED, Sketched, array_of, sketched_of
 
+# Tables of keys, files and servers store the number of a row in 32 bits.
 MAX_ROWS = 2**32 - 1
 META = "meta"
 LAYOUT = "layout"
@@ -130,6 +131,7 @@ def join_changes(parts: Iterable[Changes]) -> Changes:
     return Changes(
         documents=pa.concat_tables(tables) if tables else None,
         entries=_entries_of(parts),
+        # A later part may forget a row that an earlier one saw: its time would belong to no row.
         seen=np.setdiff1d(seen, forgotten),
         seen_at=max((part.seen_at for part in parts), default=0),
         forgotten=forgotten,
@@ -147,6 +149,7 @@ def _entries_of(parts: Iterable[Changes]) -> Entries | None:
             if part.entries is not None:
                 entries.append(part.entries)
                 first_documents.append(num_documents)
+            # Documents without entries, too, move the positions of later parts.
             num_documents += len(part.documents)
     return join_entries(entries, first_documents) if entries else None
 
@@ -157,6 +160,7 @@ def join_entries(parts: Sequence[Entries], first_documents: Iterable[int]) -> En
     first_documents : the position of the first document of each part in the joined batch.
     """
     documents = [
+        # The journal returns positions as uint32; the sum must not wrap around.
         np.add(part.document, first, dtype=np.int64)
         for part, first in zip(parts, first_documents, strict=True)
     ]
@@ -190,6 +194,7 @@ def check_changes(changes: Changes, num_rows: int, schema: pa.Schema) -> None:
 
 def _check_documents(documents: pa.Table, num_rows: int, schema: pa.Schema) -> None:
     rows = documents.column("row")
+    # Only both ends are compared, so the check costs the same for a batch of any length.
     if rows[0].as_py() != num_rows or rows[-1].as_py() != num_rows + len(documents) - 1:
         raise ValueError(f"rows must count on from {num_rows}: got {rows[0]} to {rows[-1]}")
     if not schema.equals(documents.schema):

@@ -113,6 +113,8 @@ class Chunk:
         if self.listed is None:
             return np.arange(self.first + begin, self.first + end)
         rows = self.listed[begin:end].astype(np.int64)
+        # Rows rise strictly within [first, stop). The bounds are added as neighbors, so that a step
+        # below 1 also finds a row outside of them.
         steps = np.diff(rows, prepend=self.first - 1, append=self.stop)
         if (steps <= 0).any():
             raise self.damaged
@@ -163,6 +165,7 @@ def _address_of(name: str, column: pa.Array | None) -> FieldAddress:
     codes = kernels.gather
     if column is None or column.null_count == len(column):
         return FieldAddress(codes.NUMBERED if name == "row" else codes.MISSING)
+    # Buffers of Arrow: validity, offsets (of variable-length values only), values.
     valid, *offsets, data = column.buffers()
     first = column.offset
     kind, width = _code_of(column.type)
@@ -173,6 +176,8 @@ def _address_of(name: str, column: pa.Array | None) -> FieldAddress:
         valid=valid.address if column.null_count else 0,
         first=first,
     )
+    # No address names a single bit, so the kernel adds `first` to positions of bits. For values and
+    # offsets the address itself moves.
     if kind == codes.BITS:
         return address._replace(width=width)
     skipped = width * first
@@ -303,6 +308,7 @@ def _is_readable(array: pa.Array, values: Bytes) -> bool:
         times = values.view(np.int64)
         return bool(times.min() >= _MIN_TIME and times.max() <= _MAX_TIME)
     try:
+        # Only text needs a look at every byte, for UTF-8; for other types the lengths are enough.
         array.validate(full=pa.types.is_large_string(array.type))
     except pa.ArrowException:
         return False
@@ -358,11 +364,13 @@ def as_batch(table: pa.Table) -> pa.RecordBatch:
     batches = table.to_batches()
     if len(batches) > 1:
         batches = table.combine_chunks().to_batches()
+    # A table without rows has no batches in pyarrow.
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 def bits_at(bits: Words, rows: Rows) -> Mask:
     """Return the bit of each row."""
+    # Row r is bit r % 64, from the lowest, of word r // 64.
     found: Mask = (bits[rows >> 6] >> (rows & 63).astype(np.uint64)) & np.uint64(1) != 0
     return found
 
@@ -376,7 +384,11 @@ def contents_of(column: pa.ChunkedArray) -> Words:
     """Return a column of binary(16) as uint64 (n, 2)."""
     array = array_of(column)
     return np.frombuffer(
-        array.buffers()[1] or b"", np.uint64, 2 * len(array), 16 * array.offset
+        # An array without rows may have no buffer of values.
+        array.buffers()[1] or b"",
+        np.uint64,
+        2 * len(array),
+        16 * array.offset,
     ).reshape(-1, 2)
 
 
@@ -416,6 +428,7 @@ def sketched_of(table: pa.Table, details: Sequence[str] = ()) -> Sketched:
 
 def _binaries(array: pa.Array) -> Binaries:
     data, offsets = flatten_strings(array)
+    # Kernels read these bytes as words, and a slice of a buffer may begin anywhere.
     return Binaries(data if data.ctypes.data % _WORD == 0 else data.copy(), offsets)
 
 
@@ -443,6 +456,7 @@ def add_seen(runs: tuple[Seen, ...], added: Seen) -> tuple[Seen, ...]:
     """
     earlier = list(runs)
     last = added
+    # A run with a name is in a file, or is being written to one (its name is empty then).
     while earlier and earlier[-1].name is None:
         if len(earlier[-1].rows) >= _GROWTH * len(last.rows):
             break
@@ -459,9 +473,11 @@ def merge_seen(runs: Sequence[Seen]) -> Seen:
     """Return runs as one, with the latest time of each row."""
     rows = np.concatenate([run.rows for run in runs])
     times = np.concatenate([run.times for run in runs])
+    # Stable: the times of one row stay in the order of the runs, so the last one is the latest.
     order = np.argsort(rows, kind="stable")
     rows = rows[order]
     times = times[order]
+    # The slice is for no rows, where `append` would still return one value.
     is_last = np.append(rows[1:] != rows[:-1], True)[: len(rows)]
     return Seen(rows[is_last], times[is_last])
 
@@ -493,6 +509,7 @@ class DocumentsView(NamedTuple):
         gathered = self._gather(rows, (*SKETCHED, *details, *columns))
         first_detail = len(SKETCHED)
         sketched = Sketched(
+            # Columns 0 to 2 are SKETCHED, in this order.
             content=gathered.bytes_of(0).view(np.uint64).reshape(-1, 2),
             featured=gathered.bytes_of(1).view(np.bool_),
             sketch=_rows_of(gathered.bytes_of(2), len(rows)),
@@ -521,6 +538,7 @@ class DocumentsView(NamedTuple):
         self._locate()
         gathered = gather(rows, self.chunks, self.addresses, selection)
         if self.seen and selection.last_seen >= 0:
+            # A view: the kernel's copy of the times is corrected in place.
             times = gathered.bytes_of(selection.last_seen).view(np.int64)
             self._correct_times(times, rows.astype(np.uint32))
         return gathered
@@ -531,6 +549,7 @@ class DocumentsView(NamedTuple):
         number = len(self.chunks)
         while number and not self.addresses.item(number - 1, fields):
             number -= 1
+        # Threads that share a view may both do this: they write the same addresses.
         for chunk in self.chunks[number:]:
             self.addresses[number, fields] = chunk.locate(self.schema)
             number += 1
@@ -611,6 +630,8 @@ class Documents:
         last = self.chunks[-_FAN_IN:]
         if len(last) < _FAN_IN or last[0].first < min_row:
             return None
+        # Sixteen chunks below the first bound combine to at most _MAX_COMBINED rows. The second one
+        # keeps a chunk that is much larger than the last from being copied with each small one.
         limit = min(_MAX_COMBINED // _FAN_IN, _FAN_IN * last[-1].batch.num_rows)
         if any(chunk.batch.num_rows >= limit for chunk in last):
             return None

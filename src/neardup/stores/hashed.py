@@ -45,6 +45,7 @@ class HashedSnapshot(StoredSnapshot):
         position, row = self._find_equal(_IDS, hash_ids(ids), ALL)
         result = np.full(len(ids), -1, np.int64)
         if len(row):
+            # Keys are hashes of 64 bits, so the ids themselves decide.
             stored = array_of(self.take(row, ["id"]).column("id"))
             is_same = pc.equal(stored, ids.take(arrow_of(position)))
             is_same = is_same.to_numpy(zero_copy_only=False)
@@ -59,6 +60,7 @@ class HashedSnapshot(StoredSnapshot):
         position, row = self._find_equal(_CONTENTS, keys, _MAX_COPIES)
         result = np.full(len(contents), -1, np.int64)
         if len(row):
+            # The key is the first half of the content: compare both.
             stored = contents_of(self.take(row, ["content"]).column("content"))
             is_same = (stored == contents[position]).all(axis=1)
             position = position[is_same]
@@ -79,6 +81,7 @@ def entries_of(
     num_documents = len(documents)
     members = documents.column("member").to_numpy().nonzero()[0]
     contents = contents_of(documents.column("content"))
+    # All documents have an entry by id, only members of buckets one by content.
     table = [
         np.full(num_documents, num_tables + _IDS, np.uint16),
         np.full(len(members), num_tables + _CONTENTS, np.uint16),

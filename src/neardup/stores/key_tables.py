@@ -31,6 +31,7 @@ _TAIL_ENTRIES = 512  # of a table, scanned in a quarter of a microsecond
 _MANY_LOOKUPS = 1024
 _MANY_ENTRIES = 1 << 22  # of tables that do not fit the caches of a processor
 _ENTRIES_PER_CELL_BITS = 3
+# The starts of 2^24 cells take 64 MiB.
 _MAX_CELL_BITS = 24
 
 
@@ -116,6 +117,7 @@ class KeyView(NamedTuple):
         order = np.lexsort((key, table))
         found = self._find(table[order], key[order], limit, states)
         entry = order[found.entry]
+        # Back to the order of the lookups; a stable sort keeps the rows of a lookup in order.
         by_entry = np.argsort(entry, kind="stable")
         truncated = np.empty_like(found.truncated)
         truncated[order] = found.truncated
@@ -171,6 +173,7 @@ class KeyTables:
         """Append the entries of the rows below `stop` that have none yet."""
         counts = np.bincount(entries.table, minlength=len(self.prefix_bits))
         if (self._sizes + counts).max(initial=0) <= _TAIL_ENTRIES:
+            # In the flat arrays of the tail, table t begins at t * _TAIL_ENTRIES.
             cursors = self._sizes + np.arange(len(counts)) * _TAIL_ENTRIES
             kernels.key_tables.split_tables(
                 *entries, cursors, self._keys.reshape(-1), self._rows.reshape(-1)
@@ -204,6 +207,7 @@ class KeyTables:
     def _append_sorted(self, keys: Words, rows: Uint32s, stop: int) -> None:
         """Append a run of all columns. Requires: the tail is sealed."""
         tables = tuple(
+            # A copy of the rows, because each table sorts its arrays in place.
             sort_table(keys[table], rows.copy(), bits)
             for table, bits in enumerate(self.prefix_bits.tolist())
         )
@@ -233,6 +237,7 @@ class KeyTables:
 
     def merge_latest(self, forgotten: Words, min_row: int) -> None:
         """Merge the latest runs as `GROWTH` requires, but none that begins before `min_row`."""
+        # Nothing has become a run since the latest merge.
         if not self.runs or self.runs[-1] is self._merged:
             return
         # A run in a file, or before `min_row`, is too large to be merged.
@@ -398,6 +403,7 @@ def parts_of(runs: Sequence[KeyRun], num_tables: int) -> kernels.key_tables.Part
     for run, number in _tables_with_entries(runs, num_tables):
         table = run.tables[number]
         part = _Part(
+            # Addresses do not keep arrays alive: the runs in `KeyView` do.
             keys=table.keys.ctypes.data,
             rows=table.rows.ctypes.data,
             starts=table.starts.ctypes.data,
@@ -407,6 +413,7 @@ def parts_of(runs: Sequence[KeyRun], num_tables: int) -> kernels.key_tables.Part
             stop=run.stop,
         )
         parts.append(part)
+        # One place later, so that table t has the parts from ends[t] to ends[t + 1].
         counts[number + 1] += 1
     fields = np.array(parts, np.int64).reshape(-1, len(_Part._fields))
     return kernels.key_tables.Parts(fields, np.cumsum(counts))

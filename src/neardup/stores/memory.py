@@ -97,6 +97,7 @@ class MemoryStore(StateStore):
     def _list_imports(self) -> list[Import]:
         imports = [
             Import(name, staged.opened, sum(map(len, staged.tables)))
+            # A copy of the items, because another thread may open an import meanwhile.
             for name, staged in list(self._imports.items())
         ]
         return sorted(imports, key=lambda found: found.opened)

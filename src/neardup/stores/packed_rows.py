@@ -65,6 +65,8 @@ def pack_table(table: pa.Table, compact: bool) -> Packed:
     data = np.concatenate(parts)
 
     offsets = np.zeros(table.num_rows + 1, np.int64)
+    # The kernel writes the size of each row in place of the offset after it; the sum turns sizes
+    # into offsets.
     kernels.packed_rows.size_rows(lengths, compact, offsets[1:])
     np.cumsum(offsets, out=offsets)
     packed = np.empty(offsets[-1], np.uint8)

@@ -138,6 +138,8 @@ class ServerStore(Store):
         try:
             if new is not None:
                 encoded = new.encode() | {_FORMAT: _VERSION}
+                # The index is created with the mark, so an interrupted `fill` never leaves an index
+                # that looks complete.
                 if fill is not None:
                     encoded[_INCOMPLETE] = b""
                 if not self._create(new, encoded):

@@ -72,6 +72,7 @@ class State:
         """Apply several changes as one."""
         documents = changes.documents
         if documents is not None and len(documents):
+            # `num_rows` is the row of the first new document until `count_rows` changes it.
             entries = self.entries_of(documents, changes.entries, self.num_rows)
             self.keys.append(entries, self.num_rows + len(documents))
             self.documents.append(documents, self.num_rows, self.first_in_memory)
@@ -131,9 +132,11 @@ class State:
         """Count new documents. kept : bool (num_documents,)."""
         first = self.num_rows
         self.num_rows += len(kept)
+        # In place, also for views: they read no bits from their number of rows on.
         self.kept = lengthen(self.kept, self.num_rows)
         kernels.key_tables.set_bits(self.kept, first + np.flatnonzero(kept))
         forgotten = lengthen(self.forgotten, self.num_rows)
+        # A longer array is a copy, which no view has.
         if forgotten is not self.forgotten:
             self.forgotten = forgotten
             self._is_viewed = False
@@ -194,6 +197,7 @@ class StateStore(Store):
     def reading(self) -> Iterator[View]:
         """Open the latest state."""
         self.require_open()
+        # One attribute that is replaced as a whole, so readers need no lock.
         yield self._latest
 
     @contextmanager

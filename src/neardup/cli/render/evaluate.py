@@ -62,6 +62,8 @@ def print_evaluations(found: dict[str, JsonObject], files: dict[str, str | None]
         for name, file in written.items():
             rows.line(name, visible(file), "bold cyan")
         rows.print(console)
+    # A warning about the inputs is in the report of each method: shown once, in the order of the
+    # first.
     unique = dict.fromkeys(warning for report in found.values() for warning in report["warnings"])
     print_troubles(first | {"warnings": list(unique)}, console)
 
@@ -93,6 +95,7 @@ def _print_figures(found: dict[str, JsonObject], console: Console) -> None:
     print_table(console, ("", *found), rows, is_bold=lambda row: row[0].strip() == "F1")
 
 
+# A title with leading spaces is a detail of the figure above it.
 def _figures(report: ReportValues) -> dict[str, str]:
     """Return the figures of a method by their names."""
     at = report["at_threshold"]
@@ -122,6 +125,7 @@ def _print_lengths(found: dict[str, JsonObject], console: Console) -> None:
         least = scores_of_length[0]["characters_from"]
         most = scores_of_length[0]["characters_to"]
         span = f"{least:,}" if least == most else f"{least:,} {say('words.to')} {most:,}"
+        # The counts of documents and pairs are of the labels, so they are the same for all methods.
         shares = [scores(score) for score in scores_of_length]
         shown = (
             [f"{precision} / {recall}" for precision, recall, _ in shares] if several else shares[0]
@@ -187,6 +191,7 @@ def _within(report: ReportValues, score: JsonObject) -> str:
 def _bar(share: float, unicode: bool) -> str:
     if not unicode:
         return "#" * round(share * _BAR)
+    # Eighths of a character, for a finer bar.
     whole, part = divmod(round(share * _BAR * 8), 8)
     return "█" * whole + (_EIGHTHS[part] if part else "")
 

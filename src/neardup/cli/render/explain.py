@@ -75,6 +75,7 @@ def _features(found: Explanation, full: bool) -> Iterator[Text]:
     shown = list(range(len(found.features)))
     if not full:
         weightiest = sorted(shown, key=lambda i: -found.weights[i])
+        # Chosen by weight, shown in the order of the text.
         shown = sorted(weightiest[:_MAX_FEATURES])
     columns = {
         say("explain.feature"): [_cell(found.features[i]) for i in shown],
@@ -97,9 +98,12 @@ def _block_lines(left: Explanation, right: Explanation, radius: Radius) -> Itera
     At least `num_blocks` - `max_distance` blocks of near-duplicates have no differing bit.
     """
     k = radius.max_distance
+    # Without a setting, as few blocks as guarantee one that agrees: differing bits can be in
+    # `max_distance` of them.
     num_blocks = radius.num_blocks or radius.max_distance + 1
     same = say("explain.same")
     distance = (left.fingerprint ^ right.fingerprint).bit_count()
+    # The highest bits first, as the fingerprint is written.
     masks = cut_blocks(0, left.bits, num_blocks)[::-1]
     rows = [_block_row(left, right, number, mask) for number, mask in enumerate(masks, 1)]
     yield from _titled(say("explain.blocks", k=k, blocks=num_blocks, least=num_blocks - k))
@@ -114,6 +118,7 @@ def _block_lines(left: Explanation, right: Explanation, radius: Radius) -> Itera
 
 def _block_row(left: Explanation, right: Explanation, number: int, mask: int) -> list[str]:
     """Return the cells of one block: its number, its bits, both values, the differing bits."""
+    # The lowest set bit alone.
     low = (mask & -mask).bit_length() - 1
     high = mask.bit_length() - 1
     width = high - low + 1
@@ -132,6 +137,7 @@ def _signature_lines(
     """Yield the shingles of two texts with the number of minima of each, then the bands."""
     rows = _shingle_rows(found)
     union = len(rows)
+    # The minima of both texts: neither cell is "-".
     shared = sum("-" not in row[2:] for row in rows)
     a, b = map(visible, names)
     yield from _titled(say("explain.shingles", a=a, b=b, shared=shared, union=union))
@@ -158,6 +164,7 @@ def _shingle_rows(found: tuple[SignatureExplanation, SignatureExplanation]) -> l
     for side, explanation in enumerate(found):
         minima = Counter(explanation.minima)
         shingles = zip(explanation.features, explanation.hashes, strict=True)
+        # A shingle of both texts has one row: its second cell is filled by the second text.
         for index, (feature, value) in enumerate(shingles):
             row = rows.setdefault(value, [_cell(feature), f"{value:016x}", "-", "-"])
             row[2 + side] = str(minima[index])
@@ -169,6 +176,7 @@ def _band_lines(
 ) -> Iterator[Text]:
     """Yield a line for each band of two signatures: which hashes are equal, and the keys."""
     hashes_of_both = zip(left.signature, right.signature, strict=True)
+    # One sign for each hash of the signatures: the bands are slices of this string.
     equal = "".join("=" if x == y else "." for x, y in hashes_of_both)
     same = say("explain.same")
     rows = []
@@ -197,6 +205,7 @@ def _sums(found: Explanation) -> Iterator[Text]:
         last = top - _PER_LINE + 1
         line = Text(say("explain.sums", top=top, last=last), "dim")
         sums = found.sums[start : start + _PER_LINE]
+        # `written` goes on after this line of sums.
         for value, text in zip(sums, written[start:], strict=False):
             color = "green" if value > 0 else "red" if value < 0 else "yellow"
             line.append(f" {text:>{width}}", color)

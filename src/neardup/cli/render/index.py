@@ -82,6 +82,7 @@ def _settings(values: Options, names: Sequence[str]) -> str:
 
 def _moment(microseconds: int) -> str:
     """Return a time since 1970 to the minute."""
+    # In UTC: an index may be read on machines of different zones.
     return datetime.fromtimestamp(microseconds / 1e6, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
 
 
@@ -103,6 +104,7 @@ def print_hits(
     output : the file, or None.
     """
     if as_json:
+        # Hits that were written to a file would be printed twice.
         rows = {} if output is not None else {"hits": hits.to_pylist()}
         print_json({**report, **rows})
         return

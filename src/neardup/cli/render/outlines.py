@@ -76,6 +76,7 @@ def _folded(pairs: list[Pair]) -> Iterator[Pair | _Fold]:
 
 def _print_columns(rows: list[Pair | _Fold], names: tuple[str, str], console: Console) -> None:
     unicode = is_unicode(console)
+    # The ellipsis of Rich is not an ASCII character.
     overflow = "ellipsis" if unicode else "crop"
     table, bar = two_columns(names, console, no_wrap=True, overflow=overflow)
     for row in _beside(rows):
@@ -98,6 +99,8 @@ def _beside(rows: list[Pair | _Fold]) -> Iterator[Pair | _Fold]:
         if whole:
             yield from stretch
             continue
+        # Unshared lines of both pages come in turn; zipped, they stand beside each other as far as
+        # they go.
         alone = [row for row in stretch if isinstance(row, Pair)]
         left = [row.left for row in alone if row.left]
         right = [row.right for row in alone if row.right]
@@ -112,6 +115,7 @@ def _print_stacked(rows: list[Pair | _Fold], names: tuple[str, str], console: Co
         if isinstance(row, _Fold):
             line = Text(f"  {_note(row, unicode)}", "dim")
         elif row.left is not None and row.right is not None:
+            # Shared lines have equal labels; the number of repeats may differ.
             other = _times(row.right, unicode)
             differs = f"  (B:{other or ' once'})" if row.left.repeats != row.right.repeats else ""
             line = Text(f"  {_written(row.left, unicode)}").append(differs, "dim")

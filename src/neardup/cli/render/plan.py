@@ -102,6 +102,7 @@ def draw_curve(curve: tuple[tuple[float, float], ...], threshold: float, *, unic
     unicode : draw with block elements; otherwise with ASCII.
     """
     picture = Text()
+    # The curve has steps, so that the threshold may lie between two of them.
     marked = min(similarity for similarity, _ in curve if similarity >= threshold)
     for similarity, chance in curve:
         bar = ("█" if unicode else "#") * round(chance * _WIDTH)

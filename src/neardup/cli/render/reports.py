@@ -96,6 +96,7 @@ def _files(report: ReportValues, output: AnyPath) -> list[tuple[str, str]]:
         files["passages"] = "passages.html"
     if report.get("groups"):
         files["groups"] = "groups.parquet"
+    # Written only then.
     if "report" in files and (report["counts"]["rejected"] or report["incomplete"]):
         files["rejected"] = "rejected.jsonl"
     return [
@@ -154,6 +155,7 @@ def print_troubles(report: ReportValues, console: Console) -> None:
 
 def _print_line(kind: str, style: str, text: str, console: Console) -> None:
     line = Text(kind + say("words.colon"), style).append(visible(text), "default not bold")
+    # In a file or a pipe a line stays whole, for grep; a terminal breaks it between words.
     console.print(line, soft_wrap=not console.is_terminal)
 
 

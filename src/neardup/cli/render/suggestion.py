@@ -75,6 +75,7 @@ def ask(pair: SweepPair) -> bool | None:
         except click.Abort:  # the end of the input, or Ctrl-C: the answers so far count
             key = "q"
         if key == "q":
+            # As `next` of a generator would: `Sweep.ask` takes the answers so far.
             raise StopIteration
         if key in _ANSWERS:
             return _ANSWERS[key]

@@ -49,6 +49,7 @@ def table_lines(
 ) -> Iterator[Text]:
     """Yield the lines of a table: cells are right-aligned, except in the columns `left`."""
     heads = [translated(head) for head in heads]
+    # Not `len`: a Chinese character takes two columns.
     widths = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
     for number, row in enumerate((heads, *rows)):
         gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
@@ -66,6 +67,7 @@ def print_table(
     """Print a table below an empty line; layout : as of `table_lines`."""
     console.print()
     for line in table_lines(heads, rows, **layout):
+        # Rich would cut lines that are wider than the terminal, and break figures.
         console.print(line, soft_wrap=True)
 
 
@@ -74,6 +76,7 @@ def two_columns(names: tuple[str, str], console: Console, **column: Any) -> tupl
     them.
     """
     bar = "│" if is_unicode(console) else "|"
+    # No borders and no title row: the names are a row of the table.
     table = Table.grid(padding=(0, 1, 0, 0), expand=True)
     table.add_column(ratio=1, **column)
     table.add_column(width=1, style="dim")
@@ -120,6 +123,7 @@ class Rows:
 
     def print(self, console: Console) -> None:
         """Print the rows below an empty line."""
+        # Rows without a remark have long values, such as paths, which must not widen the column.
         figures = [figure for _, figure, remark in self._rows if remark is not None]
         name_width = max(_NAME_WIDTH, *(cell_len(name) for name, _, _ in self._rows))
         figure_width = max(_FIGURE_WIDTH, *map(len, figures), 0)
@@ -133,9 +137,12 @@ class Rows:
             value.align("right", figure_width)
             line = Text(padded).append_text(value).append("  ")
             indent = " " * line.cell_len
+            # At least 20 columns for the remark, also on a terminal that is narrower than the
+            # table.
             remarks = Text(remark, "dim").wrap(console, max(console.width - line.cell_len, 20))
             for part in remarks:
                 part.rstrip()
+            # The lines of the remark hang below its first word.
             line.append_text(Text(f"\n{indent}").join(remarks))
             line.rstrip()
             console.print(line, soft_wrap=True)

@@ -28,6 +28,7 @@ _ONLY_IN_DATASKETCH = (
 
 def __getattr__(name: str) -> object:
     """Refuse a class that only datasketch has, with a hint."""
+    # An ImportError, so that `from ... import HyperLogLog` shows the hint, and not only the name.
     if name in _ONLY_IN_DATASKETCH:
         raise ImportError(
             f"neardup has no {name}: got it from neardup.compat.datasketch. Import it from "

@@ -62,6 +62,7 @@ class bBitMinHash(Signature):
         self.scheme = scheme_named(minhash.scheme).name
         values = minhash.hashvalues
         mask = values.dtype.type((1 << self.b) - 1)
+        # uint32 in every scheme, as b is 32 at most.
         self.hashvalues = (values & mask).astype(np.uint32)
 
     def kind(self) -> tuple[Any, ...]:
@@ -98,6 +99,7 @@ class bBitMinHash(Signature):
 
     def bytesize(self) -> int:
         """Return the number of bytes of the pickled state."""
+        # -(-a // b) is a / b, rounded up.
         return struct.calcsize(self._head()) + 8 * -(-self.hashvalues.size // self._per_block())
 
     def _head(self) -> str:
@@ -118,12 +120,16 @@ class bBitMinHash(Signature):
         head = SCHEMES[self.scheme].head(count)
         blocks = np.zeros((-(-count // per_block), per_block), np.uint64)
         blocks.flat[:count] = self.hashvalues
+        # The values of a block share no bit after the shifts, so that "or" joins them.
         packed = np.bitwise_or.reduce(blocks << _shifts(per_block), axis=1)
         data = struct.pack(self._head(), self.seed, self.b, self.r, *head)
+        # The type and the layout of the pickles of datasketch, which each library reads from the
+        # other.
         return bytearray(data + packed.astype("<u8").tobytes())
 
     def __setstate__(self, state: Any) -> None:
         data = memoryview(state)
+        # Bytes of any origin: a damaged pickle is an InputError, whichever step notices it.
         try:
             head = read_head(_HEAD, data)
             self.seed, self.b, self.r = head.values
@@ -131,8 +137,10 @@ class bBitMinHash(Signature):
             per_block = self._per_block()
             num_blocks = -(-head.num_values // per_block)
             packed = np.frombuffer(data, "<u8", num_blocks, struct.calcsize(self._head()))
+        # StopIteration: `_per_block` has no block for more than 32 bits.
         except (struct.error, IndexError, ValueError, StopIteration) as error:
             raise InputError(f"The {len(data)} bytes are no whole bBitMinHash: {error}.") from None
+        # The mask has the bits of a slot, which may be wider than b: the other bits are 0.
         mask = np.uint64((1 << (_BLOCK_BITS // per_block)) - 1)
         values = (packed[:, None] >> _shifts(per_block)) & mask
         self.hashvalues = values.reshape(-1)[: head.num_values].astype(np.uint32)

@@ -11,6 +11,7 @@ def sha1_hash32(data: bytes) -> int:
     >>> sha1_hash32(b"Hello")
     2342453239
     """
+    # A hash of data, not of secrets: a system in FIPS mode refuses SHA-1 otherwise.
     return int.from_bytes(hashlib.sha1(data, usedforsecurity=False).digest()[:4], "little")
 
 

@@ -64,6 +64,8 @@ class LeanMinHash(MinHash):
         self.seed = seed
         self.scheme = scheme
         self.hashvalues = SCHEMES[scheme].values(hashvalues, "hash values")
+        # As in datasketch: a count of 0 cannot be negative, so the byte of another scheme could not
+        # be marked.
         if scheme != "legacy" and not len(self.hashvalues):
             raise SettingError("hashvalues must not be empty: give the values of a MinHash.")
 
@@ -119,6 +121,7 @@ class LeanMinHash(MinHash):
 
         Raises InputError if there are too few bytes, or the scheme is unknown.
         """
+        # Buffers of other item types, such as an array, are read as bytes, too.
         return cls._from_values(*_read(memoryview(buf).cast("B"), byteorder))
 
     def __getstate__(self) -> Any:
@@ -129,6 +132,7 @@ class LeanMinHash(MinHash):
     def __setstate__(self, state: Any) -> None:
         self._fill(*_read(memoryview(state), "@"))
 
+    # A LeanMinHash does not change, so it may be a key; other signatures have no hash.
     def __hash__(self) -> int:  # type: ignore[override]
         return hash((self.scheme, self.seed, tuple(self.hashvalues.tolist())))
 
@@ -151,6 +155,7 @@ def _read(buf: memoryview, byteorder: str) -> _Serialized:
         [seed], count, scheme = read_head(f"{byteorder}qi", buf)
         head = scheme.head_format(f"{byteorder}qi")
         offset = struct.calcsize(f"{head}0{scheme.value_format}")  # aligned for the values
+        # The signs of `struct` that NumPy does not know.
         order = {"@": "=", "!": ">"}.get(byteorder, byteorder)
         values = np.frombuffer(buf, f"{order}{scheme.value_format}", count, offset)
     except (struct.error, IndexError, ValueError) as error:

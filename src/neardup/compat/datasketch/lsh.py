@@ -61,16 +61,20 @@ def integrate(function: Callable[[float], float], low: float, high: float) -> fl
     whole = _apply_rule(function, low, high)
     integral = whole.integral
     error = whole.error
+    # An error of the size of the deviation is the upper limit of `_error`, and so no estimate: QAGS
+    # halves then, too.
     is_estimate = error != whole.deviation
     if error == 0.0 or (error <= _tolerance(integral) and is_estimate):
         return integral
     intervals = [whole]
+    # At least once: the whole interval was not accepted above.
     while len(intervals) == 1 or (error > _tolerance(integral) and len(intervals) < _MAX_INTERVALS):
         index = max(range(len(intervals)), key=lambda index: intervals[index].error)
         worst = intervals[index]
         first, second = _halve(function, worst)
         intervals[index] = first
         intervals.append(second)
+        # QUADPACK adds in this order: the last bit may decide between bands.
         error = error + (first.error + second.error) - worst.error
         integral += (first.integral + second.integral) - worst.integral
     total = 0.0
@@ -122,6 +126,8 @@ def _error(difference: float, deviation: float) -> float:
     """Return the estimate of QUADPACK from the difference of the two rules."""
     error = abs(difference)
     if deviation and error:
+        # The better rule is much closer to the integral than the two rules are to each other: hence
+        # the power 1.5 of QUADPACK.
         error = deviation * min(1.0, (200.0 * error / deviation) ** 1.5)
     return error
 
@@ -134,6 +140,8 @@ def _deviation(middle: float, sides: list[tuple[float, float]], mean: float) -> 
     return _CENTRE_WEIGHT * abs(middle - mean) + of_sides
 
 
+# More than a thousand integrals for 128 values, and programs make many indexes of the same
+# settings.
 @cache
 def optimal_bands(threshold: float, num_perm: int, weights: tuple[float, float]) -> tuple[int, int]:
     """Return the bands b and rows r of the least weighted sum of false positives and negatives.
@@ -195,6 +203,7 @@ def _least_error(
         return false_positive * weights[0] + false_negative * weights[1]
 
     choices = []
+    # The order of datasketch: of equal errors the first one is chosen, here by `min`.
     for b in range(1, num_perm + 1):
         choices += [(b, r) for r in range(1, min(max_rows, num_perm // b) + 1)]
     return min(choices, key=error)
@@ -272,6 +281,7 @@ class MinHashLSH:
         require_settings(threshold, num_perm, weights)
         self.h = num_perm
         if params is None:
+            # A list has no hash for the cache.
             params = optimal_bands(threshold, num_perm, tuple(weights))
         self.b, self.r = params
         if self.b * self.r > num_perm:
@@ -351,6 +361,7 @@ class MinHashLSH:
                 "The keys are overlapping, duplicate key exists. Remove it from one of the two."
             )
         self._minhash_scheme = self._minhash_scheme or other._minhash_scheme
+        # All keys were read first: a key that both indexes have is refused before anything changes.
         for key, bands in bands_of.items():
             self._put(self._stored(key), bands)
 
@@ -388,6 +399,7 @@ class MinHashLSH:
             )
         if not b:
             return set()
+        # One round trip to a server for all bands.
         buckets = self.hashtables[0].get_each(self.hashtables[:b], self._bands(minhash, b))
         return self._keys_of(stored for bucket in buckets for stored in bucket)
 
@@ -399,6 +411,7 @@ class MinHashLSH:
         """Return the keys that all queries since the last collection found."""
         buffered = self._buffered
         self._buffered = ()
+        # As in datasketch: the keys that every query found.
         return list(set.intersection(*buffered)) if buffered else []
 
     def __contains__(self, key: Hashable) -> bool:
@@ -411,12 +424,14 @@ class MinHashLSH:
             raise InputError(f"The given key does not exist: {key!r}.")
         for band, hashtable in zip(self.keys[stored], self.hashtables, strict=False):
             hashtable.remove_val(band, stored)
+            # Empty buckets would count in `get_counts`, and keep their keys in memory.
             if not hashtable.get(band):
                 hashtable.remove(band)
         self.keys.remove(stored)
 
     def is_empty(self) -> bool:
         """Return whether there is no key."""
+        # As in datasketch: one empty table is enough.
         return any(not len(hashtable) for hashtable in self.hashtables)
 
     def get_counts(self) -> list[dict[Hashable, int]]:
@@ -425,6 +440,7 @@ class MinHashLSH:
 
     def get_subset_counts(self, *keys: Hashable) -> list[dict[Hashable, int]]:
         """Return the counts of `get_counts`, for some keys only."""
+        # A key that is given twice counts once.
         found = [bands for bands in self.keys.getmany(*map(self._stored, set(keys))) if bands]
         return [dict(Counter(bands[band] for bands in found)) for band in range(self.b)]
 
@@ -442,6 +458,7 @@ class MinHashLSH:
         The most significant byte of a value comes first.
         """
         data = self._byteswap(minhash.hashvalues)
+        # Bytes of a value: 4 or 8, by the scheme.
         width = len(data) // self.h
         bands = [data[start * width : end * width] for start, end in self.hashranges[:b]]
         return bands if self.hashfunc is None else [self.hashfunc(band) for band in bands]
@@ -468,6 +485,7 @@ class _Session:
 
     def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
         self.lsh = lsh
+        # On a server all storages of an index share one buffer, so that one size is enough.
         lsh.buffer_size = lsh.keys.buffer_size = buffer_size
 
     def __enter__(self) -> Self:

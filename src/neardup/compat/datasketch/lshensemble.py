@@ -64,6 +64,7 @@ def _ends(costs: Floats, num_part: int) -> Sequence[int]:
     best = {1: costs[0]}
     for part in range(2, num_part):
         best[part] = np.zeros(num_sizes)
+        # `part` partitions need as many sizes.
         for last in range(part - 1, num_sizes):
             _, best[part][last] = _split(best[part - 1], costs, part, last)
     end, _ = _split(best[num_part - 1], costs, num_part, num_sizes - 1)
@@ -139,6 +140,8 @@ class MinHashLSHEnsemble:
         self.threshold = threshold
         self.h = num_perm
         self.m = m
+        # The ratios of sizes for which bands are chosen in advance, as in datasketch: from e^-5 to
+        # e^5.
         self.xqs = np.exp(np.linspace(-5, 5, 10))
         bands_and_rows = [
             optimal_containment_bands(threshold, num_perm, m, ratio, tuple(weights))
@@ -146,6 +149,7 @@ class MinHashLSHEnsemble:
         ]
         self.params = np.array(bands_and_rows, int)
         config = dict(storage_config or {"type": "dict"})
+        # Indexes of several ensembles on one server must not share keys.
         config.setdefault("basename", secrets.token_hex(6).encode())
         self.indexes = [self._indexes_of(part, config, prepickle) for part in range(num_part)]
         self.lowers: list[Any] = [None] * num_part
@@ -159,6 +163,7 @@ class MinHashLSHEnsemble:
         return {
             r: MinHashLSH(
                 num_perm=self.h,
+                # As many bands as fit: a query uses the first ones, by the ratio of sizes.
                 params=(self.h // r, r),
                 prepickle=prepickle,
                 storage_config=_config_of(config, part, r),
@@ -170,6 +175,7 @@ class MinHashLSHEnsemble:
         """Add all sets, in one call: keys, their MinHash and their sizes."""
         if not self.is_empty():
             raise InputError("Cannot call index again on a non-empty index. Give all sets at once.")
+        # By size, so that the partitions are filled one after the other.
         ordered = sorted(entries, key=lambda entry: entry[2])
         if not ordered:
             raise InputError("entries is empty: give one set at least.")
@@ -184,9 +190,11 @@ class MinHashLSHEnsemble:
             self.uppers[part] = upper
         part = 0
         for key, minhash, size in ordered:
+            # Each size is in a partition, so the next one has it if this one does not.
             part += size > self.uppers[part]
             for index in self.indexes[part].values():
                 index.insert(key, minhash, buffer=True)
+        # Here, not after each set: a buffer saves round trips to a server.
         for indexes in self.indexes:
             for index in indexes.values():
                 index.keys.empty_buffer()
@@ -194,12 +202,14 @@ class MinHashLSHEnsemble:
     def query(self, minhash: MinHash, size: int) -> Iterator[Hashable]:
         """Yield the keys of sets that may contain enough members of a query of `size` members."""
         for upper, index in zip(self.uppers, self.indexes, strict=True):
+            # With fewer sizes than partitions, some are empty.
             if upper is not None:
                 b, r = self._best(upper, size)
                 yield from index[r]._query_b(minhash, b)
 
     def _best(self, size: int, query_size: int) -> tuple[int, int]:
         ratio = float(size) / float(query_size)
+        # The last choice also serves larger ratios.
         index = min(int(np.searchsorted(self.xqs, ratio)), len(self.params) - 1)
         b, r = self.params[index].tolist()
         return b, r
@@ -215,4 +225,5 @@ class MinHashLSHEnsemble:
 def _config_of(config: Config, part: int, r: int) -> Config:
     """Return the configuration of one index, with a basename of its own."""
     names = [config["basename"], struct.pack(">H", part), struct.pack(">H", r)]
+    # The names of datasketch, so that each library finds the data of the other.
     return {**config, "basename": b"-".join(names)}

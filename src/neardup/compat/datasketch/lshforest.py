@@ -71,6 +71,7 @@ class MinHashLSHForest:
 
     def index(self) -> None:
         """Make all keys added so far available to queries."""
+        # Of the whole tables: `add` after `index` is seen after the next `index`.
         self.sorted_hashtables = [sorted(hashtable) for hashtable in self.hashtables]
 
     def query(self, minhash: Signature, k: int) -> list[Hashable]:
@@ -80,6 +81,7 @@ class MinHashLSHForest:
         self._require_length(minhash)
         agreed_scheme(self._minhash_scheme, minhash)
         found: set[Hashable] = set()
+        # Longest prefixes first: they are the most similar keys.
         for length in range(self.k, 0, -1):
             for key in self._query(minhash, length):
                 found.add(key)
@@ -93,6 +95,7 @@ class MinHashLSHForest:
         for prefix, ordered, hashtable in zip(
             prefixes, self.sorted_hashtables, self.hashtables, strict=True
         ):
+            # All keys with the prefix follow each other from here.
             position = bisect_left(ordered, prefix)
             while position < len(ordered) and ordered[position].startswith(prefix):
                 yield from hashtable[ordered[position]]
@@ -106,6 +109,7 @@ class MinHashLSHForest:
         stored = self.keys.get(key)
         if stored is None:
             raise KeyError(f"The provided key does not exist in the LSHForest: {key}")
+        # The values of a pickled forest may have 4 or 8 bytes, and no scheme.
         width = len(stored[0]) // self.k
         if width not in (4, 8) or any(len(values) != width * self.k for values in stored):
             raise InputError(
@@ -115,6 +119,7 @@ class MinHashLSHForest:
 
     def is_empty(self) -> bool:
         """Return whether no key is available to queries, for example before `index`."""
+        # As in datasketch.
         return any(not ordered for ordered in self.sorted_hashtables)
 
     def __contains__(self, key: Hashable) -> bool:
@@ -127,6 +132,7 @@ class MinHashLSHForest:
         """
         data = minhash.hashvalues.byteswap().tobytes()
         width = len(data) // len(minhash)
+        # `length` values of each tree, whatever its k.
         return [data[start * width : (start + length) * width] for start, _ in self.hashranges]
 
     def _require_length(self, minhash: Signature) -> None:

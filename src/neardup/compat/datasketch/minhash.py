@@ -69,6 +69,7 @@ class MinHash(Signature):
         scheme: str | None = None,
     ) -> None:
         provided = hashvalues is not None or permutations is not None
+        # Values without a scheme may be of either version, so that the scheme must be named.
         self.scheme = self._choose_scheme(scheme, None if provided else "affine32")
         if hashvalues is not None:
             num_perm = len(hashvalues)
@@ -122,11 +123,13 @@ class MinHash(Signature):
         known = self._known
         if known.name == "legacy":
             return permutations
+        # Permutations of another MinHash are shared, not copied: they never change.
         can_share = isinstance(permutations, np.ndarray) and permutations.dtype == known.dtype
         if not can_share:
             permutations = np.array(
                 [known.values(row, "permutation parameters") for row in permutations]
             )
+        # An even multiplier maps two hashes to one, so that it is no permutation.
         if np.any(permutations[0] & known.dtype(1) == 0):
             raise SettingError(
                 f"All multipliers of scheme {known.name!r} must be odd: some are even."
@@ -140,6 +143,7 @@ class MinHash(Signature):
     def update_batch(self, b: Iterable[Any]) -> None:
         """Add members to the set."""
         hashfunc = self.hashfunc
+        # Before the check of the GPU, as in datasketch: no member, no error.
         values = [hashfunc(member) for member in b]
         if not values:
             return
@@ -185,6 +189,7 @@ class MinHash(Signature):
 
     def copy(self) -> Self:
         """Return an independent copy."""
+        # Without drawing the permutations again: both share them.
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.hashvalues = self.digest()
@@ -225,6 +230,7 @@ class MinHash(Signature):
     @classmethod
     def generator(cls, b: Iterable[Iterable[Any]], **minhash_kwargs: Any) -> Iterator[Self]:
         """Yield the MinHash of each of many sets; minhash_kwargs : arguments of `MinHash`."""
+        # The permutations are drawn once for all sets.
         empty = cls(**minhash_kwargs)
         for members in b:
             minhash = empty.copy()

@@ -63,15 +63,18 @@ class Scheme:
 
     def draw(self, num_perm: int, seed: Any) -> Array:
         """Return the multipliers and the addends of a seed, shape (2, num_perm)."""
+        # Its stream is frozen: NumPy may change other generators between versions.
         generator = np.random.RandomState(seed)
         if self.name == "legacy":
             return _draw_mersenne(generator, num_perm)
+        # Twice a number of one bit less, plus 1: all odd numbers, each equally likely.
         halves = generator.randint(0, 1 << (self.bits - 1), num_perm, dtype=self.dtype)
         addends = generator.randint(0, 1 << self.bits, num_perm, dtype=self.dtype)
         return np.array([halves * self.dtype(2) + self.dtype(1), addends])
 
     def sign(self, hashes: Words, permutations: Any) -> Array:
         """Return the signature of a set of hashes, at least one."""
+        # Loads the compiler, which a comparison of stored signatures does not need.
         from neardup.kernels import minhash_datasketch as kernel
 
         signature = np.empty(len(permutations[0]), self.dtype)
@@ -91,11 +94,13 @@ class Scheme:
 
         Raises InputError if a value is outside the range of the scheme.
         """
+        # By Python: NumPy makes floats of a list with both a negative number and one above 2^63.
         self._require_range("hashfunc returned a value", min(values), max(values))
         return np.array(values, np.uint64)
 
     def values(self, values: Any, what: str) -> Array:
         """Return a copy of values as an array of the scheme's type."""
+        # Objects: integers of any size are checked before they are converted.
         values = values if isinstance(values, np.ndarray) else np.array(list(values), object)
         may_be_outside = values.dtype != self.dtype
         if may_be_outside and values.size:
@@ -104,6 +109,7 @@ class Scheme:
         return converted
 
     def _require_range(self, what: str, least: Any, greatest: Any) -> None:
+        # Hashes of "legacy" may have 64 bits, although its values have 32.
         bits = 32 if self.dtype is np.uint32 else 64
         if not 0 <= least <= greatest < 1 << bits:
             raise InputError(
@@ -122,6 +128,7 @@ def _draw_mersenne(generator: np.random.RandomState, num_perm: int) -> Words:
     # datasketch draws one by one, and draws such a word again; chance 2^-60 a word.
     if words.max() >= _MERSENNE - 1:
         generator.set_state(state)
+        # In turn: a multiplier, which is at least 1, then an addend.
         for index in range(2 * num_perm):
             low = 1 - index % 2
             words[index] = generator.randint(low, _MERSENNE, dtype=np.uint64) - np.uint64(low)
@@ -206,6 +213,7 @@ def read_head(layout: str, data: memoryview) -> Head:
     """Return the head of a serialised signature; layout : its format up to the count."""
     *values, count = struct.unpack_from(layout, data)
     scheme = SCHEMES["legacy"]
+    # Counts of version 1 are never negative, so that a negative one marks the byte of a scheme.
     if count < 0:
         scheme = scheme_of_code(data[struct.calcsize(layout)])
     return Head(values=values, num_values=abs(count), scheme=scheme)

@@ -60,10 +60,12 @@ def write_key(key: Hashable) -> bytes:
     'page 1'
     """
     if isinstance(key, str):
+        # As pickle: a text may have lone surrogates.
         content = key.encode("utf-8", "surrogatepass")
         body = _sized(b"\x8c", b"X", content) + _MEMOIZE
     elif isinstance(key, bytes):
         body = _sized(b"C", b"B", key) + _MEMOIZE
+    # Not bool, which pickle writes with other opcodes.
     elif type(key) is int and -(2**1023) < key < 2**1023:
         body = _number(key)
     else:
@@ -74,6 +76,7 @@ def write_key(key: Hashable) -> bytes:
     body += b"."
     if len(body) >= 4:  # the least length that pickle frames
         body = _FRAME + struct.pack("<Q", len(body)) + body
+    # PROTO, the first opcode of every pickle since protocol 2.
     return bytes([0x80, _PROTOCOL]) + body
 
 
@@ -93,6 +96,7 @@ def _number(key: int) -> bytes:
     # A negative number may have a byte too many, which pickle omits.
     if len(content) > 1 and content[-1] == 0xFF and content[-2] & 0x80:
         content = content[:-1]
+    # LONG1: the length in a byte, then the number.
     return b"\x8a" + bytes([len(content)]) + content
 
 
@@ -107,6 +111,7 @@ def read_key(data: bytes) -> str | bytes | int:
     key: Any
     try:
         opcodes = [opcode for opcode in genops(data) if opcode[0].name not in _ENVELOPE]
+        # One value, and the opcode STOP as the last byte.
         [(value_opcode, key, _), (_, _, end)] = opcodes
         if value_opcode.name not in _VALUES or end != len(data) - 1:
             raise ValueError
@@ -177,6 +182,7 @@ class DictListStorage(_Storage):
 
     def get(self, key: Hashable) -> Any:
         """Return the values of a key, empty if it does not exist."""
+        # Not by [ ], which would add an empty entry.
         found = self._dict.get(key)
         return self._make() if found is None else found
 
@@ -239,10 +245,12 @@ class Server:
             )
         self.config = config
         self.buffer_size = _MAX_BUFFERED
+        # Connects at the first command.
         self.client: Any = redis.Redis(**_resolved(config["redis"]))
         buffer_config = {"transaction": True, **_resolved(config.get("redis_buffer", {}))}
         self.buffer: Any = self.client.pipeline(**buffer_config)
 
+    # A client has sockets and locks, which cannot be pickled: the copy connects anew.
     def __reduce__(self) -> tuple[type[Self], tuple[Config]]:
         return type(self), (self.config,)
 
@@ -273,6 +281,8 @@ class RedisListStorage(_Storage):
         return self._server.client
 
     def _run(self, client: Any, command: _Command, key: bytes, *vals: bytes) -> Any:
+        # The methods of the client by name would need one class for each: only the commands of
+        # lists and sets differ.
         return client.execute_command(command[0], self._name + key, *command[1:], *vals)
 
     def keys(self) -> set[bytes]:
@@ -288,6 +298,7 @@ class RedisListStorage(_Storage):
         """Return the values of one key in each storage, in one round trip."""
         if not storages:
             return []
+        # Reads need no MULTI, which blocks other clients for the time of all.
         pipeline = storages[0]._redis.pipeline(transaction=False)
         for storage, key in zip(storages, keys, strict=True):
             storage._run(pipeline, storage._read, key)
@@ -296,13 +307,16 @@ class RedisListStorage(_Storage):
     def insert(self, key: bytes, *vals: bytes, buffer: bool = False) -> None:
         """Add values under a key: now or, with buffer, when the session sends its buffer."""
         pipeline = self._server.buffer if buffer else self._redis.pipeline()
+        # The hash lists the keys of this storage: Redis has no cheap way to list keys by prefix.
         pipeline.hset(self._name, key, self._name + key)
         self._run(pipeline, self._add, key, *vals)
+        # Commands: an insertion has two.
         if not buffer or len(pipeline) >= self.buffer_size:
             pipeline.execute()
 
     def remove(self, *keys: bytes) -> None:
         """Remove keys."""
+        # In one transaction: the list of keys and their values stay in step.
         pipeline = self._redis.pipeline()
         pipeline.hdel(self._name, *keys)
         pipeline.delete(*(self._name + key for key in keys))
@@ -376,6 +390,7 @@ def open_storage(config: Config | None, num_bands: int) -> Tables:
     server = Server(config)
     base = config.get("basename", secrets.token_hex(6).encode())
     buckets = [
+        # The names of datasketch.
         RedisSetStorage(server, base + b"_bucket_" + struct.pack(">H", band))
         for band in range(num_bands)
     ]

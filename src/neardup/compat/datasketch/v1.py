@@ -22,5 +22,6 @@ class MinHash(latest.MinHash):  # type: ignore[no-redef]
     _scheme_if_none = "legacy"
 
 
+# `_scheme_if_none` comes from the second base: the first one does not set it.
 class LeanMinHash(latest.LeanMinHash, MinHash):  # type: ignore[no-redef]
     """A `neardup.compat.datasketch.LeanMinHash` whose default scheme is "legacy"."""

@@ -40,6 +40,7 @@ class WeightedMinHash(Signature):
                     f"WeightedMinHash of two kinds do not compare: the {name} is {value!r} and "
                     f"{other_value!r}. Make both with one generator."
                 )
+        # A sample is a pair of a column and a step: both must be equal.
         equal = np.asarray(self.hashvalues) == np.asarray(other.hashvalues)
         is_equal_sample = equal.reshape(len(self), -1).all(axis=1)
         return int(np.count_nonzero(is_equal_sample)) / len(self)
@@ -80,6 +81,7 @@ class WeightedMinHashGenerator:
         self.seed = seed
         generator = np.random.RandomState(seed)
         shape = (sample_size, dim)
+        # The order of these draws is a part of the scheme.
         self.rs: Float32s = generator.gamma(2, 1, shape).astype(np.float32)
         self.ln_cs: Float32s = np.log(generator.gamma(2, 1, shape)).astype(np.float32)
         self.betas: Float32s = generator.uniform(0, 1, shape).astype(np.float32)
@@ -128,6 +130,7 @@ class WeightedMinHashGenerator:
                 "A weight must be a number from 0 on: one is negative, infinite or NaN. Leave such "
                 "out."
             )
+        # The logarithm of 0 would be infinite; such a dimension is never sampled.
         is_sampled = weights != 0
         columns = columns[is_sampled]
         weights = weights[is_sampled]
@@ -143,6 +146,7 @@ class WeightedMinHashGenerator:
         sampled = keys.argmin(axis=1)
         sampled_steps = steps[np.arange(self.sample_size), sampled]
         values = np.stack([columns[sampled], sampled_steps], axis=1)
+        # Steps were whole floats.
         return WeightedMinHash(self.seed, values.astype(int))
 
 

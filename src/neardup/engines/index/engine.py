@@ -120,6 +120,7 @@ class IndexEngine(Engine):
         super().__init__(run)
         self.index = index
         self._snapshot = snapshot
+        # The caller has locked the index, and holds the lock until `commit`.
         self._updates = isinstance(snapshot, Writer)
 
     def paths(self) -> list[str]:
@@ -153,6 +154,8 @@ class IndexEngine(Engine):
         with stages.stage("decide", corpus.num_documents) as progress:
             decisions = self._decisions(scratch.column(schemas.INDEX_ROWS), progress)
         if self._updates:
+            # Before anything is written: documents that could not be read would be missing in the
+            # index.
             refuse_incomplete(corpus.tally.losses, self.run.settings.on_error)
         self._seen = decisions.seen
         return self._searched(tasks, corpus, decisions, warnings)
@@ -167,12 +170,15 @@ class IndexEngine(Engine):
         note = scratch.directory / "index.json"
         created = self.index.store.settings.meta["created"]
         counts = self._snapshot.count()
+        # Any change that matters to decisions adds a row or changes a count.
         state = [self.index.address, created, self._snapshot.num_rows, *counts]
+        # The decisions of an interrupted run are valid for one state of the index only.
         if resuming and not _is_noted(note, state):
             warnings.append(
                 "The index has changed since the run was interrupted: all documents were decided "
                 "again."
             )
+            # Deletes the scratch files.
             resuming = prepare(scratch, tasks, settings, resume=False)
         write_json(note, state)
         if folder is not None:
@@ -189,6 +195,7 @@ class IndexEngine(Engine):
         if path.exists():
             store = embedded.open(str(path), memory_bytes=_MEMORY_BYTES)
         else:
+            # The prefix is stored: a resumed run gives the same documents the same ids.
             settings = store_settings({"prefix": new_prefix()}, rules.method)
             store = embedded.create(str(path), settings, memory_bytes=_MEMORY_BYTES)
         scratch.close_with(closing(store))
@@ -215,6 +222,7 @@ class IndexEngine(Engine):
         """Decide about the next documents, and put them into the store of the run."""
         tally = self._reading.tally
         sizes = incoming.described.features.sets.sizes
+        # `Reading.store_features`, which counts them elsewhere, is not called.
         tally.without_features += int(np.count_nonzero(~incoming.featured))
         tally.short += int(np.count_nonzero((sizes > 0) & (sizes < SHORT)))
         if not self._updates:
@@ -242,6 +250,7 @@ class IndexEngine(Engine):
 
         rows : int64 (num_documents,), the row of each document in the index.
         """
+        # The first part has the columns of the result if there are no documents.
         parts = [_no_decisions(self.index.rules.method.measures)]
         was_read = np.zeros(self._overlay.num_rows, np.bool_)
         for start in range(0, len(rows), _ROWS_AT_ONCE):
@@ -260,6 +269,7 @@ class IndexEngine(Engine):
         """
         stored = self._overlay.take(rows, self._columns())
         is_kept = stored["state"].to_numpy() == schemas.KEPT
+        # A kept document that the run contains again: the repetition is a copy of it.
         is_copy = is_kept & stored["featured"].to_numpy() & is_again
         # The row of a kept document is null.
         kept_rows = stored["kept_row"].fill_null(0).to_numpy().astype(np.int64)
@@ -268,6 +278,7 @@ class IndexEngine(Engine):
         is_repeated = is_again | (rows < self._snapshot.num_rows)
         is_truncated = is_kept & stored["truncated"].to_numpy()
         removed = np.flatnonzero(~is_kept)
+        # The index has seen a repeated document itself, otherwise the keeper of a new one.
         seen = np.unique(np.where(is_repeated, rows, keepers))
         return _Decisions(
             truncated=first + np.flatnonzero(is_truncated),
@@ -307,6 +318,7 @@ class IndexEngine(Engine):
         node_ids = self._overlay.take(examples, ["kept_id"])["kept_id"].combine_chunks()
         located = locations(tasks, corpus, self._scratch)
         corpus = _add_nodes(corpus, len(nodes.rows))
+        # The row of a document that was deleted since may belong to no id, or to another document.
         is_gone = self._snapshot.rows_of_ids(node_ids) != nodes.rows
         part = _Kept(self.index.address, self._snapshot, nodes.rows, is_gone)
         names = [part.name, *(task.part.name for task in tasks)]
@@ -369,6 +381,7 @@ class IndexEngine(Engine):
         """Yield the changes of the run to the index, a part at a time."""
         rules = self.index.rules
         first = self._snapshot.num_rows
+        # First, because a new document may have the id of one that it replaces.
         yield Changes(forgotten=self._overlay.replaced)
         names = schemas.indexed_schema(rules.method.measures).names
         for tables in group_small(self._top.scan(names), lambda table: table.nbytes, _PART_BYTES):
@@ -418,6 +431,7 @@ def _queue_of(corpus: Corpus) -> Queue:
     order = np.arange(corpus.num_documents, dtype=np.uint32)
     return Queue(
         order=order,
+        # The index has treated copies already.
         representative=order,
         featured=np.ones(len(order), np.bool_),
         num_against=corpus.num_against,
@@ -474,7 +488,9 @@ def _nodes_of(rows: Rows, decisions: _Decisions) -> _Nodes:
     keepers = decisions.keepers
     by_row = np.argsort(rows, kind="stable")  # the first of repeated documents comes first
     position = np.searchsorted(rows, keepers, sorter=by_row)
+    # An absent keeper gets any document here; the next line compares the rows.
     documents = by_row[np.minimum(position, max(0, len(by_row) - 1))]
+    # A keeper that the run reads only later was in the index before.
     is_node = (rows[documents] != keepers) | (documents >= decisions.removed)
     nodes, first = np.unique(keepers[is_node], return_index=True)
     numbers = np.where(is_node, np.searchsorted(nodes, keepers), len(nodes) + documents)

@@ -84,7 +84,9 @@ class _Search:
         self._scratch = reading.scratch
         # The texts of pages are extracted before their words are cut.
         self._words = replace(table.shingling, ngram=1, html=None)
+        # Each thread borrows a finder, whose arrays it fills.
         self._finders = Workspaces(lambda: Finder(table))
+        # After an interruption, the columns have the items that were found so far.
         keys = self._scratch.column(schemas.FOUND_KEYS)
         num_keys = len(table.around.is_counted)
         self._num_documents = np.bincount(keys, minlength=num_keys)
@@ -112,6 +114,7 @@ class _Search:
         # does not depend on the number of documents counted so far.
         is_common = table.most_around(self._num_documents, matches.places) > table.settings.common
         kept = keep_matches(table, matches, is_common)
+        # Only matches of kept items are located.
         matches = matches.take(kept.matches)
         ranges, excerpts = self._locate(texts, matches)
         return _Batch(keys=keys, kept=kept, matches=matches, ranges=ranges, excerpts=excerpts)
@@ -174,6 +177,7 @@ class _Search:
 
     def use(self, found: _Batch) -> None:
         """Count the items that were found in a batch, and store them."""
+        # `add.at`, because keys repeat in a batch.
         np.add.at(self._num_documents, found.keys, 1)
         self._scratch.append(schemas.FOUND_KEYS, found.keys)
         self._mark_further(found.kept)
@@ -232,6 +236,7 @@ class _Search:
     def finish(self, corpus: Corpus) -> Found:
         """Decide, after all documents were read."""
         table = self._table
+        # The five int64 of a row become one record, on an axis of length 1.
         rows = self._scratch.column(schemas.MATCHES).view(_MATCH)[:, 0]
         matches = Matches(
             documents=rows["document"],

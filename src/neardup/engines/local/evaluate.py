@@ -120,6 +120,8 @@ def evaluate(
     """
     limits, loosest = method.curve(curve_from)
     wide = method.in_all_pairs(job.run.selection)
+    # The outcomes come in the order of `_search`; each search runs when its outcome is requested.
+    # The generator holds files of the scratch folder; closed, it ends the search under way.
     with closing(_search(job, tasks, method, loosest, wide)) as outcomes:
         judged = _judge(job, tasks, given_truth, next(outcomes), method)
         errors = None
@@ -308,6 +310,7 @@ def _by_length(judged: _Judged) -> list[LengthScore]:
             correct=int(correct[number]),
             positives=int(judged.positives[number]),
         )
+        # Class n has the lengths of n binary digits: from 2^(n - 1) on, and class 0 the length 0.
         min_length = 1 << number >> 1
         rows.append(LengthScore(min_length, int(documents[number]), score))
     return rows
@@ -361,6 +364,7 @@ def _read_labels_of(
 
 
 def _truth_of_labels(labels: pa.Array, column: str) -> tuple[Labels, JsonObject]:
+    # An empty label is unknown, like a missing one.
     labels = pc.if_else(pc.equal(labels, ""), pa.scalar(None, labels.type), labels)
     if labels.null_count == len(labels):
         raise InputError(
@@ -382,6 +386,7 @@ def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array, classes: Ints) -> _Kno
     """Return the judged pairs of documents of the corpus; count and name the ids that are not in
     the corpus.
     """
+    # The position of an id is the number of its document.
     left = pc.index_in(verdicts.left_ids, value_set=ids)
     right = pc.index_in(verdicts.right_ids, value_set=ids)
     in_corpus = pc.and_(left.is_valid(), right.is_valid())
@@ -490,6 +495,7 @@ def _with_counts(method: Method, job: Job, tasks: list[Task]) -> Method:
     if method.counted is None:
         return method
     threads = job.run.threads
+    # The file of the search: nothing is counted again.
     idf = count_or_open(method.counted, tasks, job.scratch, threads, NullProgress())
     return method.with_idf(idf)
 

@@ -103,10 +103,12 @@ def find_among_kept(job: Job, decided: Decided, settings: PassageSettings) -> Cl
     )
     anchoring = Anchoring(settings.min_length, settings.bridge)
     scratch.remove(schemas.ANCHOR_HASHES)  # written if the run was interrupted here
+    # Three passes over the documents: hash, select, decide.
     with job.stages.stage("passages", 3 * corpus.num_documents) as progress:
         for described in documents.map(anchoring.hashes):
             scratch.append(schemas.ANCHOR_HASHES, described.result)
             progress.advance(described.num_documents, described.num_bytes)
+        # The values must be in their files before the columns are read.
         scratch.close_columns()
         pieces = _select(documents, anchoring, progress)
         passages = _decide_in_order(documents, pieces, settings, anchoring, progress)
@@ -151,6 +153,7 @@ class _Documents(NamedTuple):
             texts = _texts_of([batch for _, batch in group], self.shingling)
             if self.kept is not None:
                 kept = arrow_of(np.concatenate([self.kept[span] for span, _ in group]))
+                # An empty text has no anchors, and keeps the numbers of the documents.
                 texts = pc.if_else(kept, texts, pa.scalar("", pa.large_string()))
             return work(texts)
 
@@ -279,6 +282,7 @@ def _count_hashes(scratch: Scratch) -> Counts:
 
 def _read_pieces(scratch: Scratch) -> Pieces:
     """Return the pieces from the scratch columns; see candidates/passages.Selected."""
+    # A column of Pieces is read from its beginning to its end: rows become columns.
     columns = np.ascontiguousarray(scratch.column(schemas.PIECES).T)
     documents, lengths, offsets, before, anchors, bounded = columns
     return kernels.passages.Pieces(

@@ -60,6 +60,8 @@ class LocalEngine(Engine):
         tasks = identified(inputs.tasks, self.cache)
         settings = inputs.method.all_settings(inputs.selection)
         prepare(scratch, tasks, settings, run.folder.resume, folder)
+        # Only a column that the user named must not repeat ids; a guessed one gets a warning at the
+        # end.
         checks_ids = run.rule.pairs != "all" and run.inputs.id_column is not None
         source = _read(
             tasks,
@@ -108,6 +110,7 @@ def run_searches(
     """
     methods: list[Method] = []
     for search in requested:
+        # By identity: methods hold tables, which are not compared.
         if all(search.method is not method for method in methods):
             methods.append(search.method)
     source = _read(
@@ -149,6 +152,7 @@ def _columns_of_keys(method: Method, limits: Sequence[Method]) -> list[range]:
     """Return the numbers of the columns of keys of each method, which are stored one after the
     other.
     """
+    # An empty text is enough to count the keys of each method.
     features = method.describe(pa.array([""], pa.large_string()))
     num_keys = [keys.values.shape[1] for keys in method.summarise_at(limits, features)]
     ends = list(accumulate(num_keys, initial=0))
@@ -180,6 +184,7 @@ def _find(
         compared = _compared(source, search, threads, progress)
     with stages.stage("confirm", corpus.num_documents) as progress:
         confirmed = search.sieve(compared, progress)
+    # The memory of the sieve goes back to the system before the output is written.
     trim_heap()
     near = search.near
     return Searched(
@@ -254,6 +259,7 @@ def _read(
     """
     threads = count_threads(settings.threads)
     total = known_total(tasks)
+    # Each search compares other candidates: cutting their texts again would take a pass for each.
     for_limits = bool(limits) and method.confirms_sets
     stores_sets = for_limits or searches.stores_sets(method, selection, compares_more)
     if method.counted is not None:
@@ -284,6 +290,7 @@ def _summarise_at(method: Method, limits: Sequence[Method]) -> Callable[[Feature
 
     def summarise(features: Features) -> Keys:
         keys = method.summarise_at(limits, features)
+        # The keys of all limits differ in their values only.
         return keys[0]._replace(values=np.concatenate([part.values for part in keys], axis=1))
 
     return summarise
@@ -340,6 +347,7 @@ def _expect(
     """
 
     def sizes_at(positions: Positions) -> Floats:
+        # A copy has the size of the first document of its content.
         return sizes[queue.order[queue.representative[positions]]].astype(np.float64)
 
     def expected(left: Positions, right: Positions, measured: Measured) -> Floats:
@@ -358,8 +366,10 @@ def _audit(source: SetSource, sample_size: int, threads: int, stages: Stages) ->
     scratch = source.scratch
     total = source.corpus.num_documents
     with stages.stage("audit", 2 * total) as progress:  # documents to sort, then to compare
+        # Sampled documents are compared with all: all sets are needed.
         sets = build_sets(source, np.ones(total, np.bool_), threads, progress, "all-sets")
         samples = draw_sample(sets.sizes > 0, sample_size)
+        # No document has features.
         if len(samples) == 0:
             return None
         content = scratch.column(schemas.CONTENT)
@@ -367,6 +377,7 @@ def _audit(source: SetSource, sample_size: int, threads: int, stages: Stages) ->
         keys = np.stack([column[samples] for column in columns])
         threshold = source.method.settings.threshold
         audit = Audit(Audited(content[samples], keys, sets), samples, threshold)
+        # A part at a time, so that the mapped pages can be released between.
         for part in stretches(total, _AUDITED_AT_ONCE):
             keys = np.stack([column[part] for column in columns])
             audit.compare(Audited(content[part], keys, sets, part.start))

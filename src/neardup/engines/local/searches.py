@@ -122,6 +122,7 @@ class LocalSearch(ABC):
         by_size = np.lexsort((content, -sizes[order].astype(np.int64)))
         new_position = np.empty_like(order)
         new_position[by_size] = np.arange(len(order), dtype=order.dtype)
+        # Representatives are positions, too, and move with the order.
         representative = new_position[self.queue.representative[by_size]]
         self.queue = self.queue._replace(order=order[by_size], representative=representative)
 
@@ -158,6 +159,8 @@ class LocalSearch(ABC):
         if measure is None or self.scope.threads == 1 or num_documents <= _FEW:
             stretches_ahead = ((part, None) for part in stretches(num_documents, _STRETCH))
         else:
+            # Threads measure only with documents before `num_decided`: decisions about later ones
+            # may change while they run.
             stretches_ahead = map_ordered(
                 stretches(num_documents, _STRETCH_AHEAD),
                 lambda part: measure(part, sieve.num_decided, sieve.order),
@@ -202,10 +205,12 @@ class _SievePass:
         begin = stretch.start
         while begin < stretch.stop:
             reached = self._step(begin, stretch.stop, self.order, self._found, ahead)
+            # The buffers are full.
             if reached < stretch.stop:
                 _spill(self._scratch, self._found)
             if reached == begin and self._grows:  # one document has more pairs than fit
                 larger = _empty_found(2 * len(self._found.left))
+                # The counters go on; the pairs were written by `_spill`.
                 self._found = larger._replace(counters=self._found.counters)
             begin = reached
         if ahead is not None:
@@ -249,6 +254,7 @@ class BandSearch(LocalSearch):
         fill = partial(self._fill_band, self._members())
         scratch.append(schemas.BUCKETS, np.empty(0, np.uint32))  # `write` needs the file
         num_members = 0
+        # No more than `at_once` bands are in memory, with the one that is written.
         for band, listed in map_ordered(range(num_bands), fill, at_once, ahead=at_once - 1):
             scratch.append(schemas.MEMBERS, listed)
             scratch.release_pages()
@@ -279,6 +285,7 @@ class BandSearch(LocalSearch):
         self.wanted[self.queue.order[first != NO_BUCKET]] = True
         if not self.scope.keeps_all:  # a copy looks up the bucket of its representative
             first[members.copies] = first[self.queue.representative[members.copies]]
+        # Threads write disjoint ranges of the file.
         self.scratch.write(schemas.BUCKETS, first, band * num_documents)
         return listed
 
@@ -356,6 +363,7 @@ class SampleSearch(LocalSearch):
                     (begin, stop), order, compared, self._postings, needed, hits, rules, found
                 )
             )
+            # No progress: the postings are full.
             if reached == begin:
                 self._postings = kernels.sieve.grow(self._postings)
             return reached
@@ -560,6 +568,7 @@ def stores_sets(method: Method, selection: SelectionSettings, compares_more: boo
 def key_columns(scratch: Scratch) -> list[Words]:
     """Return the columns of the keys, one for each band or word."""
     columns: list[Words] = []
+    # A column that was never written is empty.
     while len(column := scratch.column(schemas.KEYS.at(len(columns)))):
         columns.append(column)
     return columns
@@ -568,6 +577,7 @@ def key_columns(scratch: Scratch) -> list[Words]:
 def read_keys(scratch: Scratch) -> Words:
     """Return the keys of all documents, uint64 (num_documents, num_keys)."""
     columns = key_columns(scratch)
+    # Without a copy: the keys of all documents may be large.
     if len(columns) == 1:
         return columns[0].reshape(-1, 1)
     return np.stack(columns, axis=1) if columns else np.empty((0, 0), np.uint64)
@@ -583,6 +593,7 @@ def read_described(scratch: Scratch, featured: Mask) -> Described:
     if len(scratch.column(schemas.TAG_STARTS)):
         structure = Lists(*_read_lists(scratch, schemas.TAGS, schemas.TAG_STARTS))
     keys = read_keys(scratch)
+    # A method without keys, such as containment, has no columns.
     if len(keys) != len(content):
         keys = np.empty((len(content), 0), np.uint64)
     return Described(Features(content, sets, structure), Keys(keys, content, featured, sets))
@@ -605,6 +616,7 @@ def measure_pairs(
     ----------
     left, right : uint32 (num_pairs,), documents.
     """
+    # One slice also without pairs, so that the result has its columns.
     slices = stretches(max(1, len(left)), _PAIRS_AT_ONCE)
     parts = [method.measure(documents, documents, left[part], right[part]) for part in slices]
     return Measured(
@@ -642,6 +654,8 @@ def _confirmed(scratch: Scratch, kept: Bytes, found: Found) -> Confirmed:
     )
     _, num_compared, num_collisions = found.counters.tolist()
     return Confirmed(
+        # The kernel writes 0 for a removed document, 1 for a kept one, 2 for a kept one that has a
+        # full bucket.
         kept=kept > 0,
         left=scratch.column(schemas.PAIR_LEFT),
         right=scratch.column(schemas.PAIR_RIGHT),
@@ -672,6 +686,7 @@ def _empty_ahead(stretch: slice, num_decided: int, capacity: int) -> Ahead:
 def _spill(scratch: Scratch, found: Found) -> None:
     """Move the pairs found so far to the scratch files."""
     count = int(found.counters[_NUM_FOUND])
+    # The last field is the counters.
     columns: Sequence[Array] = list(found)[:-1]
     for column, values in zip(schemas.PAIR, columns, strict=True):
         scratch.append(column, values[:count])

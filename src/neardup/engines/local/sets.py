@@ -112,6 +112,7 @@ class _SetSpace:
         self.wanted = wanted
         self._lengths = lengths
         max_words = _max_words(lengths[wanted])
+        # In memory if the cache has room: the scratch file is written and read otherwise.
         in_memory = cache is not None and cache.reserve(8 * max_words)
         self.memory = np.empty(max_words, np.uint64) if in_memory else None
         self._used = 0
@@ -170,11 +171,13 @@ def _from_columns(
 
     def build(item: tuple[slice, slice]) -> _SetRanges:
         documents, words = item
+        # The last stretch has no start after it.
         end = starts[documents.stop] if documents.stop < len(starts) else num_shingles
         stops = np.append(starts[documents][1:], end)
         lists = _Lists(starts[documents], stops)
         return space.sort(words, hashes, lists, space.wanted[documents])
 
+    # The calling thread draws the items, so words are taken in the order of the documents.
     items = ((documents, space.take(documents)) for documents in stretches(len(starts), _STRETCH))
     return (ranges for _, ranges in map_ordered(items, build, threads))
 
@@ -202,10 +205,12 @@ def _describe_again(
     """
     wanted = space.wanted[item.documents]
     expected = content[item.documents][wanted]
+    # Only wanted texts are cut, so `features` has a row for each of them.
     texts = item.texts.filter(arrow_of(wanted))
     with workspaces.borrow() as workspace:
         features = method.describe(texts, workspace)
         featured = features.sets.sizes > 0
+        # The file has changed since its shingles were counted: sets and keys would not fit.
         if not np.array_equal(features.content[featured], expected[featured]):
             raise changed("An input")
         starts = np.zeros(len(wanted), np.int64)

@@ -160,6 +160,7 @@ def _sign_weighted(sketcher: Sketcher, rows: pa.Array, first: int, out: SketchBu
         rows = rows.cast(pa.list_(list_element(rows.type)))
     offsets = list_offsets(rows, first)
     tokens, column = rows.flatten().flatten()
+    # A null becomes NaN, which no method accepts.
     weights = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
     method = sketcher.of_tokens
     is_accepted = method.accepts(weights)

@@ -116,6 +116,7 @@ class Cells(NamedTuple):
 def hash_cells(values: Integers, num_cells: int) -> Ints:
     """Return a cell for each number, by its hash: int64, in [0, num_cells)."""
     mixed = values.astype(np.int64).view(np.uint64) * _GOLDEN
+    # The product spreads into the upper bits; the remainder would see the lower ones most.
     folded = mixed ^ mixed >> np.uint64(32)
     return (folded % np.uint64(num_cells)).astype(np.int64)
 
@@ -152,6 +153,7 @@ def _pack(table: pa.RecordBatch) -> pa.Buffer:
     for name, column in zip(table.schema.names, table.columns, strict=True):
         if pa.types.is_integer(column.type) and not column.null_count:
             values = column.to_numpy()
+            # Positions mostly rise, so their differences need fewer bytes.
             if column.type == pa.int64():
                 first_values[name] = str(values[0])
                 values = np.diff(values, prepend=values[0])
@@ -169,6 +171,7 @@ def _pack(table: pa.RecordBatch) -> pa.Buffer:
 def _unpack(block: pa.Buffer, tables: tuple[pa.Schema, ...]) -> pa.RecordBatch:
     """Return the table of a block, as the schema of `tables` with the same names."""
     batch = pa.ipc.open_stream(block).read_next_batch()
+    # Two tables may come in one stream: their names tell which one.
     schema = next(table for table in tables if table.names == batch.schema.names)
     first_values = batch.schema.metadata or {}
     columns = []

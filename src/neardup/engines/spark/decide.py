@@ -43,10 +43,13 @@ def removed_by_sieve(confirmed: DataFrame) -> tuple[DataFrame, int]:
     # copies of its right document.
     is_decisive = (F.col("left") < F.col("right")) & (F.col("right") >= NEW)
     edges = confirmed.filter(is_decisive).select("left", "right")
+    # An empty frame with the column.
     removed = edges.select("left").limit(0)
     rounds = 0
     while (num_edges := edges.count()) > DRIVER_PAIRS:
         rounds += 1
+        # A document without earlier neighbors is kept by the sieve, whatever is decided about
+        # others.
         kept = edges.select("left").subtract(edges.selectExpr("right as left"))
         neighbours = edges.join(kept, "left").selectExpr("right as left").distinct()
         neighbours = _checkpoint(neighbours)
@@ -95,6 +98,7 @@ def first_of_clusters(pairs: DataFrame, persist: Callable[[DataFrame], DataFrame
     while (num_edges := edges.count()) > DRIVER_PAIRS:
         edges = _checkpoint(_small_star(_large_star(edges)))
         # The number of edges and the sum of their hashes stay the same once no edge moves.
+        # Decimal, because a sum of hashes exceeds bigint, which is an error in Spark 4.
         sum_of_hashes = F.sum(F.xxhash64("left", "right").cast("decimal(38,0)"))
         new_digest = edges.agg(F.count("*"), sum_of_hashes).first()
         if new_digest == digest:

@@ -73,6 +73,7 @@ class SparkEngine(Engine):
         selection = run.selection
 
         def order(listed: DataFrame, num_documents: int) -> pa.Table:
+            # As soon as the number is known, before the expensive stages.
             if shared is not None:
                 self.refuse_size(num_documents)
             return place_documents(list_documents(listed, rule, inputs.tasks, selection.keep))
@@ -154,6 +155,7 @@ def _facts(rounds: int) -> EngineFacts:
 def put_rejected(scratch: Scratch, lines: list[str]) -> None:
     """Put the lines of rejected.jsonl into scratch files."""
     text = "".join(f"{line}\n" for line in lines)
+    # A name may contain lone surrogates, which UTF-8 cannot encode.
     scratch.append(schemas.REJECTED, np.frombuffer(text.encode("utf-8", "replace"), np.uint8))
     scratch.close_columns()
 
@@ -170,9 +172,11 @@ def sign_files(
         signed = flow.sign()
         sketcher = flow.method.value.sketcher
         lines = output.rejected_lines(signed)
+        # In the order of the inputs, as locally.
         rows = signed.filter("rejected is null").orderBy("document").toArrow()
     counts.rejected += [Rejected(**json.loads(line)) for line in lines]
     counts.read = len(rows)
+    # Without min_count, the sum of no rows is null.
     counts.without_features = pc.sum(rows["empty"], min_count=0).as_py()
     counts.short = pc.sum(rows["short"], min_count=0).as_py()
     counts.text_bytes = pc.sum(rows["bytes"], min_count=0).as_py()
@@ -255,8 +259,10 @@ def deliver(
                     engine, flow, corpus, search, inputs=inputs, scratch=scratch, shared=shared
                 )
     except BaseException:
+        # An error after the publication leaves the complete output in place.
         if not folder.is_published:
             folder.discard()
+            # Before `begin`, the remote folder may belong to others.
             if has_begun and folder.remote is not None:
                 folder.remote.delete()
         raise

@@ -106,6 +106,7 @@ def find_here(flow: Run, search: Search, listed: Listed, tasks: list[Task], rule
     method = flow.method.value
     corpus = listed.corpus
     rows = collect(search.positions, DOCUMENT_POSITIONS).sort_by("position")
+    # Keys rise, so that the row of a document is its number.
     documents = np.searchsorted(listed.keys, rows["document"].to_numpy()).astype(np.uint32)
     has_features = listed.sizes > 0
     order = _order_by_size(documents, has_features) if search.by_size else listed.order
@@ -169,7 +170,9 @@ def decide_rows(flow: Run, search: Search, rule: Rule) -> Outcome:
         places = rows["position"].to_numpy()
         # Here the queue is in the order of the places, and documents have no other numbers.
         numbers = np.arange(len(places), dtype=np.uint32)
+        # The frame `positions` lists documents with features only.
         has_features = np.ones(len(places), np.bool_)
+        # Places of new documents begin at NEW.
         num_against = int(np.searchsorted(places, NEW))
         at = _Positions.of(rows, numbers, numbers, has_features, num_against)
         pairs = _Pairs.collect(search.confirmed, at, method)
@@ -249,10 +252,12 @@ class _Positions(NamedTuple):
         """
         places = rows["position"].to_numpy()
         position = np.empty_like(order)
+        # The inverse of `order`: the position of each document.
         position[order] = np.arange(len(order), dtype=order.dtype)
         of_rows = position[documents]
         # The first of a content in this order, which may differ from the first on the cluster.
         first_row = np.searchsorted(places, rows["first"].to_numpy())
+        # Larger than all positions, for the minimum below.
         first = np.full(len(places), len(order), np.int64)
         np.minimum.at(first, first_row, of_rows)
         representative = np.arange(len(order), dtype=np.uint32)
@@ -347,6 +352,7 @@ def _measure(flow: Run, at: _Positions, kept: Positions, documents: Positions) -
     """Return the measures of pairs of documents, which workers measure."""
     method = flow.method.value
     first = at.queue.representative
+    # Workers measure the first documents of contents only, which have the same features.
     left = first[at.of_documents[kept]]
     right = first[at.of_documents[documents]]
     measured = measured_of_copies(len(left), method.measures)

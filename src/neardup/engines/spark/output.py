@@ -95,6 +95,7 @@ def _count_pairs(outcome: Outcome, nothing: Measured) -> Counts:
     num_pairs = F.count("*").alias("pairs")
     found = outcome.found.agg(num_pairs, F.count_if("exact").alias("exact")).first()
     assert found is not None  # an aggregate of all rows
+    # And the kept document itself.
     size = (F.count("*") + 1).alias("size")
     clusters = outcome.removed.groupBy("left").agg(size)
     num_clusters = clusters.groupBy("size").count().orderBy("size").collect()
@@ -122,6 +123,7 @@ def _recall(found: DataFrame, num_pairs: int, method: Method) -> Recall | None:
         return None
     # The sample has all pairs of a left document or none, because they are found or missed
     # together.
+    # At least 1, also without pairs.
     step = -(-num_pairs // _MAX_RECALL_PAIRS) or 1
     is_sampled = F.pmod(F.xxhash64("left"), F.lit(step)) == 0
     near = found.filter("not exact").filter(is_sampled)
@@ -321,6 +323,7 @@ def _numbered(rows: pa.Table, corpus: Corpus, tasks: list[Task], method: Method)
     known = documents.astype(np.int64)
     row_numbers = _both(rows, "row").take(arrow_of(at)).to_numpy()
     ids = _both(rows, "id").take(arrow_of(at))
+    # Without an id column, the number of the document is its id.
     ids = pc.coalesce(ids, arrow_of(known).cast(pa.string()))
     names = [task.part.name for task in tasks]
     locations = DocumentLocations(names, corpus, row_numbers, ids, lambda: None, known=known)
@@ -461,6 +464,7 @@ def place_kept(
     else:
         sizes = output.remote.sizes()
     for name, row in files.items():
+        # A file that is missing, or was cut off.
         if sizes.get(name) != row.bytes:
             raise OutputError(
                 f"The output {output.path} has no file {name} of {row.bytes:,} bytes, as a worker "
@@ -503,14 +507,18 @@ def write_parts(
             if task.against:
                 continue
             numbers = np.empty(0, np.int64)
+            # The left join gives a null to a part without removed documents.
             if removed.values is not None:
                 numbers = removed.values.to_numpy()
             if remote is None:
                 _require_folder(attempts)
+                # Spark may run a task twice: each attempt writes its own file, and `place_kept`
+                # moves the file of the attempt that counts.
                 written.append(_write_part(part, task, numbers, attempts, uuid4().hex))
                 continue
             with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
                 kept = Path(folder, "kept")
+                # Remote attempts write the same bytes under the same name.
                 written.append(_write_part(part, task, numbers, kept, task.part.relative_name))
                 RemoteFolder(remote).copy(Path(folder))
         yield pa.RecordBatch.from_pylist([row._asdict() for row in written], _WRITTEN)

@@ -182,15 +182,18 @@ class Run:
         self._timed_compile_seconds = 0.0  # the part that is already added to `timed`
         self.num_features = spark.sparkContext.accumulator(0)
         self._persisted: list[DataFrame] = []
+        # A number that the user has set stays.
         self._sets_partitions = _PARTITIONS not in spark.conf.getAll
 
         # In a search for contained documents, the larger document of a pair comes first.
         self._by_size = all_pairs and method.directed
+        # Blocks are read in the order of the inputs; any other order needs rows that Spark sorts.
         is_sorted = order is not None or bool(sort_keys(selection.keep)) or self._by_size
         self._packed = corpus.in_order and not is_sorted
 
         self.method: Broadcast[Method] = spark.sparkContext.broadcast(method)
         if method.counted is not None:
+            # Counting runs a stage, which needs a method: the table is added afterwards.
             weighted = method.with_idf(self._count(method.counted))
             self.method = spark.sparkContext.broadcast(weighted)
 
@@ -222,6 +225,7 @@ class Run:
             # The cells of workers.route_listed_first.
             pairs = proposed.filter("cell = 0")
             hidden = proposed.filter("cell = 1")
+            # The count computes the frame, which Spark then has stored.
             num_compared = _num_rows(pairs)
         with self.named("confirm"):
             confirmed = self._persist(self._confirm(pairs, self._choose_cells(pairs)))
@@ -316,6 +320,7 @@ class Run:
             with self.timed.stage(stage) as progress, self.labelled(stage, progress):
                 yield
         finally:
+            # The accumulator is a sum over all stages: only the new part belongs to this one.
             seconds = self.compile_seconds.value
             self.timed.compile_seconds += seconds - self._timed_compile_seconds
             self._timed_compile_seconds = seconds
@@ -440,6 +445,7 @@ class Run:
         else:
             positions = self.spark.createDataFrame(self.order(self.listed, self.num_documents))
             documents = documents.join(positions, "document")
+        # In a search for all pairs, a copy is a document like any other.
         copies = Window.partitionBy("position" if self.all_pairs else "content")
         first = F.min("position").over(copies)
         last = F.max("position").over(copies)
@@ -472,6 +478,7 @@ class Run:
         if self._by_size:
             order = [F.col("distinct").desc(), F.col("content")]
         documents = documents.orderBy(is_new, *order, "document")
+        # The numbers rise with the partitions and their rows, thus in the order of the sort.
         number = F.monotonically_increasing_id()
         position = F.when(is_new, number + F.lit(NEW)).otherwise(number)
         return documents.withColumn("position", position)
@@ -634,6 +641,7 @@ class Run:
         # Documents of the earlier collection are never removed.
         new = self.documents.filter(F.col("position") >= NEW)
         new = new.select("first", F.col("position").alias("right"))
+        # A pair of contents concerns the copies of its right document that come after the left one.
         return new.join(removals, "first").filter("left < right").drop("first")
 
 
@@ -674,4 +682,5 @@ def fit_partitions(num_bytes: int, num_cores: int) -> int:
 
 def _num_rows(blocks: DataFrame) -> int:
     """Return the number of rows in blocks."""
+    # The sum over no blocks is null.
     return int(blocks.agg(F.coalesce(F.sum("count"), F.lit(0))).first()[0])

@@ -48,6 +48,7 @@ def open_session(master: str | None = None) -> SparkSession:
         If there is no Java that Spark supports, or the cluster cannot be reached.
     """
     active = SparkSession.getActiveSession()
+    # The user's session keeps all of its settings.
     if active is not None:
         return active
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # spark-submit sets it, and has started Java
@@ -57,6 +58,7 @@ def open_session(master: str | None = None) -> SparkSession:
     # The driver collects all rows that it decides about or writes; docs/spark.md has the sizes.
     builder = builder.config("spark.driver.maxResultSize", "0")
     if master is None or master.startswith("local"):
+        # Otherwise the workers run the `python3` of the path, perhaps without neardup.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         # Java moves few rows, in partitions that the run chooses. The optimisations of long queries
         # would take half of the time.
@@ -72,6 +74,7 @@ def open_session(master: str | None = None) -> SparkSession:
             f"Spark cannot start with master={master!r}: {first_line(error)}. Check the address, "
             "or use local[*]."
         ) from error
+    # Warnings of Spark would hide the lines of neardup on stderr.
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -127,10 +130,12 @@ def labelled(context: SparkContext, stage: str, progress: Progress) -> Iterator[
         with _watched(context, group, progress):
             yield
     except BaseException:
+        # Java may have ended; the error of the block is the one to raise.
         with suppress(Exception):
             context.cancelJobGroup(group)
         raise
     finally:
+        # A thread of the user's may have a group of its own, which comes back.
         for name, value in before.items():
             context.setLocalProperty(name, value)
 

@@ -81,6 +81,7 @@ class Files:
         documents : the column document. Its other columns, except against, are added to the rows.
         """
         names = [name for name in documents.columns if name != "against"]
+        # `collect_list` has no fixed order; structs sort by their first field, the document.
         entries = F.array_sort(F.collect_list(F.struct(*names))).alias("chosen")
         return self.spread(documents.groupBy(F.expr(PART).alias("part")).agg(entries))
 
@@ -134,12 +135,14 @@ def _list_cells(positions: Ints, cells: Ints) -> pa.StructArray:
     positions, cells : a cell of a document, in any order, perhaps several times.
     """
     order = np.lexsort((cells, positions))
+    # A document may be listed several times for one cell.
     order = order[begins_run(positions[order], cells[order])]
     positions = positions[order]
     starts = np.flatnonzero(begins_run(positions))
     offsets = np.append(starts, len(order)).astype(np.int32)
     lists = pa.ListArray.from_arrays(arrow_of(offsets), arrow_of(cells[order]))
     distinct = arrow_of(positions[starts])
+    # Without the bit of new documents, a position of files is the key.
     document = arrow_of(positions[starts] & NEW - 1)
     # Measuring does not use `last`.
     names = ["document", "position", "last", "cells"]
@@ -213,6 +216,7 @@ def read_part(
         documents = _rows(batch, first, task.against, within)
         yield documents if chosen is None else _choose(documents, first, chosen)
         first += len(documents)
+    # A second reading rejects the same rows again.
     if rejected and chosen is None:
         entry = {"document": part << PART_SHIFT, "against": task.against}
         lines = [json.dumps(row._asdict(), ensure_ascii=False) for row in rejected]
@@ -251,6 +255,7 @@ def _choose(documents: pa.RecordBatch, first: int, chosen: pa.StructArray) -> pa
     first : the key of the first of the documents, which are consecutive.
     """
     keys = chosen.field("document").to_numpy()
+    # Both are in the order of keys.
     low, high = np.searchsorted(keys, [first, first + len(documents)])
     entries = chosen.slice(low, high - low)
     documents = documents.take(arrow_of(keys[low:high] - first))

@@ -143,6 +143,7 @@ def place_documents(batches: Batches, method: Method) -> Iterator[pa.RecordBatch
 
     batches : documents, DESCRIBED, and their rows of schemas.COPIES, in any order.
     """
+    # Copies may arrive after the documents of their file, so all tables are read first.
     tables = list(batches)
     of_copies = [table for table in tables if table.schema == schemas.COPIES]
     copies = pa.Table.from_batches(of_copies, schemas.COPIES)
@@ -201,6 +202,7 @@ def list_needed(
         left = pairs["left"].to_numpy()
         right = pairs["right"].to_numpy()
         cell = cells.value.of(right)
+        # Pairs mostly come by their right document: an entry for each run is enough.
         is_first = begins_run(right)
         positions = np.append(left, right[is_first])
         cells_of_positions = np.append(cell, cell[is_first])

@@ -70,6 +70,7 @@ class Database:
         try:
             self._check()
             if not read_only:
+                # With NORMAL, a commit in WAL mode is not synced: a loss of power would undo it.
                 self._run("PRAGMA synchronous = FULL")
                 self._run("PRAGMA secure_delete = OFF")  # some builds overwrite deleted rows
                 self._run(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
@@ -118,6 +119,7 @@ class Database:
             # `execute` would free a single page.
             self._connection.executescript(f"PRAGMA incremental_vacuum({step})")
             self.shorten_log()
+            # A step that frees nothing must end the loop, whatever the cause.
             num_left = self._free_pages()
             if num_left >= num_free:
                 return
@@ -142,6 +144,8 @@ class Database:
             yield
             self._run("COMMIT")
         except BaseException:
+            # After some errors, such as a full disk, SQLite has rolled back by itself, and ROLLBACK
+            # would fail.
             if self._connection.in_transaction:
                 self._run("ROLLBACK")
             raise
@@ -205,6 +209,7 @@ class Database:
 
     def open_import(self, name: str, opened: int) -> None:
         """Open an import, unless it is open."""
+        # `insert` replaces a row: a second call must not change the time of opening.
         if not self._run("SELECT 1 FROM imports WHERE name = ?", (name,)).fetchone():
             self.insert("imports", name, opened)
 
@@ -228,12 +233,14 @@ class Database:
         """Yield a sentence for each damage of the file, its structure, and its rows."""
         page_bytes = self._run("PRAGMA page_size").fetchone()[0]
         num_bytes = self.path.stat().st_size
+        # `integrity_check` accepts bytes after the last page.
         if num_bytes % page_bytes:
             yield f"{NAME}: it has {num_bytes:,} bytes, no multiple of its pages of {page_bytes:,}"
         for (text,) in self._run("PRAGMA integrity_check"):
             if text != "ok":
                 yield f"{NAME}: {text}"
         for table, columns in _COLUMNS.items():
+            # Not `_rows`, which ends with the first damaged row.
             for *row, checksum in self._run(f"SELECT {', '.join(columns)}, checksum FROM {table}"):
                 if _checksum(row) != checksum:
                     yield f"{NAME}: the checksum of {row[0]!r} in table {table} differs"
@@ -280,6 +287,8 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
     if mode == "ro" and not has_log and not os.access(path.parent, os.W_OK):
         # SQLite cannot create its log here, and there is no log to read.
         address += "&immutable=1"
+    # isolation_level=None: the module must not begin transactions by itself. check_same_thread: all
+    # callers hold the lock of the store. timeout: seconds to wait for SQLite's own lock.
     return sqlite3.connect(
         address, uri=True, isolation_level=None, check_same_thread=False, timeout=60
     )
@@ -288,6 +297,7 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 def create_database(path: Path, settings: dict[str, bytes]) -> None:
     """Create index.db with settings. Raises sqlite3.Error."""
     with closing(connect(path, "rwc")) as connection:
+        # Both take effect only before the first table, and page_size not in WAL mode.
         connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
@@ -301,6 +311,7 @@ def create_database(path: Path, settings: dict[str, bytes]) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("COMMIT")
+        # One complete file, before the caller renames the folder.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 

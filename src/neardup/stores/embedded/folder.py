@@ -52,6 +52,8 @@ def _is_empty_folder(path: Path) -> bool:
 
 def publish_folder(partial: Path, path: Path) -> None:
     """Rename a complete folder to its path. Raises OSError."""
+    # The names of all files are on disk before the rename, so a crash leaves either no index or a
+    # complete one. The sync of the parent makes the rename itself durable.
     sync(partial)
     partial.rename(path)
     sync(path.parent)
@@ -101,6 +103,7 @@ def store_errors(path: Path) -> Iterator[None]:
     """Raise StoreError instead of errors of files and of SQLite."""
     try:
         yield
+    # StoreError is an OSError, too; its message must stay.
     except StoreError:
         raise
     except (OSError, sqlite3.Error) as error:
@@ -130,6 +133,7 @@ def copy_index(folder: Path, target: Path) -> None:
         If it cannot be written.
     """
     check_new(target)
+    # Beside the target, because a rename works within one file system only.
     partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
     try:
         _copy_while_written(folder, partial)
@@ -156,6 +160,8 @@ def _copy_while_written(folder: Path, partial: Path) -> None:
 
 def _copy(folder: Path, partial: Path) -> None:
     """Copy the database, then the files that the copy lists: they are of one state of the index."""
+    # The database first: the writer may replace files meanwhile, and only the copy says which ones
+    # belong to it.
     with closing(Database(folder, read_only=True)) as source:
         source.backup(partial / NAME)
     with closing(Database(partial, read_only=True)) as copied:
@@ -171,6 +177,7 @@ def _link(source: Path, target: Path) -> None:
     """Link a file, or copy it. Raises FileNotFoundError if it is missing."""
     try:
         os.link(source, target)
+    # No reason to copy: the writer has deleted the file, and the caller begins again.
     except FileNotFoundError:
         raise
     except OSError:  # another file system, or one without links
@@ -209,6 +216,7 @@ class Reserve:
         except OSError as error:  # an index works without a reserve until the disk is full
             if error.errno in _FULL:
                 raise
+        # Also where the file system cannot allocate, so that it is not tried with each change.
         self._size = size
 
     def use(self, work: Callable[[], T]) -> T:
@@ -224,6 +232,7 @@ class Reserve:
             except (OSError, sqlite3.OperationalError) as error:
                 if not _may_be_full(error) or not self._release(num_bytes):
                     raise
+            # Each repeat does the work again, so the steps grow.
             num_bytes *= 4
             # The traceback of the error may keep removed files mapped, and so their space in use.
             gc.collect()

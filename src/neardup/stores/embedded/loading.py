@@ -145,6 +145,7 @@ def _decode(record: bytes, schema: pa.Schema) -> _Record:
     offset = _HEAD.size
     batch = None
     if head.batch_bytes:
+        # The batch refers to the bytes of the record; nothing is copied.
         message = pa.py_buffer(record).slice(offset, head.batch_bytes)
         batch = pa.ipc.read_record_batch(message, schema)
         offset += head.batch_bytes
@@ -157,6 +158,7 @@ def _decode(record: bytes, schema: pa.Schema) -> _Record:
     if head.num_seen:
         seen = np.frombuffer(record, _ROW, head.num_seen, offset)
         offset += seen.nbytes
+        # One time a record, but `seen_at` merges records, so each row needs its own.
         times = np.full(head.num_seen, head.seen_at, np.int64)
     forgotten = _decode_rows(record, head.num_forgotten, offset) if head.num_forgotten else None
     return _Record(head.num_documents, batch, entries, seen, times, forgotten)
@@ -235,13 +237,17 @@ class Loader:
         """
         missing: FileNotFoundError | None = None
         for _ in range(_ATTEMPTS):
+            # One transaction, so that files, counters and records are of the same commit.
             with self.database.transaction(writing=False):
                 files = {info.name: info for info in self.database.files()}
                 has_files = self._loaded and files == self.files
                 counters = self.counters()
                 records = self.database.records(
+                    # With the same files, only new records are missing; otherwise all records that
+                    # the files do not have.
                     after=self.last_record if has_files else counters.record
                 )
+            # The list was read again: a file that is still in it is lost, not replaced.
             if missing is not None and _is_listed(missing, self.folder, files):
                 raise damaged(Path(missing.filename), "it is missing") from missing
             try:
@@ -278,6 +284,7 @@ class Loader:
         self.last_record = counters.record
         self.flushed = counters.record
         self.file_numbers = count(counters.file + 1)
+        # A copy, because the state sets bits in its own array.
         self.forgotten_on_disk = self.state.forgotten.copy()
         self._loaded = True
 
@@ -311,6 +318,7 @@ class Loader:
         num_rows = []
         for parts in (runs, chunks):
             stop = 0
+            # The database lists files by kind and rows, so the parts are in order.
             for part in parts:
                 if part.first != stop:
                     raise damaged(self.database.path, f"row {stop} is in no file, or in two")

@@ -198,6 +198,7 @@ class Maintenance:
                 runs=[run for run in state.keys.runs if run.name is None],
                 chunks=[chunk for chunk in state.documents.chunks if chunk.name is None],
                 seen=seen,
+                # Not copied: whether a row was kept never changes.
                 kept=state.kept,
                 forgotten=state.forgotten.copy(),
             )
@@ -231,6 +232,7 @@ class Maintenance:
         job = Job(
             write=lambda job: self._write_large(job, parts, changes),
             replaced=[],
+            # The change counts as a record that is in files, although the journal never has it.
             record=self._loader.last_record + 1,
             use=lambda job: self._use_large(job, changes),
         )
@@ -277,6 +279,7 @@ class Maintenance:
         runs = [opened.run for opened in contents if isinstance(opened, KeyFile)]
         chunks = [opened for opened in contents if isinstance(opened, Chunk)]
         seen = [opened for opened in contents if isinstance(opened, Seen)]
+        # Each part wrote a file of keys and one of documents, in the order of the parts.
         for is_kept, run, chunk in zip(changes.new_kept, runs, chunks, strict=True):
             state.append_files(is_kept, run, chunk)
         state.documents.seen = (*state.documents.seen, *seen)
@@ -396,6 +399,7 @@ class Maintenance:
             row_files.check_file(self._folder, info)
         try:
             job.write(job)
+            # The names of the files must be on disk before the database lists them.
             sync(self._folder)
         except BaseException:
             remove_files(self._folder, [info.name for info in job.files])
@@ -475,6 +479,7 @@ class Maintenance:
             for info in job.files:
                 self._database.insert("files", *info)
             self._database.insert("settings", COUNTERS, counters.encode())
+        # After the commit only: a failed one leaves the journal in use.
         self._loader.flushed = record
 
     def _use(self, job: Job) -> None:

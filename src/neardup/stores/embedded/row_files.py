@@ -126,6 +126,8 @@ def open_file(folder: Path, info: FileInfo, num_tables: int) -> Opened:
         return _open_documents(folder, info)
     if info.kind == KEYS:
         return _open_keys(folder, info, num_tables)
+    # These are small and read completely anyway. Keys and rows are not: their checksums would make
+    # opening as slow as reading the whole index.
     arrays = open_arrays(folder, info, checked=["rows", "times", "bits"])
     if info.kind == SEEN:
         return Seen(arrays["rows"], arrays["times"], info.name)
@@ -172,6 +174,7 @@ def write_documents(
             checked = _CheckedFile(file.fileno())
             with pa.ipc.new_file(pa.PythonFile(checked, mode="w"), batch.schema) as writer:
                 writer.write_batch(batch)
+            # The database lists the file next, and may list only bytes that are on disk.
             os.fsync(file.fileno())
     except BaseException:
         path.unlink(missing_ok=True)
@@ -189,6 +192,7 @@ def write_documents(
 class _CheckedFile:
     """A file for Arrow to write to, which counts its bytes and computes their CRC-32."""
 
+    # pa.PythonFile asks for `closed`, `write` and `flush`.
     closed = False
 
     def __init__(self, file: int) -> None:
@@ -290,6 +294,7 @@ def write_keys(
     """
     first = runs[0].first
     stop = runs[-1].stop
+    # The space of an array is an upper bound: entries of forgotten rows are left out below.
     spaces = [ArraySpace("kept", "|u1", _bytes_of_bits(stop - first))]
     shifts = []
     for table, bits in enumerate(prefix_bits.tolist()):
@@ -327,6 +332,7 @@ def _merge_into(file: ArrayFile, table: int, parts: Rows, shift: int, forgotten:
     cursors = np.zeros(len(parts), np.int64)
     counts = np.zeros(_num_starts(shift), np.uint32)
     size = len(keys)
+    # A step that does not fill the arrays was the last one.
     while size == len(keys):
         size = kernels.key_tables.merge_parts(parts, cursors, forgotten, keys, rows)
         if size < 0:
@@ -334,6 +340,7 @@ def _merge_into(file: ArrayFile, table: int, parts: Rows, shift: int, forgotten:
         kernels.key_tables.count_cells(keys[:size], shift, counts)
         file.append(f"keys.{table}", keys[:size])
         file.append(f"rows.{table}", rows[:size])
+    # The starts of cells are known after the last entry only, and have their space already.
     file.append(f"starts.{table}", np.cumsum(counts, dtype=np.uint32))
 
 
@@ -346,6 +353,8 @@ def _open_keys(folder: Path, info: FileInfo, num_tables: int) -> KeyFile:
         starts = arrays.get(f"starts.{table}")
         if keys is None or rows is None or starts is None:
             raise _incomplete(folder, info, table)
+        # Three starts are two cells: with one cell, the shift would be by 64 bits, which is
+        # undefined.
         if len(keys) != len(rows) or len(starts) < 3:
             raise _incomplete(folder, info, table)
         cell_bits = (len(starts) - 1).bit_length() - 1
@@ -361,6 +370,7 @@ def _incomplete(folder: Path, info: FileInfo, table: int) -> StoreError:
 def place_bits(packed: Bytes, first: int, stop: int, bits: Words) -> None:
     """Set the bits of the rows from `first` to `stop`. packed : as `write_keys` writes them."""
     target = bits.view(np.uint8)[first // 8 : _bytes_of_bits(stop)]
+    # The bits of a file begin at its first row, which may be any bit of a byte.
     if first % 8:
         bools = np.unpackbits(packed, count=stop - first, bitorder="little")
         before = np.zeros(first % 8, np.uint8)
@@ -385,6 +395,7 @@ def write_seen(folder: Path, number: int, first: int, stop: int, seen: Seen) -> 
 
 def write_forgotten(folder: Path, number: int, num_rows: int, forgotten: Words) -> FileInfo:
     """Write the bits of all rows. Raises OSError; there is no file then."""
+    # In little-endian words, row r is bit r % 8 of byte r // 8, as files have it.
     bits = forgotten.view(np.uint8)[: _bytes_of_bits(num_rows)]
     return _write_arrays(folder, number, FORGOTTEN, 0, num_rows, bits=bits)
 
@@ -446,6 +457,8 @@ class ArrayFile:
         self._first = first
         self._stop = stop
         self._arrays: dict[str, _StoredArray] = {}
+        # The header contains the checksums of the arrays and is written last, so its space is
+        # reserved by an upper bound.
         description_bytes = _DESCRIPTION_BYTES + _BYTES_PER_ARRAY * len(spaces)
         self._header_bytes = _round_up(_HEAD.size + description_bytes, _PAGE)
         offset = self._header_bytes
@@ -483,6 +496,7 @@ class ArrayFile:
         header = _HEAD.pack(_MAGIC, _VERSION, zlib.crc32(text), len(text)) + text
         assert len(header) <= self._header_bytes
         write_at(self._file, memoryview(header), 0)
+        # Arrays that are shorter than their space leave holes, which read as zeros.
         os.ftruncate(self._file, self._num_bytes)
         os.fsync(self._file)
         return FileInfo(
@@ -571,6 +585,7 @@ def map_file(folder: Path, info: FileInfo) -> mmap.mmap:
     path = folder / info.name
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
+        # Before mapping: reading a map beyond the end of its file ends the process (SIGBUS).
         if size != info.num_bytes:
             raise damaged(path, f"it has {size:,} bytes, {info.num_bytes:,} were written")
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

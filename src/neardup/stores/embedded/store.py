@@ -122,6 +122,7 @@ class EmbeddedStore(StateStore):
             self._maintenance = Maintenance(
                 self._folder, self._database, self._loader, self._lock, self._publish
             )
+            # Two threads, because a flush and a merge may run at the same time.
             self._pool = ThreadPoolExecutor(2, "neardup-store", lower_priority)
             self._tasks: dict[str, Future[Job]] = {}
             self._pending_bytes = 0  # in memory since the last flush
@@ -134,6 +135,8 @@ class EmbeddedStore(StateStore):
     @contextmanager
     def reading(self) -> Iterator[View]:
         """Open the latest state."""
+        # A writer publishes its own commits. Only a reader must look for commits of another
+        # process.
         if self.read_only:
             with self._lock, store_errors(self._folder):
                 self.require_open()
@@ -182,6 +185,7 @@ class EmbeddedStore(StateStore):
     def _compact(self) -> None:
         try:
             self._finish_tasks()
+        # StoreError is an OSError, too: damage must end the call.
         except StoreError:
             raise
         except (OSError, sqlite3.Error):
@@ -223,6 +227,7 @@ class EmbeddedStore(StateStore):
             self.closed = True
             self._database.close()
             if not self.read_only:
+                # An index works without its reserve, so closing does not fail for it.
                 with suppress(OSError):
                     self._keep_reserve()
                 del self._maintenance
@@ -301,6 +306,8 @@ class EmbeddedStore(StateStore):
                 self._keep_reserve()
                 record = None if num_bytes > self._through_bytes else encode(changes)
                 if record is None or len(record) > _RECORD_BYTES:
+                    # The first parts are joined already; the others are read while they are
+                    # written.
                     self._write_through(chain([changes], rest))
                 else:
                     self._write_journal(changes, record)
@@ -336,6 +343,7 @@ class EmbeddedStore(StateStore):
             with self._database.transaction():
                 if changes.ended_import is not None:
                     self._database.end_import(changes.ended_import)
+                # The state changes after the commit: an error leaves disk and memory as before.
                 self._database.insert("journal", self._loader.last_record + 1, record)
                 self._maintenance.trim_journal()
             self._loader.last_record += 1
@@ -390,8 +398,10 @@ class EmbeddedStore(StateStore):
 
     def _finish(self, task: str) -> None:
         """Wait for a task, if it runs, and install its files."""
+        # Removed first, so that a failed task can start again.
         running = self._tasks.pop(task, None)
         if running is not None:
+            # In the pool: the writer need not wait until large files are removed.
             self._pool.submit(clean, self._folder, self._maintenance.install(running.result()))
 
     def _finish_tasks(self) -> None:
@@ -429,6 +439,7 @@ def create(
     name = f".{folder.name}.partial-{os.getpid()}" if fill is None else f"{folder.name}.partial"
     partial = folder.with_name(name)
     with store_errors(folder):
+        # A call that still fills the folder has its lock: raise, in place of removing its files.
         if fill is not None and partial.exists():
             os.close(lock_for_writing(partial))
             shutil.rmtree(partial)
@@ -437,6 +448,7 @@ def create(
         with store_errors(folder):
             create_database(partial / NAME, settings.encode() | {COUNTERS: Counters().encode()})
         if fill is not None:
+            # Closed before the rename: a store opens files by the path of its folder.
             with closing(EmbeddedStore(str(partial))) as store:
                 fill(store)
         with store_errors(folder):

@@ -111,6 +111,7 @@ class _Connection(psycopg.Connection[Any]):
 
     def _require_server(self) -> None:
         try:
+            # A server that still accepts connections is only busy with the statement.
             psycopg.connect(**_parameters(self.address)).close()
         except errors.ConnectionTimeout as error:
             self.close()
@@ -146,6 +147,7 @@ class Session:
                     "needs PostgreSQL 14 or later. Upgrade the server, or use another one."
                 )
             settings = SETTINGS | {"search_path": f'"{schema_of(address)}"'}
+            # `SET` takes no parameters; one SELECT sets all of them in one round trip.
             calls = ", ".join(["set_config(%s, %s, false)"] * len(settings))
             self.row(f"SELECT {calls}", *chain.from_iterable(settings.items()))
         except BaseException:
@@ -165,6 +167,8 @@ class Session:
     def rows(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Execute a statement and return its rows; values of type bytea are bytes."""
         with self._our_errors():
+            # Bytes, because psycopg's types accept only literals as str. The same holds for other
+            # statements.
             return self.connection.execute(statement.encode(), parameters, binary=True).fetchall()
 
     def execute(self, statement: str, *parameters: Any) -> int:
@@ -234,6 +238,7 @@ class Pool:
                 keep = session.usable and not self._closed and len(self._idle) < _MAX_IDLE
                 if keep:
                     self._idle.append(session)
+            # Outside of the lock, because closing may wait for the network.
             if not keep:
                 session.close()
 
@@ -261,6 +266,7 @@ def schema_of(address: ServerAddress) -> str:
     return f"neardup_{address.name}"
 
 
+# The first match counts, so special errors come before their base classes.
 _EXPLANATIONS = (
     Explanation(
         causes=(errors.InvalidPassword, errors.InvalidAuthorizationSpecification, "password"),

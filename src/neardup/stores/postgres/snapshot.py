@@ -56,8 +56,10 @@ class PostgresSnapshot(StoredSnapshot):
         numbers, packed = self.session.row(
             statements.find_statement(self.layout), *self._wanted(lookups, limit)
         )
+        # The aggregate of no rows is null.
         entry = np.frombuffer(numbers or b"", ">i8").astype(np.int64)
         values = np.frombuffer(packed or b"", ">i8").astype(np.int64)
+        # The upper bits of a value are the row, so values sort by row.
         order = np.lexsort((values, entry))
         entry = entry[order]
         values = values[order]
@@ -91,6 +93,7 @@ class PostgresSnapshot(StoredSnapshot):
         for number, needs_equal in enumerate(statements.tables_of_equal_keys(self.layout)):
             used = columns[:2] if needs_equal else columns
             parameters += [column[number] for column in used]
+            # One row more than the limit shows that a lookup is truncated.
             parameters += [hidden, limit + 1]
         return parameters
 
@@ -102,6 +105,7 @@ class PostgresSnapshot(StoredSnapshot):
         return self._rows_of(statements.CONTENTS, [value.tobytes() for value in values])
 
     def without(self, rows: Rows) -> PostgresSnapshot:
+        # The copy reads in the same transaction.
         snapshot = copy(self)
         snapshot._hidden = np.concatenate([self._hidden, rows])
         return snapshot
@@ -178,6 +182,7 @@ class PostgresWriter(PostgresSnapshot, Writer):
                 for changes in parts:
                     self._write(changes)
         except BaseException:
+            # Each part has changed them; the transaction has taken the parts back.
             self._num_rows = num_rows_before
             self._counts = counts_before
             raise
@@ -192,6 +197,8 @@ class PostgresWriter(PostgresSnapshot, Writer):
         added = Counts(0, 0)
         if changes.documents is not None:
             num_added = changes.documents.num_rows
+            # Documents that are added and forgotten at once are never written, but use up their
+            # rows.
             is_lasting = ~np.isin(self.num_rows + np.arange(num_added), changes.forgotten)
             added = self._add(changes.documents, changes.entries, is_lasting)
         if len(changes.seen):
@@ -260,6 +267,7 @@ def entry_rows(entries: Entries, kept: Mask, first_row: int, num_tables: int) ->
     document = entries.document[order]
     table = entries.table[order]
     rank = rank_in_run(document, table)  # of a key among the keys of its document in its table
+    # A line for each document and rank: document << 32 | rank.
     lines, line = np.unique(document << 32 | rank, return_inverse=True)
 
     keys = np.zeros((num_tables, len(lines)), np.int64)

@@ -27,10 +27,12 @@ LOCK = f"SELECT pg_advisory_lock{_LOCK}"
 UNLOCK = f"SELECT pg_advisory_unlock{_LOCK}"
 IMPORTS = "SELECT name, opened, num_documents FROM imports ORDER BY opened, name"
 STAGED = "SELECT part, data FROM staged WHERE import_name = %s AND part > %s ORDER BY part LIMIT 1"
+# Positions are n - 1, because ORDINALITY counts from 1.
 IDS = (
     "SELECT string_agg(int8send(n - 1) || int8send(row), '') FROM unnest(%s::bytea[]) WITH "
     "ORDINALITY AS wanted(id, n) JOIN documents USING (id) WHERE row <> ALL(%s)"
 )
+# State 1 is kept and 2 is removed, so ordered by state a kept row is first.
 CONTENTS = (
     "SELECT string_agg(int8send(n - 1) || int8send(row), '') FROM unnest(%s::bytea[]) WITH "
     "ORDINALITY AS wanted(content, n) CROSS JOIN LATERAL (SELECT row FROM documents WHERE member "
@@ -45,6 +47,7 @@ SEE = (
     "UPDATE documents SET last_seen = to_timestamp(0) + %s * interval '1 microsecond' WHERE row = "
     "ANY(%s)"
 )
+# The condition changes no row if another writer has counted meanwhile.
 COUNT_ON = (
     "UPDATE counts SET num_rows = num_rows + %s, kept = kept + %s, removed = removed + %s WHERE "
     "num_rows = %s"
@@ -210,6 +213,7 @@ def copy_statement(columns: Sequence[str], table: str) -> str:
 
 
 def _equal_keys(table: int) -> str:
+    # A value is row << 2 | is_beyond << 1 | is_kept, which `PostgresSnapshot.find` takes apart.
     return (
         "SELECT n, row * 4 + kept::int AS packed FROM unnest(%s, %s) AS wanted(n, key) CROSS JOIN "
         f"LATERAL (SELECT row, kept FROM entries WHERE key_{table} = wanted.key AND row <> ALL(%s) "

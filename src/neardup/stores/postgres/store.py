@@ -24,6 +24,7 @@ class PostgresStore(ServerStore):
 
     def _connect(self) -> None:
         self._pool = Pool(self.server_address)
+        # Connections are closed also if the caller never calls `close`.
         weakref.finalize(self, self._pool.close)
 
     def _create(self, new: StoreSettings, encoded: dict[str, bytes]) -> bool:
@@ -56,6 +57,7 @@ class PostgresStore(ServerStore):
     def _names(self) -> list[str]:
         with self._pool.session() as session:
             found = session.rows(
+                # The name begins at character 9, after "neardup_".
                 r"SELECT substr(nspname::text, 9) FROM pg_namespace WHERE nspname LIKE "
                 r"'neardup\_%%'"
             )
@@ -98,6 +100,7 @@ class PostgresStore(ServerStore):
             try:
                 yield PostgresWriter(session, self.settings)
             finally:
+                # The lock belongs to the connection, and ends with it if it cannot be released.
                 if session.usable:
                     session.row(statements.UNLOCK)
                 else:
@@ -120,8 +123,11 @@ class PostgresStore(ServerStore):
     def verify(self) -> list[str]:
         self.require_open()
         found = []
+        # Closed afterwards: a changed setting must not reach the next user of the connection. The
+        # same in `compact`.
         with self._pool.session() as session, closing(session):
             try:
+                # The checks read whole tables, for which a scan is the best plan.
                 session.row("SELECT set_config('enable_seqscan', 'on', false)")
                 session.execute(statements.BEGIN_READING)
                 for sentence, statement in statements.CHECKS.items():

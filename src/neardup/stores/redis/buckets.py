@@ -28,6 +28,7 @@ def buckets_of(table: Rows, keys: Words, num_buckets: Rows) -> Buckets:
     top = (keys >> np.uint64(32)).astype(np.int64)
     level = levels[table]
     num_split = num_buckets[table] - (1 << level)
+    # The first buckets of a level were split: their keys are in the next level.
     level = level + (top >> (32 - level) < num_split)
     return Buckets(level, top >> (32 - level))
 
@@ -75,6 +76,8 @@ def _heads_of(table: Rows, bucket: Buckets, bounds: Rows) -> npt.NDArray[np.void
 def _interleave(heads: npt.NDArray[np.void], entries: npt.NDArray[np.void], sizes: Rows) -> bytes:
     """Return each head, followed by its entries."""
     packed = np.empty(heads.nbytes + entries.nbytes, np.uint8)
+    # Packed: head 0, its entries, head 1, its entries, and so on. The offset of a record is the
+    # size of all heads and entries before it.
     num_heads = np.repeat(np.arange(len(heads)), sizes) + 1  # before each entry
     num_entries = np.cumsum(sizes) - sizes  # before each head
     _place(packed, entries, _HEAD.itemsize * num_heads + ENTRY.itemsize * np.arange(len(entries)))

@@ -38,8 +38,10 @@ class Connection:
         self.prefix = f"neardup:{address.name}:".encode()
         self.made = 0
         scheme, _, rest = address.server.partition("://")
+        # redis-py knows no scheme of Valkey.
         url = f"{scheme.replace('valkey', 'redis')}://{rest}"
         options: dict[str, Any] = {"socket_timeout": _ANSWER_TIMEOUT_S}
+        # Connections by Unix sockets do not accept these options.
         if scheme != "unix":
             options["socket_connect_timeout"] = _CONNECT_TIMEOUT_S
             options["socket_keepalive"] = True
@@ -79,6 +81,7 @@ class Connection:
 
     def _connected(self, connection: Any) -> None:
         self.made += 1
+        # redis-py calls this function in place of its own, which has to run nevertheless.
         connection.on_connect()
 
     def close(self) -> None:
@@ -196,6 +199,7 @@ def promise_of(connection: Connection) -> tuple[bool, str]:
 
 WRITER_TIMEOUT_S = 60
 EXPIRY_MS = 15_000
+# Two renewals may fail before the lock expires.
 _RENEWAL_S = 5
 _ENTRIES_PER_SECOND = 20_000  # the least that a busy server writes
 LONGEST_WAIT_S = 1  # between two looks of a waiting writer at the lock, which may have expired
@@ -237,6 +241,7 @@ class WriterLock:
             try:
                 yield
             except StoreError as error:
+                # A release would wait as long again for a server that does not answer.
                 is_silent = isinstance(error.__cause__, TimeoutError)
                 raise
             finally:
@@ -267,6 +272,7 @@ class WriterLock:
                     more_ms = 1000 * num_entries // _ENTRIES_PER_SECOND
                     if not self._prolong(self._token, more_ms):
                         raise self._lost()
+                # Watch first, then read: a change between both makes the transaction fail.
                 pipeline.watch(self._key)
                 if pipeline.get(self._key) != self._token:
                     raise self._lost()
@@ -294,6 +300,7 @@ class WriterLock:
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
                     raise self._in_use()
+                # BLPOP takes 0 for "no limit".
                 timeout = max(min(remaining, LONGEST_WAIT_S), 0.01)
                 self._connection.call("BLPOP", self._next, timeout)
         self._token = token
@@ -305,6 +312,7 @@ class WriterLock:
 
     def _release(self, is_silent: bool) -> None:
         """Release the lock, unless the server does not answer."""
+        # Not while the other thread renews: it must not prolong a lock that is being released.
         with self._busy:
             self._token = b""
         if is_silent:

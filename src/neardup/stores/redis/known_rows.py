@@ -84,6 +84,8 @@ class KnownRows:
                 num_rows = self._num_rows
                 num_forgotten = self._num_forgotten
             answer = self._connection.run(scripts.STATE, num_rows, num_forgotten)
+            # A new connection was made for this call: the server may have restarted, so all is read
+            # again.
             if self._connection.made == num_connections:
                 return self._header_of(answer, num_rows, num_forgotten)
 
@@ -92,6 +94,7 @@ class KnownRows:
         if values is None:
             raise self._gone()
         answer = _Answer(*values)
+        # Another index may have been created under the name.
         if self._index_id not in (b"", answer.index_id):
             raise self._gone()
         self._index_id = answer.index_id
@@ -107,6 +110,8 @@ class KnownRows:
                 num_forgotten = dropped
             self._append_states(_new_values(states, num_rows, self._num_rows))
             self._append_forgotten(_new_values(forgotten, num_forgotten, self._num_forgotten))
+            # Later calls append to the same arrays. A snapshot reads them up to its own numbers
+            # only, and rows that are forgotten later have greater numbers than its `num_forgotten`.
             return Header(
                 states=self._states,
                 forgotten_at=self._forgotten_at,

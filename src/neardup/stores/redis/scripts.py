@@ -113,6 +113,8 @@ TIMES = _each_row(
 )
 """ARGV: rows, uint32. Returns when they were last seen, int64 each."""
 
+# Keys are big-endian at the begin of an entry, so bit number `level` of a key, from the highest,
+# decides about the half.
 SPLIT = """
 local p, t, first, last = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 for count = first, last - 1 do
@@ -138,6 +140,7 @@ end
 """
 """ARGV: a table, how many buckets it has, and how many it gets."""
 
+# A head has 2 + 1 + 4 + 4 = 11 bytes.
 ENTER = """
 local p, packed, at = KEYS[1], ARGV[1], 1
 while at <= #packed do

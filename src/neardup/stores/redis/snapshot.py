@@ -85,6 +85,7 @@ class RedisSnapshot(HashedSnapshot):
 
     def find(self, lookups: Entries, limit: int) -> Found:
         matches = self._matches(lookups.table, lookups.key, limit)
+        # The limit counts rows of equal keys, but the result is ordered by row: sort twice.
         matches = matches.take(np.lexsort((matches.row, matches.key, matches.lookup)))
         is_listed = rank_in_run(matches.lookup, matches.key) < limit
         truncated = np.zeros(len(lookups.key), np.bool_)
@@ -141,11 +142,13 @@ class RedisSnapshot(HashedSnapshot):
         """Return the entries that lookups find; of equal keys, more than `limit` or all."""
         bits = self.prefix_bits[table]
         needs_equal = (bits == 64) | (self.settings.layout.max_distance == 0)
+        # A shift by 64 bits is undefined, so tables without prefix bits are set below.
         same = ~((np.uint64(1) << (64 - np.maximum(bits, 1)).astype("u8")) - 1)
         same[bits == 0] = 0
         same[needs_equal] = 2**64 - 1
         lookups = _Lookups(table, key, same)
         found = [_new_matches(0)]
+        # Similar keys may be anywhere in a bucket.
         found += self._read(lookups, np.flatnonzero(~needs_equal), _ALL_BYTES, limit)
         # A bucket lists rows in their order, so its beginning has the first rows of a common key.
         found += self._read(lookups, np.flatnonzero(needs_equal), _FIRST_BYTES, limit)
@@ -167,6 +170,7 @@ class RedisSnapshot(HashedSnapshot):
             matches = matches._replace(lookup=chosen[matches.lookup])
             yield matches
             num_found += np.bincount(matches.lookup, minlength=len(num_found))
+            # A part that is shorter than requested is the end of its bucket.
             has_more = sizes == num_bytes
             chosen = chosen[has_more & (num_found[chosen] <= limit)]
             begin += num_bytes
@@ -193,6 +197,7 @@ class RedisSnapshot(HashedSnapshot):
         dropping, sizes, data = self.connection.run(
             scripts.FETCH, packed.tobytes(), begin, num_bytes
         )
+        # A compaction began after this state: its rows may be gone.
         if int(dropping) > self.header.num_forgotten:
             raise self._outdated()
         return np.frombuffer(sizes, "<u4").astype(np.int64), np.frombuffer(data, np.uint8)

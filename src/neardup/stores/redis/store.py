@@ -38,6 +38,7 @@ class RedisStore(ServerStore):
         self._connection = Connection(self.server_address)
         self._known = KnownRows(self._connection)
         self._lock = WriterLock(self._connection)
+        # A function without the store: a bound method would keep the store alive for ever.
         self._finish = weakref.finalize(self, _close, self._connection, self._lock)
 
     def _create(self, new: StoreSettings, encoded: dict[str, bytes]) -> bool:
@@ -128,6 +129,7 @@ class RedisStore(ServerStore):
         with self.writing() as writer:
             header = writer.header
             key = self._connection.key("forgotten")
+            # An interrupted compaction leaves the list `forgotten`, and is repeated.
             is_complete = header.dropping == header.num_forgotten
             if not is_complete or self._connection.call("EXISTS", key):
                 self._drop_forgotten(writer, header)
@@ -142,6 +144,7 @@ class RedisStore(ServerStore):
             pipeline.hset(key("state"), "dropping", header.num_forgotten)
         self._drop_entries(writer, is_gone)
         self._drop_documents(is_gone & (header.states[: header.num_rows] != 0))
+        # Last, because until then an interrupted compaction must find the list.
         with self._lock.guarded() as pipeline:
             pipeline.delete(key("forgotten"))
             pipeline.hset(key("state"), "dropped", header.num_forgotten)

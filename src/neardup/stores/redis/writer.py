@@ -58,6 +58,7 @@ class RedisWriter(RedisSnapshot, Writer):
     def stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
         key = self.connection.key
         name = import_name.encode()
+        # Read before the transaction: the lock excludes other writers.
         found = self.connection.call("HGET", key("imports"), name)
         num_documents = 0
         if found is not None:
@@ -159,6 +160,7 @@ class RedisWriter(RedisSnapshot, Writer):
         num_tables = len(self.settings.layout.prefix_bits)
         entered = entries_of(documents, entries, self.num_rows, num_tables)
         table = entered.table.astype(np.int64)
+        # The transaction splits first, because entries are packed for the new buckets.
         num_buckets = self._split_buckets(pipeline, table)
         row = entered.row.astype(np.int64)
         for packed in group_entries(table, entered.key, row, num_buckets):
@@ -171,6 +173,8 @@ class RedisWriter(RedisSnapshot, Writer):
         """
         before = self.header.buckets
         entries = self.header.entries + np.bincount(table, minlength=len(before))
+        # A bucket must contain all keys of a prefix, so there are no more buckets than prefixes.
+        # The scripts use the upper 32 bits of keys.
         max_buckets = 2 ** np.minimum(self.prefix_bits, 31)
         wanted = np.minimum(entries // _ENTRIES_PER_BUCKET, max_buckets)
         after: Rows = np.maximum(wanted, before)
