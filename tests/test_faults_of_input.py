@@ -591,6 +591,38 @@ def test_what_is_no_regular_file_is_passed_over_and_said():
     assert "Left out 1 file whose names have no known suffix: in/notes.pdf." in said
 
 
+def test_a_dataset_that_was_saved_is_read_without_the_files_that_describe_it():
+    """Files as `datasets.DatasetDict.save_to_disk` writes them."""
+    Path("saved/train").mkdir(parents=True)
+    Path("saved/dataset_dict.json").write_text('{"splits": ["train"]}')
+    Path("saved/train/dataset_info.json").write_text('{"features": {"text": {}}}')
+    Path("saved/train/state.json").write_text('{"_split": "train"}')
+    table = pa.table({"text": TEXTS})
+    with pa.ipc.new_stream("saved/train/data-00000-of-00001.arrow", table.schema) as writer:
+        writer.write_table(table)
+    done = run("dedup", "saved", "-o", "out")
+    assert done.exit_code == 0
+    report = json.loads(Path("out/report.json").read_text())
+    assert report["counts"]["read"] == len(TEXTS)
+    assert "Left out 3 files as descriptions of a dataset: " in " ".join(report["warnings"])
+
+
+@pytest.mark.parametrize(("clone", "num_read"), [(True, 1), (False, 2)])
+def test_the_card_of_a_cloned_dataset_is_no_document(clone, num_read):
+    Path("repo").mkdir()
+    Path("repo/README.md").write_text("---\nlicense: mit\n---\nThis is a card.")
+    Path("repo/notes.txt").write_text("These are notes about something else.")
+    if clone:
+        Path("repo/.gitattributes").write_text("*.parquet filter=lfs\n")
+    assert neardup.dedup("repo").report["counts"]["read"] == num_read
+
+
+def test_a_file_named_state_is_a_document_where_nothing_says_that_it_is_not():
+    Path("in").mkdir()
+    Path("in/state.json").write_text(json.dumps({"text": TEXTS[0]}) + "\n")
+    assert neardup.dedup("in").report["counts"]["read"] == 1
+
+
 @pytest.mark.parametrize("pattern", ["in", "in/**/*.txt"])
 def test_each_folder_is_entered_once_however_linked(pattern):
     Path("in/deep").mkdir(parents=True)

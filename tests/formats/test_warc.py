@@ -59,8 +59,8 @@ def test_the_pages_of_a_file_are_its_documents_by_their_url(tmp_path: Path, name
             stream.write(b"".join(records))
     found, left_out = read(path)
     assert [row.reason.partition(":")[0] for row in left_out] == [
-        "the record is a conversion",
-        "the record is a new",
+        "the record is a conversion of application/warc-fields",
+        "the record is a new of application/warc-fields",
     ]
     assert all(row.excluded for row in left_out)
     assert found == {"http://one.test/": (1, "<p>one"), "http://two.test/": (9, "<p>two")}

@@ -6,7 +6,7 @@ TWO_METHODS = ["--compare-methods", "minhash", "--compare-methods", "simhash"]
 FAILURES = [
     *(
         ["dedup", name, "-o", "new"]
-        for name in ("in.jsnl", "no/such/file", "*.zzz", "x.foo", "no.jsonl")
+        for name in ("in.jsnl", "no/such/file", "*.zzz", "x.foo", "x.arc", "x.wat.gz", "no.jsonl")
     ),
     *(
         ["dedup", name, "-o", name[:2]]

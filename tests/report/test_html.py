@@ -293,18 +293,6 @@ def test_a_table_of_removals_by_inputs_says_that_it_shows_the_largest_numbers_on
     assert "Only the largest numbers" not in across_table({"removed_by_inputs": cells[:8]})
 
 
-@pytest.mark.parametrize(("num_inputs", "is_cut"), [(8, False), (9, True)])
-def test_the_table_of_removals_by_input_says_whether_it_shows_all(
-    num_inputs: int, is_cut: bool
-) -> None:
-    cells = [
-        {"removed_from": f"{number}.txt", "kept_in": "0.txt", "documents": 1}
-        for number in range(num_inputs)
-    ]
-    shown = across_table({"removed_by_inputs": cells})
-    assert ("Only the largest numbers are shown" in shown) == is_cut
-
-
 def test_the_bytes_that_were_removed_are_counted_without_those_of_the_earlier_collection(
     tmp_path: Path,
 ) -> None:

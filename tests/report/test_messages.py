@@ -373,6 +373,8 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
         "page.html": "<p>a b c</p>",
         "array.json": '[{"text": "a"}]\n',
         "x.foo": "x",
+        "x.arc": "x",
+        "x.wat.gz": "x",
         "run.toml": "tresh = 1\n",
         "file": "x",
         "p.csv": "",
@@ -479,7 +481,7 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
     Path("same").mkdir()
     for name in "abcde":
         write(f"same/{name}.jsonl", ["one two three four five six seven"] * 30, source=[name] * 30)
-    for name in ("_hidden.txt", "notes.xyz"):
+    for name in ("_hidden.txt", "notes.xyz", "dataset_info.json"):
         Path("same", name).write_text("x")
     os.mkfifo("same/pipe")
     full = [

@@ -48,6 +48,8 @@ _DECOMPRESSORS: dict[str | None, Callable[[], Any]] = {
     "xz": lzma.LZMADecompressor,
 }
 _MAGIC_OF = {name: magic for magic, name in _MAGIC.items()}
+_ZSTD_HEAD_BYTES = 6
+_MAX_ZSTD_WINDOW_LOG = 27  # 128 MiB, the limit of zstd's library, which Arrow does not change
 _READ_BYTES = 1 << 16
 _DECOMPRESSED_BYTES = 1 << 20  # at a time: a bomb must meet its limit before it fills the memory
 
@@ -148,13 +150,41 @@ def open_decompressed(
     Arrow's readers of gzip and bz2 are as fast, but lose the last buffer of a truncated stream.
     """
     if compression == "zstd":
-        return pa.CompressedInputStream(arrow_file(raw) if isinstance(raw, str) else raw, "zstd")
+        file = arrow_file(raw) if isinstance(raw, str) else raw
+        refuse_wide_window(file.read(_ZSTD_HEAD_BYTES))
+        file.seek(0)
+        return pa.CompressedInputStream(file, "zstd")
     stream = _open_raw(raw)
     return stream if compression is None else _JoinedStreams(stream, compression)
 
 
+def refuse_wide_window(head: bytes) -> None:
+    """Raise WideWindow if the first zstd frame needs more memory than Arrow's reader allows.
+
+    head : the first bytes of a file, or fewer. The layout follows RFC 8878, section 3.1.1.1:
+
+        magic 4 | descriptor 1 | window 1 | ...         exponent 5 bits | mantissa 3 bits
+    """
+    if len(head) < _ZSTD_HEAD_BYTES or not head.startswith(_MAGIC_OF["zstd"]):
+        return
+    descriptor, window = head[4:]
+    is_single_segment = bool(descriptor & 0x20)  # its window is its content, and has no byte
+    window_log = 10 + (window >> 3)
+    if not is_single_segment and window_log > _MAX_ZSTD_WINDOW_LOG:
+        raise WideWindow(
+            f"it was compressed by zstd --long={window_log}, which takes "
+            f"{1 << (window_log - 20):,} MiB to decompress, and at most "
+            f"{1 << (_MAX_ZSTD_WINDOW_LOG - 20)} MiB are used. Decompress it first: zstd -d "
+            f"--long={window_log}"
+        )
+
+
 def _open_raw(raw: str | pa.NativeFile) -> IO[bytes] | pa.NativeFile:
     return open(raw, "rb", buffering=0) if isinstance(raw, str) else raw
+
+
+class WideWindow(OSError):
+    """A zstd file needs too much memory; the message has the next step."""
 
 
 class CannotOpen(InputError):
@@ -435,6 +465,8 @@ class Source:
             yield
         except NeardupError:
             raise
+        except WideWindow as error:
+            raise CannotOpen(f"Cannot open {self.name}: {error}.") from error
         except Exception as error:
             has_code = getattr(error, "errno", None) == errno.ENOENT
             is_missing = has_code or isinstance(error, FileNotFoundError)

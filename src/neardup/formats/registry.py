@@ -153,7 +153,17 @@ register(
         "html", (".html", ".htm", ".xhtml"), _HERE + "html_files", "pages", unit="file", magic=_HTML
     )
 )
-register(Format("warc", (".warc",), _HERE + "warc", "pages", magic=rb"WARC/1\."))
+register(Format("warc", (".warc",), _HERE + "warc", "pages", magic=rb"WARC/(?:1\.|0\.1)"))
+# A WET file begins as a WARC file does, so standard input is taken for WARC.
+register(Format("wet", (".wet", ".warc.wet"), _HERE + "wet"))
+
+_UNREADABLE = {
+    ".arc": "it is an ARC file, the format before WARC. Convert it: warcio recompress FILE.arc.gz "
+    "FILE.warc.gz",
+    ".wat": "it is a WAT file, which has metadata of pages and no texts. Read the .wet or the "
+    ".warc file of its name",
+}
+"""The suffixes of formats that are not read, and the reason with the next step."""
 
 
 class SplitName(NamedTuple):
@@ -195,6 +205,12 @@ def format_of(name: str) -> tuple[str | None, str | None]:
     without_query = name.split("?", 1)[0] if name.startswith("http") else name
     split = split_name(without_query)
     return split.format, split.compression
+
+
+def why_unreadable(name: str) -> str | None:
+    """Return why a format that is known by its suffix is not read, and the next step."""
+    stem = name if compression_of(name) is None else name[: name.rfind(".")]
+    return _UNREADABLE.get(stem[max(0, stem.rfind(".")) :].lower())
 
 
 def compression_of(name: str) -> str | None:

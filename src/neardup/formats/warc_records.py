@@ -17,7 +17,8 @@ MAX_DAMAGES = 1000
 """Damages of a file, after which its rest is not read: each costs a search for the next record."""
 
 _MAX_BLANK_BYTES = 1 << 20  # line ends skipped between two records
-_VERSION = re.compile(rb"WARC/\d\.\d[ \t]*\Z")
+# 0.17 and 0.18 were drafts with the same syntax, which crawlers wrote for years.
+_VERSION = re.compile(rb"WARC/(?:0\.1[78]|\d\.\d)[ \t]*\Z")
 _LENGTH = re.compile(r"[0-9]{1,18}")  # below 2^63
 _LINE_END = re.compile(rb"\r?\n")
 

@@ -10,14 +10,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pyarrow.fs as pafs
 
 from neardup.documents.sources import is_remote, local_path, resolve, unreachable
 from neardup.errors import InputError
 from neardup.files import public_address
-from neardup.formats.registry import accepted_suffixes, format_of
+from neardup.formats.registry import accepted_suffixes, format_of, why_unreadable
 
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -28,9 +28,16 @@ Skip = Callable[[str, str], None]
 Fail = Callable[[str, str], None]
 """A function that is called for each path that cannot be reached, with the reason."""
 
+IsHidden = Callable[[str], bool]
+"""Whether a file or folder of a name is left out."""
+
+Describing = Callable[[str, set[str]], set[str]]
+"""A function that returns which names in a folder describe a dataset and are no documents."""
+
 HIDDEN = "whose names begin with . or _"
 UNKNOWN = "whose names have no known suffix"
 NOT_REGULAR = "that are not regular files"
+DESCRIPTIVE = "as descriptions of a dataset"
 
 
 class FoundFile(NamedTuple):
@@ -93,7 +100,7 @@ def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> li
     # A folder whose name has special characters is a folder, not a pattern.
     if os.path.isdir(path):
         base = path
-        below = _walk(path, _is_hidden, skip, fail, _refuse_tables)
+        below = _walk(path, _is_hidden, skip, fail, _check_folder)
         found = [os.path.join(path, file) for file in below]
     elif os.path.exists(path):
         return [_find_single(name, path, format_name)]
@@ -171,6 +178,9 @@ def shown(name: str) -> str:
 def _direct(name: str, location: str, path: str, format_name: str | None) -> FoundFile:
     """Return a file that was named directly; path : normal and absolute."""
     if (format_name or format_of(location)[0]) is None:
+        reason = why_unreadable(location)
+        if reason is not None:
+            raise InputError(f"{name} cannot be read: {reason}.")
         raise InputError(
             f"Unknown kind of file: {shown(name)} ends with {os.path.splitext(name)[1]!r}. Known "
             f"are {accepted_suffixes()}. Name its format with in_format (--in-format), or rename "
@@ -187,15 +197,15 @@ def _direct(name: str, location: str, path: str, format_name: str | None) -> Fou
 
 def _walk(
     folder: str,
-    is_hidden: Callable[[str], bool],
+    is_hidden: IsHidden,
     skip: Skip,
     fail: Fail,
-    check: Callable[[str, set[str]], None] = lambda folder, names: None,
+    describing: Describing = lambda folder, names: set(),
 ) -> list[str]:
     """Return the regular files below a folder, sorted, relative to it.
 
-    Each folder is entered once, even if several links lead to it. check : is called with each
-    folder and the names in it.
+    Each folder is entered once, even if several links lead to it. describing : is called with each
+    folder and the names in it; returns the names of files that are no documents.
     """
     files: list[list[str]] = []
     entered: set[tuple[int, int]] = set()
@@ -205,28 +215,42 @@ def _walk(
         parts = waiting.pop()
         current = os.path.join(folder, *parts)
         entries = _enter(current, entered, fail)
-        # Before its files are listed: a table of such a format is refused as a whole.
-        check(current, {entry.name for entry in entries})
+        reasons = _reasons_to_skip(current, entries, is_hidden, describing)
         # The last folder that is appended is entered first: links come last in `entries`, so that a
         # folder is known by its real name.
         for entry in reversed(entries):
             path = [*parts, entry.name]
-            try:
-                is_folder = entry.is_dir()
-                is_file = entry.is_file()
-            except OSError as error:  # a link into a folder that cannot be read
-                fail(entry.path, _unlisted(error))
-                continue
-            if is_folder:
-                if not is_hidden(entry.name):
-                    waiting.append(path)
-            elif is_hidden(entry.name):
-                skip(shown(entry.path), HIDDEN)
-            elif not is_file:
-                _leave_out(entry.path, skip, fail)
-            else:
+            kind = _kind_of(entry, fail)
+            reason = reasons.get(entry.name)
+            if kind == "folder" and reason != HIDDEN:
+                waiting.append(path)
+            elif kind == "file" and reason is None:
                 files.append(path)
+            elif kind in ("file", "other"):
+                _leave_out(entry.path, reason, skip, fail)
     return [os.path.join(*path) for path in sorted(files)]
+
+
+def _reasons_to_skip(
+    folder: str, entries: list[os.DirEntry[str]], is_hidden: IsHidden, describing: Describing
+) -> dict[str, str]:
+    """Return why files and folders are left out, by their names. Raises InputError for a folder
+    that is a table of another format.
+    """
+    names = {entry.name for entry in entries}
+    reasons = dict.fromkeys(describing(folder, names), DESCRIPTIVE)
+    return reasons | dict.fromkeys(filter(is_hidden, names), HIDDEN)
+
+
+def _kind_of(entry: os.DirEntry[str], fail: Fail) -> Literal["folder", "file", "other"] | None:
+    """Return the kind of an entry; None for a link into a folder that cannot be read."""
+    try:
+        if entry.is_dir():
+            return "folder"
+        return "file" if entry.is_file() else "other"
+    except OSError as error:
+        fail(entry.path, _unlisted(error))
+        return None
 
 
 def _enter(folder: str, entered: set[tuple[int, int]], fail: Fail) -> list[os.DirEntry[str]]:
@@ -252,10 +276,13 @@ def _unlisted(error: OSError) -> str:
     return f"the folder cannot be listed: {error.strerror or error}"
 
 
-def _leave_out(path: str, skip: Skip, fail: Fail) -> None:
-    """Leave out a path that is neither a file nor a folder; a path that looks like an input counts
-    as lost, not skipped.
+def _leave_out(path: str, reason: str | None, skip: Skip, fail: Fail) -> None:
+    """Leave out a path for a reason, or because it is neither a file nor a folder; such a path that
+    looks like an input counts as lost, not skipped.
     """
+    if reason is not None:
+        skip(shown(path), reason)
+        return
     # `is_file` follows links, so that a link to nothing is no file.
     if os.path.islink(path):
         fail(path, "it is a link to nothing that is there")
@@ -269,6 +296,20 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
     """Return the entries of a folder by name, links last. Raises OSError."""
     with os.scandir(folder) as found:
         return sorted(found, key=lambda entry: (entry.is_symlink(), entry.name))
+
+
+def _check_folder(folder: str, names: set[str]) -> set[str]:
+    """Return the files of a folder that describe a dataset. Raises InputError for a table of
+    another format.
+    """
+    _refuse_tables(folder, names)
+    # Of `datasets`: by `save_to_disk`, and in the older repositories of its hub.
+    descriptive = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json"}
+    if "dataset_info.json" in names:
+        descriptive.add("state.json")
+    if ".gitattributes" in names:  # a clone, whose README is the card of the dataset or model
+        descriptive |= {"README.md", "LICENSE.md", "LICENSE.txt"}
+    return descriptive & names
 
 
 def _refuse_tables(folder: str, names: set[str]) -> None:
@@ -315,7 +356,7 @@ def _matching(pattern: str, fixed: str, skip: Skip, fail: Fail) -> list[str]:
         if os.path.isfile(path):
             found.append(path)
         elif not os.path.isdir(path):
-            _leave_out(path, skip, fail)
+            _leave_out(path, None, skip, fail)
     return sorted(found)
 
 
