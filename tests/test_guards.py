@@ -22,16 +22,29 @@ import pytest
 import neardup
 from neardup.api.index import AddOptions
 from neardup.api.index_lines import LineOptions
+from neardup.api.sign import SketchOptions
 from neardup.errors import NeardupError, SettingError
 from neardup.runs.options import ReadingSettings
-from neardup.runs.run import BatchOptions, CacheOptions, ReadingOptions, TextOptions
+from neardup.runs.run import (
+    BatchOptions,
+    CacheOptions,
+    FolderOptions,
+    PairOptions,
+    ReadingOptions,
+    SelectionOptions,
+    TextOptions,
+)
 from neardup.settings.constraints import Constraint, constraints_of
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings, ItemSettings
 from neardup.settings.methods import Jieba, MinHash, SimHash, Vectors
-from neardup.settings.passages import PassageOutput, PassageSettings
+from neardup.settings.passages import PassageInputs, PassageOutput, PassageSettings
 from neardup.settings.run import (
+    EarlierSettings,
     EngineSettings,
+    FileSettings,
+    FolderSettings,
     GroupSettings,
+    KnownSettings,
     OutputSettings,
     RunSettings,
     SelectionSettings,
@@ -330,7 +343,18 @@ def documented_parameters(docstring: str) -> list[str] | None:
     return names
 
 
-DECLARED = (TextOptions, ReadingOptions, BatchOptions, CacheOptions, LineOptions, AddOptions)
+DECLARED = (
+    TextOptions,
+    ReadingOptions,
+    BatchOptions,
+    FolderOptions,
+    CacheOptions,
+    PairOptions,
+    SelectionOptions,
+    SketchOptions,
+    LineOptions,
+    AddOptions,
+)
 OPTIONS = {kind.__name__: kind for kind in DECLARED}
 
 
@@ -605,15 +629,33 @@ OPTIONS_OF = {
         OutputSettings,
         RunSettings,
         EngineSettings,
+        FolderSettings,
+        EarlierSettings,
     ),
-    neardup.cluster: (ReadingSettings, SelectionSettings, RunSettings, EngineSettings),
-    neardup.remove_passages: (ReadingSettings, PassageOutput, RunSettings),
+    neardup.cluster: (
+        ReadingSettings,
+        SelectionSettings,
+        RunSettings,
+        EngineSettings,
+        FolderSettings,
+        KnownSettings,
+    ),
+    neardup.remove_passages: (
+        ReadingSettings,
+        PassageOutput,
+        RunSettings,
+        FolderSettings,
+        PassageInputs,
+    ),
     neardup.find_contamination: (
         ReadingSettings,
         ItemSettings,
         ContaminationSettings,
         ContaminationOutput,
+        FolderSettings,
     ),
+    neardup.find_pairs: (ReadingSettings, EngineSettings, FileSettings),
+    neardup.sign: (ReadingSettings, EngineSettings, FileSettings),
 }
 
 
@@ -639,6 +681,8 @@ def test_an_option_has_the_same_sentence_in_python_and_on_the_command_line(funct
         *([PassageSettings] if function is neardup.remove_passages else []),
     ):
         for name, constraint in constraints_of(settings).items():
+            if settings is FolderSettings and function is not neardup.dedup:
+                continue  # as in dedup
             sentence = constraint.help[0].lower() + constraint.help[1:]
             if not re.search(OF_THE_COMMAND_LINE, sentence) and settings not in (
                 ReadingSettings,

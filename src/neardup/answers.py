@@ -88,6 +88,19 @@ class Committed:
     removed: int
     repeated: int
 
+    @classmethod
+    def of(cls, answers: Any) -> Committed:
+        """Return the numbers of a table of answers, see `schemas.answers_schema`."""
+        # `repeated` documents have an earlier decision in `kept`, so they are counted by
+        # themselves.
+        kept = answers["kept"].to_numpy()
+        repeated = answers["repeated"].to_numpy()
+        return cls(
+            kept=int((kept & ~repeated).sum()),
+            removed=int((~kept & ~repeated).sum()),
+            repeated=int(repeated.sum()),
+        )
+
 
 class PairMeasures(NamedTuple):
     """The measures of two texts.

@@ -44,6 +44,7 @@ _STALE = (
     ConnectionResetError,
     ConnectionAbortedError,
 )
+Documents = Iterable[Mapping[str, Any]]
 T = TypeVar("T")
 
 
@@ -123,7 +124,7 @@ class Client:
         while self._idle:
             self._idle.pop().close()
 
-    def add_if_new(self, documents: Iterable[Mapping[str, Any]]) -> list[Answer]:
+    def add_if_new(self, documents: Documents) -> list[Answer]:
         """Add the documents that are similar to no kept one, in their order.
 
         Parameters
@@ -145,11 +146,11 @@ class Client:
         """
         return self._add(documents, "add-if-new")
 
-    def add(self, documents: Iterable[Mapping[str, Any]]) -> list[Answer]:
+    def add(self, documents: Documents) -> list[Answer]:
         """Add documents, even if they are similar to others; as `add_if_new`."""
         return self._add(documents, "add")
 
-    def _add(self, documents: Iterable[Mapping[str, Any]], mode: str) -> list[Answer]:
+    def _add(self, documents: Documents, mode: str) -> list[Answer]:
         found: list[Answer] = []
         for batch in _batches("documents", documents, _check_document):
             answer = self._call(
@@ -195,7 +196,7 @@ class Client:
         check_import_name(name)
         self._call("POST", "/v1/imports", _json({"name": name}))
 
-    def stage(self, name: str, documents: Iterable[Mapping[str, Any]]) -> int:
+    def stage(self, name: str, documents: Documents) -> int:
         """Stage documents in an import; return their number."""
         path = _import_path(name, "/documents")
         bodies = (

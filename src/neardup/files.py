@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import secrets
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,9 @@ AnyPath: TypeAlias = str | os.PathLike[str]
 JsonObject: TypeAlias = dict[str, Any]
 Output: TypeAlias = Path | str | None
 """The folder of an output, or its address; None if nothing is written."""
+_PASSWORD = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*://[^/?#:@]*):[^/?#]*@")
+# libpq also accepts the password as an option of the query.
+_PASSWORD_OPTION = re.compile(r"([?&][^=&#]*password[^=&#]*=)[^&#]*", re.IGNORECASE)
 # Characters of a name that its temporary name repeats, at most 160 bytes: file systems allow 255
 # bytes, which include the random digits and the ending.
 _PARTIAL_PREFIX = 40
@@ -56,6 +60,19 @@ _ADVICE = {
     errno.EFBIG: _TOO_LARGE,
 }
 _UNWRITABLE_VALUE = "Leave the values out, or use another format."
+
+
+def public_address(address: str) -> str:
+    """Return an address without passwords, for messages and reports; a path is unchanged.
+
+    Examples
+    --------
+    >>> public_address("sftp://ada:secret@host/in.csv?password=secret")
+    'sftp://ada@host/in.csv?password=...'
+    """
+    if "://" not in address:
+        return address
+    return _PASSWORD_OPTION.sub(r"\1...", _PASSWORD.sub(r"\1@", address))
 
 
 def reason_of(error: Exception) -> str:

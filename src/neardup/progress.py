@@ -41,14 +41,11 @@ class Progress(Protocol):
 class NullProgress:
     """Progress that is not shown."""
 
-    def begin(self, stage: str, total_documents: int | None) -> None:
+    def begin(self, *_: object, **__: object) -> None:
         """Do nothing."""
 
-    def advance(self, documents: int, num_bytes: int) -> None:
-        """Do nothing."""
-
-    def end(self, stage: str, seconds: float) -> None:
-        """Do nothing."""
+    advance = begin
+    end = begin
 
 
 _METHODS = ("begin", "advance", "end")

@@ -84,17 +84,13 @@ class _Reported(_OneLine):
         """The report as an Arrow table of section, name and value; a value that is not text is
         written as JSON.
         """
-        rows: list[tuple[str, str, str]] = []
+        rows: list[dict[str, str]] = []
         for section, content in self.report.items():
-            pairs = content.items() if isinstance(content, dict) else [("", content)]
-            rows += [
-                (section, str(name), text if isinstance(text, str) else json.dumps(text))
-                for name, text in pairs
-            ]
-        names = ("section", "name", "value")
-        return pa.table(
-            {name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(names)}
-        )
+            values = content if isinstance(content, dict) else {"": content}
+            for name, value in values.items():
+                text = value if isinstance(value, str) else json.dumps(value)
+                rows.append({"section": section, "name": str(name), "value": text})
+        return pa.Table.from_pylist(rows)
 
 
 def _filled(table: T | None, name: str, output: Output) -> T:
@@ -131,12 +127,12 @@ class Deduplication(_Reported):
     cluster wrote the output.
     """
 
-    _removed: pa.Table | None
-    _pairs: pa.Table | None
-    _mask: Mask | None
     report: JsonObject
     output: Output
-    _read_kept: Callable[[], pa.Table] | None
+    _removed: pa.Table | None = None
+    _pairs: pa.Table | None = None
+    _mask: Mask | None = None
+    _read_kept: Callable[[], pa.Table] | None = None
     _source: Any = None
     passages: pa.Table | None = None
     rule_tables: Mapping[str, pa.Table] = field(default_factory=dict)

@@ -6,7 +6,7 @@ Row for row the result of `neardup.dedup` on the same documents. `pip install ne
 from __future__ import annotations
 
 from neardup.engines.choose import require_spark
-from neardup.settings.constraints import ColumnNames
+from neardup.settings.constraints import ColumnNames, check_text
 
 require_spark()
 
@@ -133,10 +133,23 @@ def dedup(
     selection = SelectionSettings(
         keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size
     )
-    FRAMES.refuse("dedup", {"keep": split_copies(keep)[0]})
     chosen = _method(method_named(method, threshold, max_distance), text_column)
+    return _dedup(df, text_column, id_column, chosen, selection, against=against)
+
+
+def _dedup(
+    df: DataFrame,
+    text_column: str,
+    id_column: ColumnNames,
+    chosen: Method,
+    selection: SelectionSettings,
+    *,
+    against: DataFrame | None = None,
+) -> Deduplication:
+    """Remove the near-duplicates of a DataFrame by a method."""
+    FRAMES.refuse("dedup", {"keep": split_copies(selection.keep)[0]})
     if not chosen.keeps_groups_apart:
-        refuse_together("fingerprints", within=within)
+        refuse_together("fingerprints", within=selection.within)
     decided = _run(df, text_column, id_column, chosen, selection, against=against)
     removed = decided.with_ids(decided.outcome.removed)
     with decided.run.named("removed"):
@@ -201,26 +214,19 @@ def cluster(
     -------
     Clustering
     """
-    SelectionSettings(keep=keep).refuse_copies("cluster")
-    result = dedup(
-        df,
-        text_column=text_column,
-        id_column=id_column,
-        method=method,
-        threshold=threshold,
-        max_distance=max_distance,
-        keep=keep,
-        within=within,
-        linkage=linkage,
-        max_bucket_size=max_bucket_size,
+    selection = SelectionSettings(
+        keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size
     )
+    selection.refuse_copies("cluster")
+    chosen = _method(method_named(method, threshold, max_distance), text_column)
+    result = _dedup(df, text_column, id_column, chosen, selection)
     rows = df.select(_key(df, id_column).alias("id")).join(result.removed, "id", "left")
     rows = rows.withColumns(
         {"is_first": F.isnull("kept_id"), "first_id": F.coalesce("kept_id", "id")}
     )
     rows = rows.withColumn("size", F.count("*").over(Window.partitionBy("first_id")))
     measures = []
-    for measure in method_of(method_named(method, threshold, max_distance)).measures:
+    for measure in chosen.measures:
         value = F.coalesce(F.col(measure.name), F.lit(measure.of_itself))
         measures.append(value.alias(measure.name))
     documents = rows.select("id", "size", "is_first", "first_id", *measures)
@@ -280,6 +286,7 @@ def _sign(
 
 def _method(settings: MethodSettings, text_column: str) -> Method:
     """Return the method; it compares the main text of pages, as `neardup.dedup` does."""
+    check_text("text_column", text_column, " Name a column.")
     has_pages = text_column.casefold() == "html"
     return method_of(settings.of_pages() if has_pages else settings).resolve()
 

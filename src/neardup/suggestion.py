@@ -12,7 +12,7 @@ from neardup.errors import SettingError
 from neardup.files import AnyPath, JsonObject, write_text, writing_to
 from neardup.output.tables import check_output
 from neardup.report.items import MarkedPair
-from neardup.settings.jieba import JIEBA, Jieba
+from neardup.runs.run import method_options
 from neardup.settings.methods import MinHash
 from neardup.verify.asking import Estimate
 from neardup.verify.choosing import Level
@@ -94,28 +94,17 @@ class Suggestion:
         overwrite : replace it, if it exists.
         """
         file = check_output(path, (".toml",), overwrite=overwrite)
-        plain = vars(MinHash())
-        # Signatures are stored by other commands: dedup has no option for their length.
-        values = {
-            key: one
-            for key, one in vars(self.method).items()
-            if one != plain[key] and key != "num_hashes"
-        }
-        values |= {"ngram": self.method.ngram, "threshold": self.method.threshold}
-        tokens = values.get("tokens")
-        if isinstance(tokens, Jieba):
-            values |= {"tokens": "jieba"} | {
-                option: getattr(tokens, field) for option, field in JIEBA.items()
-            }
-        elif callable(tokens):
+        if callable(self.method.tokens):
             raise SettingError(
                 "tokens is a Python function, which a file cannot contain. Pass the method to "
                 "dedup."
             )
+        limits = {"ngram": self.method.ngram, "threshold": self.method.threshold}
+        values = method_options(self.method) | limits
         lines = [
             f"{key} = {json.dumps(one, ensure_ascii=False)}"
             for key, one in values.items()
-            if one is not None
+            if key != "method" and one is not None
         ]
         with writing_to(file):
             write_text(file, "\n".join([f"# {self.reason}", *lines, ""]))

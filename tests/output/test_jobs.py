@@ -7,6 +7,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
+import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -386,9 +388,32 @@ def test_standard_output_leaves_nothing_in_the_folder_for_temporary_files(
 ) -> None:
     monkeypatch.setattr("neardup.output.write.write_kept", interrupt)
     result = CliRunner().invoke(cli, ["dedup", "in.jsonl", "-o", "-", "--scratch", "fast"])
-    assert result.exit_code
+    assert result.exit_code == 130
     assert list(Path("fast").iterdir()) == []
 
 
-def interrupt(*_: Any) -> None:
+def test_a_second_interruption_does_not_stop_the_deletion_of_temporary_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    delete = shutil.rmtree
+
+    def delete_interrupted(folder: Any, *args: Any, **options: Any) -> None:
+        if Path(folder).parent == Path("fast"):
+            signal.raise_signal(signal.SIGINT)
+        delete(folder, *args, **options)
+
+    monkeypatch.setattr("neardup.output.write.write_kept", interrupt)
+    monkeypatch.setattr("shutil.rmtree", delete_interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        result = CliRunner().invoke(cli, ["dedup", "in.jsonl", "-o", "-", "--scratch", "fast"])
+        after = signal.getsignal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert result.exit_code == 130
+    assert list(Path("fast").iterdir()) == []
+    assert after is signal.default_int_handler
+
+
+def interrupt(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt

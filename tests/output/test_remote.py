@@ -41,6 +41,17 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return filesystem
 
 
+@pytest.mark.parametrize("name", ["in.jsonl", "", "*.jsonl"], ids=["file", "folder", "pattern"])
+def test_no_password_of_an_address_is_in_the_output(memory: Any, name: str) -> None:
+    memory.pipe("/ada:secret@bucket/in.jsonl", b'{"text": "a text"}\n{"text": 1}\n')
+    neardup.dedup(f"memory://ada:secret@bucket/{name}", output="out", max_unreadable=1)
+    report = json.loads(Path("out/report.json").read_text())
+    assert report["options"]["inputs"] == [f"memory://ada@bucket/{name}"]
+    assert [part["name"] for part in report["inputs"]] == ["memory://ada@bucket/in.jsonl"]
+    files = [path for path in Path("out").rglob("*") if path.is_file()]
+    assert not [path for path in files if b"secret" in path.read_bytes()]
+
+
 def test_a_folder_on_remote_storage_has_the_files_of_a_local_one(
     memory: Any, tmp_path: Path
 ) -> None:

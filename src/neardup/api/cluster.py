@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from neardup.decide.rules import rule_of
 from neardup.engines.base import Decided, findings_of
 from neardup.engines.capabilities import INDEX
 from neardup.engines.choose import open_engine
-from neardup.files import AnyPath, JsonObject, Output
+from neardup.files import JsonObject, Output
 from neardup.output import write
 from neardup.output.cluster_names import MAX_NAMED, distinct_names, name_clusters
 from neardup.output.clusters import cluster_batches, cluster_summary_batches, first_rows
@@ -25,13 +24,13 @@ from neardup.report.contents import cluster_report
 from neardup.report.record import ClusterReport
 from neardup.report.wording import visible
 from neardup.results import Clustering
-from neardup.runs.run import CacheOptions, Source, Unpack, run_of, spelled_out
+from neardup.runs.run import SelectionOptions, Source, Unpack, run_of, selection_of, spelled_out
 from neardup.schemas import cluster_summary_schema, clusters_schema
 from neardup.settings.methods import MethodSettings, method_named
-from neardup.settings.run import Keep, Language, Linkage, OutputSettings, SelectionSettings
+from neardup.settings.run import Language, OutputSettings
 
 
-@spelled_out(CacheOptions, is_reported=True)
+@spelled_out(SelectionOptions, is_reported=True)
 def cluster(
     source: Source,
     *,
@@ -39,20 +38,9 @@ def cluster(
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
-    output: AnyPath | None = None,
-    keep: Keep = "first",
-    within: str | None = None,
     lang: Language = "en",
-    linkage: Linkage = "sieve",
-    max_bucket_size: int | None = None,
-    audit_sample: int = 0,
     tables: bool = True,
-    overwrite: bool = False,
-    scratch: AnyPath | None = None,
-    resume: bool = False,
-    engine: Literal["local", "spark"] = "local",
-    master: str | None = None,
-    **options: Unpack[CacheOptions],
+    **options: Unpack[SelectionOptions],
 ) -> Clustering:
     """Group the similar documents of a collection into clusters, with their sizes, names and common
     parts.
@@ -101,13 +89,7 @@ def cluster(
         if index_in(against) is not None:
             INDEX.refuse("cluster", {})
     output_settings = OutputSettings(lang=lang)
-    selection = SelectionSettings(
-        keep=keep,
-        within=within,
-        linkage=linkage,
-        max_bucket_size=max_bucket_size,
-        audit_sample=audit_sample,
-    )
+    selection = selection_of(options)
     selection.refuse_copies("cluster")
     run = run_of(
         "cluster",
@@ -117,12 +99,10 @@ def cluster(
         method=method_named(method, threshold, max_distance),
         selection=selection,
         rule=rule_of(selection),
-        resume=resume,
-        outputs=(output,),
     )
     with (
-        open_engine(engine, master, run) as performer,
-        open_job(run, output, performer.paths(), overwrite=overwrite, scratch=scratch) as job,
+        open_engine(run) as performer,
+        open_job(run, performer.paths()) as job,
     ):
         decided = performer.decide(job)
         return job.finish(_Clusters.of(job, decided, lang=output_settings.lang, tables=tables))

@@ -15,7 +15,7 @@ from neardup.documents.batch import Losses
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.contamination import find_items
 from neardup.errors import ColumnError, SettingError
-from neardup.files import AnyPath, JsonObject, Output
+from neardup.files import JsonObject, Output
 from neardup.formats.tables import TablePart
 from neardup.output.contamination import ItemTables
 from neardup.output.job import Job, Product, Table, open_job
@@ -27,7 +27,7 @@ from neardup.results import Contamination
 from neardup.runs.items import Items, read_items
 from neardup.runs.refusals import refuse_together
 from neardup.runs.run import (
-    BatchOptions,
+    FolderOptions,
     Found,
     Inputs,
     Run,
@@ -43,7 +43,7 @@ from neardup.settings.methods import MinHash
 from neardup.settings.run import Language
 
 
-@spelled_out(BatchOptions, is_reported=True)
+@spelled_out(FolderOptions, is_reported=True)
 def find_contamination(
     items: Source,
     corpus: Source | None = None,
@@ -56,14 +56,10 @@ def find_contamination(
     min_shingles: int = 5,
     common: int = 10,
     max_documents: int = 100,
-    output: AnyPath | None = None,
     write: Literal["none", "items", "corpus"] = "none",
     lang: Language = "en",
     tables: bool = True,
-    overwrite: bool = False,
-    scratch: AnyPath | None = None,
-    resume: bool = False,
-    **options: Unpack[BatchOptions],
+    **options: Unpack[FolderOptions],
 ) -> Contamination:
     """Find which items of benchmarks are in the documents of a corpus, and where.
 
@@ -129,19 +125,17 @@ def find_contamination(
         max_documents=max_documents,
     )
     wanted = ContaminationOutput(write=write, lang=lang)
-    refuse_together("find_contamination", output=output, write=write)
+    refuse_together("find_contamination", output=options.get("output"), write=write)
     with open_documents(corpus, "corpus") as documents:
         run = run_of(
             "find_contamination",
             items if corpus is None else documents,
             options,
             method=MinHash(ngram=ngram),
-            resume=resume,
-            outputs=(output,),
         )
         LOCAL.refuse(run.command, run.options)
         paths = [*named_paths(items), *_paths_of(documents)]
-        with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
+        with open_job(run, paths) as job:
             with job.stages.stage("items"):
                 read = _read_items(run, items, item_columns, item_id_column, benchmark_column)
                 found = _find(run, read, between=corpus is None)

@@ -4,32 +4,35 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
-from typing import Literal
 
 from neardup.api.removal import needs_of, removal_of
 from neardup.decide.rules import rule_of
 from neardup.engines.base import Engine
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark, open_engine
-from neardup.files import AnyPath
 from neardup.output.job import open_job
 from neardup.results import Deduplication
 from neardup.runs.refusals import refuse_together
-from neardup.runs.run import CacheOptions, Run, Source, Unpack, run_of, spelled_out
+from neardup.runs.run import (
+    Run,
+    SelectionOptions,
+    Source,
+    Unpack,
+    run_of,
+    selection_of,
+    spelled_out,
+)
 from neardup.settings.constraints import Options
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import (
     GroupSettings,
-    Keep,
     Language,
-    Linkage,
     OutputKind,
     OutputSettings,
-    SelectionSettings,
 )
 
 
-@spelled_out(CacheOptions, is_reported=True)
+@spelled_out(SelectionOptions, is_reported=True)
 def dedup(
     source: Source,
     *,
@@ -38,26 +41,15 @@ def dedup(
     max_distance: int | None = None,
     against: Source | None = None,
     update: bool = False,
-    output: AnyPath | None = None,
     write: OutputKind = "kept",
     passages: int | None = None,
-    keep: Keep = "first",
-    within: str | None = None,
     count_by: str | None = None,
     group_by: str | None = None,
     group_share: float = 0.5,
     lang: Language = "en",
-    linkage: Linkage = "sieve",
-    max_bucket_size: int | None = None,
-    audit_sample: int = 0,
     tables: bool = True,
     rethreshold: bool = False,
-    overwrite: bool = False,
-    scratch: AnyPath | None = None,
-    resume: bool = False,
-    engine: Literal["local", "spark"] = "local",
-    master: str | None = None,
-    **options: Unpack[CacheOptions],
+    **options: Unpack[SelectionOptions],
 ) -> Deduplication:
     """Remove the near-duplicates of a collection, keep one of each, and show why.
 
@@ -74,16 +66,17 @@ def dedup(
     threshold, max_distance : the limit of a duplicate, in place of the limit of the named method:
         the minimum similarity, or the maximum number of differing bits (SimHash). If `method` is an
         object, set them there.
-    against : an earlier collection, read as `source` is. Its documents are never removed, and come
+    against : an earlier collection whose documents are always kept, read as `source` is. They come
         before all others. Or an Index, or its address: documents are decided one after the other,
         as by `Index.add_if_new`; unless it is updated, their ids do not matter. `pairs` then
         contains the pairs that removed a document.
-    update : whether to add the documents to the index once the output is complete. They need ids:
-        one that the index has already, with the same text, gets its earlier answer, so that a run
-        that is repeated has the same output.
-    output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html
-        to; or its address on remote storage (`s3://...`): the files are written to `scratch` and
-        copied there at the end, report.json last. Default: None, which only returns the result.
+    update : add the documents to the index of `against` once the output is complete. A run that is
+        repeated writes the same output: a document that the index has already, with the same id and
+        text, gets its earlier answer. The documents need ids.
+    output : the folder to write, or its address on remote storage, such as s3://bucket/out. It gets
+        kept/, removed.parquet, rejected.jsonl, report.json and report.html; for remote storage the
+        files are written to `scratch` and copied at the end, report.json last. Default: None, which
+        only returns the result.
     write : the output besides removed.parquet: the kept documents in the format of the input
         (kept), a true or false for each input row (mask), the ids of the kept documents (ids), all
         documents with the columns duplicate_of, similarity, cluster and duplicates (annotated), or
@@ -130,13 +123,13 @@ def dedup(
         that `result.rethreshold` answers at stricter limits. Not with an index,
         linkage="connected", keep="none", passages, group_by or containment. The result is the same
         where no bucket overflows; the search takes longer where clusters are large.
-    overwrite : replace the output folder, if it exists, once the new result is complete. A folder
+    overwrite : replace an existing output once the new one is complete. A folder
         that has files but no report.json is not the output of a run, and is not replaced; remote
         storage is never overwritten.
-    scratch : an existing folder for temporary files; use a fast local disk. Default: next to the
-        output, or the temporary folder of the system. Resuming an interrupted run needs the same
-        folder.
-    resume : continue an interrupted run with the same inputs, settings and output.
+    scratch : the folder for temporary files; use a fast local disk. Default: next to the output, or
+        for remote output the temporary folder of the system. Without an output, it is the
+        temporary folder, too. Resuming an interrupted run needs the same folder.
+    resume : continue an interrupted run. It needs the same inputs, settings and output.
     threads : worker threads. Default: one per processor available to this process.
     batch_rows : documents per batch. Default: chosen from their size. It does not change the
         result.
@@ -183,20 +176,14 @@ def dedup(
     >>> result.removed.select(["id", "kept_id", "similarity"]).to_pylist()
     [{'id': '1', 'kept_id': '0', 'similarity': 1.0}]
     """
-    selection = SelectionSettings(
-        keep=keep,
-        within=within,
-        linkage=linkage,
-        max_bucket_size=max_bucket_size,
-        audit_sample=audit_sample,
-    )
+    selection = selection_of(options)
     groups = GroupSettings(group_by=group_by, group_share=group_share)
     settings = OutputSettings(write=write, passages=passages, count_by=count_by, lang=lang)
     groups.refuse(selection, settings)
     refuse_together(
         "dedup",
         **asdict(selection) | asdict(groups) | asdict(settings),
-        output=output,
+        output=options.get("output"),
         rethreshold=rethreshold,
     )
     run = run_of(
@@ -207,17 +194,13 @@ def dedup(
         selection=selection,
         rule=rule_of(selection, groups, keeps_pairs=rethreshold),
         count_by=group_by or count_by,
-        resume=resume,
-        outputs=(output,),
-        **needs_of(settings, output),
+        **needs_of(settings, options.get("output")),
     )
     limits = {"threshold": threshold, "max_distance": max_distance}
     with (
-        _open_engine(run, method, limits, engine, master, update=update) as performer,
-        open_job(
-            performer.run, output, performer.paths(), overwrite=overwrite, scratch=scratch
-        ) as job,
-        removal_of(performer, job, settings, tables=tables, scratch=scratch) as removal,
+        _open_engine(run, method, limits, update=update) as performer,
+        open_job(performer.run, performer.paths()) as job,
+        removal_of(performer, job, settings, tables=tables) as removal,
     ):
         return job.finish(removal, performer)
 
@@ -226,8 +209,6 @@ def _open_engine(
     run: Run,
     method: MethodSettings | str | None,
     limits: Options,
-    engine: str,
-    master: str | None,
     *,
     update: bool,
 ) -> AbstractContextManager[Engine]:
@@ -242,9 +223,9 @@ def _open_engine(
         if settings.vector_length is not None:
             passages = run.options.get("passages")
             refuse_together("vectors", passages=passages, method=type(settings).__name__)
-        return open_engine(engine, master, replace(run, method=settings))
+        return open_engine(replace(run, method=settings))
     # Refused here: the engine of an index cannot refuse it.
-    if is_spark(engine, master):
+    if is_spark(run):
         SPARK.refuse("dedup", run.options | {"against": "an index"})
     from neardup.api import against_index  # loads the stores
 

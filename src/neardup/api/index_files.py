@@ -15,14 +15,14 @@ import pyarrow as pa
 
 from neardup.api.index_lines import LineAnswers, LineOptions
 from neardup.arrays import Mask, flatten_strings
-from neardup.documents.batch import DocumentBatch, Losses, Rejected
+from neardup.documents.batch import Losses, Rejected
 from neardup.errors import OutputError
 from neardup.executor import map_ordered
 from neardup.files import AnyPath, JsonObject, writing_to
 from neardup.formats.reading import InputFile, Part, Task, known_total
 from neardup.formats.registry import format_of
 from neardup.index import maintenance
-from neardup.index.documents import find, group_batches, read_batches
+from neardup.index.documents import Piece, find, group_batches, read_batches
 from neardup.index.incoming import Incoming
 from neardup.index.open_index import Batch, OpenIndex
 from neardup.output.kept import KeptWriter
@@ -42,20 +42,10 @@ _MAX_REJECTED = 100  # that a report lists
 _COUNTS = ("read", "kept", "removed", "removed_exact", "repeated", "truncated")
 
 
-class _Piece(NamedTuple):
-    """Documents of a part, as they were read, and as they enter an index; or the end of the
-    part.
-    """
-
-    task: Task
-    documents: DocumentBatch | None = None
-    batch: Batch | None = None
-
-
 class _Group(NamedTuple):
     """Pieces that are added at once, and their documents as one batch, None if they have none."""
 
-    pieces: list[_Piece]
+    pieces: list[Piece]
     batch: Batch | None
 
     @property
@@ -124,17 +114,18 @@ class _Reading:
             batches = [piece.batch for piece in pieces if piece.batch is not None]
             yield _Group(pieces, Batch.join(batches) if batches else None)
 
-    def _pieces(self) -> Iterator[_Piece]:
+    def _pieces(self) -> Iterator[Piece]:
         reject = self._run.rejecter(self._reject, "those before it are stored")
-        for task, documents, batch in read_batches(
+        for piece in read_batches(
             self.tasks,
             self._payload_column,
             reject,
             self._run.threads,
             with_payload=self._with_payload,
         ):
-            self.text_bytes += 0 if batch is None else flatten_strings(batch.texts)[0].nbytes
-            yield _Piece(task, documents, batch)
+            if piece.batch is not None:
+                self.text_bytes += flatten_strings(piece.batch.texts)[0].nbytes
+            yield piece
 
     def _describe(self, group: _Group) -> Incoming | None:
         return None if group.batch is None else self.index.describe(group.batch)
@@ -182,7 +173,7 @@ class _KeptFiles(ExitStack):
         self._overwrite = overwrite
         self._writer: KeptWriter | None = None
 
-    def write(self, pieces: Sequence[_Piece], answers: pa.Table | None) -> None:
+    def write(self, pieces: Sequence[Piece], answers: pa.Table | None) -> None:
         """Append the rows that were kept. answers : about the documents of all pieces, if any."""
         kept = np.empty(0, np.bool_) if answers is None else self._is_written(answers)
         start = 0

@@ -8,8 +8,9 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import SettingError
+from neardup.files import public_address
 from neardup.runs.run import named_paths
-from neardup.stores.addresses import is_index, shown_address
+from neardup.stores.addresses import is_index
 
 if TYPE_CHECKING:
     from neardup.api.index import Index
@@ -33,7 +34,7 @@ def index_in(source: Any, name: str = "against") -> Index | str | None:
     if found and len(items) > 1:
         raise SettingError(
             f"{name} is either one index or files and tables: got {len(items)} names, with the "
-            f"index {shown_address(found[0])}. Add the others to the index first."
+            f"index {public_address(found[0])}. Add the others to the index first."
         )
     named: list[Index | str] = opened or found
     return named[0] if named else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -27,14 +27,14 @@ from neardup.report.contents import fingerprint_pairs_report, search_fields
 from neardup.report.record import PairsReport
 from neardup.results import DuplicatePairs
 from neardup.runs.find import find
-from neardup.runs.run import BatchOptions, Source, Unpack, named_paths, run_of, spelled_out
+from neardup.runs.run import PairOptions, Source, Unpack, named_paths, run_of, spelled_out
 from neardup.schemas import DISTANCE, pairs_schema
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import SelectionSettings
 from neardup.verify.measured import Measured
 
 
-@spelled_out(BatchOptions, is_reported=True)
+@spelled_out(PairOptions, is_reported=True)
 def find_pairs(
     source: Source,
     *,
@@ -45,9 +45,7 @@ def find_pairs(
     overwrite: bool = False,
     tables: bool = True,
     max_bucket_size: int | None = None,
-    engine: Literal["local", "spark"] = "local",
-    master: str | None = None,
-    **options: Unpack[BatchOptions],
+    **options: Unpack[PairOptions],
 ) -> DuplicatePairs:
     """Find all pairs of near-duplicates in a collection, with their exact similarity.
 
@@ -60,7 +58,7 @@ def find_pairs(
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
     output : a file to write the pairs to: .parquet, .jsonl or .csv. Default: None; the pairs are
         only returned.
-    overwrite : replace that file, if it exists, once the new one is complete.
+    overwrite : replace an existing output once the new one is complete.
     tables : fill `pairs` of the result. Use False with `output` if they do not fit into memory;
         accessing it then raises SettingError.
     max_bucket_size : the maximum number of documents in one bucket, the earliest ones. Default:
@@ -86,7 +84,7 @@ def find_pairs(
     """
     file = None if output is None else TableFile(output, overwrite=overwrite)
     path = None if file is None else file.path
-    collector = _PairCollector(file, in_memory=tables)
+    collector = _PairCollector(file, tables)
     files = fingerprints_of(source)
     if method is None:
         method = "simhash" if files else "minhash"
@@ -103,31 +101,31 @@ def find_pairs(
         if files:
             report = _pairs_of_fingerprints(files, job, collector)
         else:
-            with open_engine(engine, master, run) as opened:
+            with open_engine(run) as opened:
                 report = _pairs_of_documents(opened, job, collector)
         job.finished = report
     return DuplicatePairs(collector.table, report, path)
 
 
+@dataclass
 class _PairCollector:
     """Collects pairs in a file, in a table, or in both.
 
     in_memory : whether `table` is filled.
     """
 
-    def __init__(self, file: TableFile | None, *, in_memory: bool) -> None:
-        self._file = file
-        self._in_memory = in_memory
-        self.table: pa.Table | None = None
+    file: TableFile | None
+    in_memory: bool
+    table: pa.Table | None = None
 
     def collect(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
         """Store all pairs. Batches are made as they are read, once only."""
-        if self._in_memory:
+        if self.in_memory:
             self.table = pa.Table.from_batches(batches, schema)
             # Batches can be made once only: the file is written from the table.
             batches = iter(self.table.to_batches())
-        if self._file is not None:
-            self._file.write(batches, schema)
+        if self.file is not None:
+            self.file.write(batches, schema)
 
 
 def _pairs_of_documents(engine: Engine, job: Job, collector: _PairCollector) -> JsonObject:

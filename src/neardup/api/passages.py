@@ -15,7 +15,7 @@ from neardup.arrays import Ints
 from neardup.engines.base import Cleaned
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.passages import find_passages
-from neardup.files import AnyPath, JsonObject, Output
+from neardup.files import JsonObject, Output
 from neardup.output import write as writing
 from neardup.output.job import Job, Product, Table, open_job
 from neardup.output.kept import refuse_unwritable
@@ -48,13 +48,9 @@ def remove_passages(
     min_share: float = 0.0,
     within: str | None = None,
     max_loss: float = 1.0,
-    output: AnyPath | None = None,
     write: Literal["kept", "marked", "removed"] = "kept",
     lang: Language = "en",
     tables: bool = True,
-    overwrite: bool = False,
-    scratch: AnyPath | None = None,
-    resume: bool = False,
     **options: Unpack[CacheOptions],
 ) -> PassageRemoval:
     """Cut the passages of documents that occurred before, in this document or an earlier one; the
@@ -124,6 +120,7 @@ def remove_passages(
         max_loss=max_loss,
         **lengths,
     )
+    output = options.get("output")
     wanted = PassageOutput(write=write, lang=lang)
     refuse_together(
         "remove_passages", keep=keep, within=within, against=against, output=output, write=write
@@ -134,14 +131,12 @@ def remove_passages(
         options,
         against=against,
         selection=SelectionSettings(within=within),
-        resume=resume,
         copies=write != "removed" and output is not None,
         cuts=write != "removed",
-        outputs=(output,),
     )
     LOCAL.refuse(run.command, run.options)
     paths = [*named_paths(source), *named_paths(against)]
-    with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
+    with open_job(run, paths) as job:
         return job.finish(_Passages.of(job, settings, wanted, tables=tables))
 
 

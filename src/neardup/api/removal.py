@@ -70,12 +70,10 @@ def removal_of(
     settings: OutputSettings,
     *,
     tables: bool,
-    scratch: AnyPath | None,
 ) -> Iterator[Product[Deduplication]]:
     """Find and decide; return the product, which workers write if the result has no tables.
 
-    tables : whether the result has the tables of removals and pairs. scratch : the folder for
-    temporary files, as in `dedup`.
+    tables : whether the result has the tables of removals and pairs.
     """
     if (
         # Workers write if the driver needs no rows: no tables of the result, and documents in the
@@ -87,7 +85,7 @@ def removal_of(
     ):
         from neardup.engines.spark.engine import deliver  # loads PySpark
 
-        with deliver(engine, job.folder, job.scratch, scratch, job.stages) as delivery:
+        with deliver(engine, job.folder, job.scratch, job.stages) as delivery:
             yield RemovalByWorkers(job, settings, delivery.decided, delivery)
         return
     decided = engine.decide(job)
@@ -268,12 +266,8 @@ class RemovalByWorkers(_AnyRemoval):
     def result(self, report: JsonObject, output: Output) -> Deduplication:
         """Return the result, without tables."""
         result = Deduplication(
-            _removed=None,
-            _pairs=None,
-            _mask=None,
-            report=report,
-            output=output,
-            _read_kept=None,
+            report,
+            output,
             rule_tables={table.name: table.read() for table in tables_of_rule(self.decided)},
         )
         return self._allow_rethreshold(result)
@@ -325,11 +319,9 @@ def _result(
     if cleaned is not None:
         passages = passages_table(cleaned.passages, cleaned.locations).read()
     result = Deduplication(
-        _removed=None,
-        _pairs=None,
+        report,
+        output,
         _mask=decided.row_mask(),
-        report=report,
-        output=output,
         _read_kept=partial(writing.kept_table, new_tasks, edits),
         _source=run.inputs.source,
         passages=passages,

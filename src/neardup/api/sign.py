@@ -41,6 +41,7 @@ from neardup.progress import Stages
 from neardup.report.contents import describe_cost, describe_losses
 from neardup.runs.reading import count_corpus, count_or_open
 from neardup.runs.run import (
+    EngineOptions,
     Found,
     ReadingOptions,
     Run,
@@ -127,14 +128,16 @@ _FEATURES_AT_ONCE = 1 << 17  # of fewer, threads wait for one another
 _WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
 
 
-class SignOptions(ReadingOptions, total=False):
+class SketchOptions(ReadingOptions, EngineOptions, total=False):
+    """The options of reading and of the engine."""
+
+
+class SignOptions(SketchOptions, total=False):
     """Options of the file of signatures, besides the options of reading."""
 
     output: AnyPath | None
     with_hex: bool
     overwrite: bool
-    engine: Literal["local", "spark"]
-    master: str | None
 
 
 _MinHashMethod = MinHash | Literal["minhash", "structure", "content"]
@@ -153,7 +156,7 @@ def sign(
 def sign(
     source: Source, *, method: MethodSettings | str, **options: Unpack[SignOptions]
 ) -> Signatures | Fingerprints: ...
-@spelled_out(ReadingOptions)
+@spelled_out(SketchOptions)
 def sign(
     source: Source,
     *,
@@ -161,9 +164,7 @@ def sign(
     output: AnyPath | None = None,
     with_hex: bool = False,
     overwrite: bool = False,
-    engine: Literal["local", "spark"] = "local",
-    master: str | None = None,
-    **options: Unpack[ReadingOptions],
+    **options: Unpack[SketchOptions],
 ) -> Any:
     """Return the MinHash signature or the SimHash fingerprint of every document.
 
@@ -182,7 +183,7 @@ def sign(
         again when the result is used; or .jsonl or .csv, which contain hexadecimal digits. Default:
         None; the rows are kept in memory.
     with_hex : add a column `hex` of hexadecimal digits to a Parquet file.
-    overwrite : replace the output file, if it exists, once the new one is complete.
+    overwrite : replace an existing output once the new one is complete.
     engine, master : as in `dedup`. Workers sign documents, no sets of tokens; the driver collects
         their rows.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
@@ -238,7 +239,7 @@ def sign(
         outputs=() if file is None else (file.path,),
     )
     take = concatenate if file is None else partial(write_sketches, file=file, with_hex=with_hex)
-    on_spark = is_spark(engine, master)
+    on_spark = is_spark(run)
     if on_spark:
         SPARK.refuse(run.command, run.options)
         _refuse_tokens(column)
@@ -248,7 +249,7 @@ def sign(
             max_bytes = run.inputs.max_document_bytes
             return take(iter([sign_column(column, chosen.sketcher, run.threads, max_bytes)]))
         run = replace(run, settings=replace(run.settings, on_error="stop"))  # a row for each text
-    return _perform(run, take, on_spark, master)
+    return _perform(run, take, on_spark)
 
 
 def _names_columns(options: ReadingOptions) -> bool:
@@ -266,9 +267,7 @@ def _refuse_tokens(column: Column | None) -> None:
         )
 
 
-def _perform(
-    run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark: bool, master: str | None
-) -> Sketches:
+def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark: bool) -> Sketches:
     """Sign documents.
 
     take : makes one of their batches; the first batch has no rows.
@@ -281,7 +280,7 @@ def _perform(
             if on_spark:
                 from neardup.engines.spark.engine import sign_files
 
-                sketcher, batches = sign_files(run, master, inputs, counts, stages)
+                sketcher, batches = sign_files(run, inputs, counts, stages)
             else:
                 total = known_total(inputs.tasks)
                 sketcher = _counted(run, inputs, job).sketcher

@@ -6,16 +6,14 @@ from typing import Any
 
 import neardup
 from neardup.cli.methods import build_method
-from neardup.cli.running import finish, running_into
-from neardup.cli.settings import command, settings_options
+from neardup.cli.running import finish, write_folder
+from neardup.cli.settings import Named, command, settings_options
 from neardup.cli.sources import (
-    Named,
-    collection_option,
     folder_options,
     inputs_argument,
     run_options,
 )
-from neardup.settings.run import OutputSettings
+from neardup.settings.run import KnownSettings, OutputSettings
 
 
 @command(
@@ -27,13 +25,7 @@ from neardup.settings.run import OutputSettings
 )
 @inputs_argument
 @folder_options
-@collection_option(
-    "--against",
-    (
-        "Known documents; each document joins the cluster of the known one that it is similar to. "
-        "Repeatable."
-    ),
-)
+@settings_options(KnownSettings, "Input")
 @settings_options(OutputSettings, "Output", only=("lang",))
 @run_options
 def cluster(inputs: list[Named], output: str, **values: Any) -> None:
@@ -53,7 +45,6 @@ def cluster(inputs: list[Named], output: str, **values: Any) -> None:
       neardup cluster new/ -o out/ --method structure --against known/    which known template is this?
       neardup cluster news.jsonl -o out/ --threshold 0.6 --linkage connected
     """  # noqa: E501
-    method = build_method(values)
-    with running_into(output, values["resume"], values["scratch"]):
-        result = neardup.cluster(inputs, method=method, output=output, tables=False, **values)
-    finish(result.report, result.output or output)
+    values["method"] = build_method(values)
+    result = write_folder(neardup.cluster, inputs, output, values)
+    finish(result.report, result.output)

@@ -15,14 +15,12 @@ from neardup.cli.running import (
     UNREAD,
     accepts_losses,
     is_summary_shown,
-    running_into,
     show,
     tell_losses,
+    write_folder,
 )
-from neardup.cli.settings import SettingType, command, option, settings_options
+from neardup.cli.settings import Named, SettingType, command, option, settings_options
 from neardup.cli.sources import (
-    Named,
-    collection_option,
     folder_options,
     inputs_argument,
     printing_options,
@@ -31,7 +29,12 @@ from neardup.cli.sources import (
 from neardup.files import JsonObject
 from neardup.report.wording import translated
 from neardup.settings.constraints import Constraint
-from neardup.settings.contamination import ContaminationOutput, ContaminationSettings, ItemSettings
+from neardup.settings.contamination import (
+    ContaminationOutput,
+    ContaminationSettings,
+    CorpusSettings,
+    ItemSettings,
+)
 from neardup.settings.run import RunSettings
 
 
@@ -54,11 +57,7 @@ from neardup.settings.run import RunSettings
     "--on-error skip accepts that.",
     type=SettingType(Constraint("", float, low=0.0, high=1.0)),
 )
-@collection_option(
-    "--corpus",
-    "The documents to search: all paths up to the next option; repeatable. Or an index that stores "
-    "texts. Default: the inputs, each searched for the items of the others.",
-)
+@settings_options(CorpusSettings, "Input")
 @settings_options(ItemSettings, "Input")
 @source_options
 @settings_options(ContaminationSettings, "Decision")
@@ -84,10 +83,9 @@ def contamination(
       neardup contamination evals.jsonl --corpus train/ -o out/ --write corpus          the corpus without them
       neardup contamination train.jsonl test.jsonl -o out/                              between the splits of a dataset
     """  # noqa: E501
-    with running_into(output, values["resume"], values["scratch"]):
-        result = neardup.find_contamination(inputs, output=output, tables=False, **values)
+    result = write_folder(neardup.find_contamination, inputs, output, values)
     report = result.report
-    show(report, lambda: render.reports.print_report(report, result.output or output))
+    show(report, lambda: render.reports.print_report(report, result.output))
     # The losses are told first: they also apply without --fail-above. A gate that does not pass
     # replaces their code.
     code = INCOMPLETE if tell_losses(report) else 0

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import neardup
 from neardup.cli.methods import build_method, is_method_given
-from neardup.cli.running import exit_if_incomplete, finish, running, running_into
-from neardup.cli.settings import command, option, settings_options
+from neardup.cli.running import (
+    exit_if_incomplete,
+    finish,
+    running,
+    temporary_folder,
+    write_folder,
+)
+from neardup.cli.settings import Named, command, settings_options
 from neardup.cli.sources import (
-    Named,
-    collection_option,
     folder_options,
     inputs_argument,
     run_options,
 )
 from neardup.errors import SettingError
-from neardup.settings.constraints import Options
-from neardup.settings.run import GroupSettings, OutputSettings
+from neardup.files import JsonObject
+from neardup.settings.run import EarlierSettings, FolderSettings, GroupSettings, OutputSettings
 
 
 @command(
@@ -34,16 +34,7 @@ from neardup.settings.run import GroupSettings, OutputSettings
 @folder_options
 @settings_options(OutputSettings, "Output")
 @settings_options(GroupSettings, "Decision")
-@collection_option(
-    "--against", "An earlier collection whose documents are always kept; repeatable. Or an index."
-)
-@option(
-    "--update",
-    "Input",
-    "Add the documents to the index of --against once the output is complete. A run that is "
-    "repeated writes the same output: a document that the index has already, with the same id and "
-    "text, gets its earlier answer.",
-)
+@settings_options(EarlierSettings, "Input")
 @run_options
 def dedup(inputs: list[Named], output: str, **values: Any) -> None:
     """Remove the near-duplicates of a collection, keep one of each, and show why.
@@ -70,36 +61,29 @@ def dedup(inputs: list[Named], output: str, **values: Any) -> None:
     threshold = values["threshold"]
     chooses_method = is_method_given(values | {"threshold": None})
     built = build_method(values)  # takes the options of methods, also the threshold, from `values`
-    method = built if chooses_method else None
+    values["method"] = built if chooses_method else None
     values["threshold"] = None if chooses_method else threshold
-    perform = partial(neardup.dedup, inputs, method=method, tables=False, **values)
     if output == "-":
-        _print_kept(perform, values)
+        _print_kept(inputs, values)
         return
-    with running_into(output, values["resume"], values["scratch"]):
-        result = perform(output=output)
-    finish(result.report, result.output or output)
+    result = write_folder(neardup.dedup, inputs, output, values)
+    finish(result.report, result.output)
 
 
-def _print_kept(perform: Callable[..., Any], values: Options) -> None:
+def _print_kept(inputs: list[Named], values: JsonObject) -> None:
     """Write the kept documents of one input, and nothing more, to standard output."""
-    from neardup.runs.scratch import refuse_missing
-
     if values["write"] != "kept" or values["resume"]:
         raise SettingError(
             "-o - writes the kept documents to standard output: got --write or --resume. Leave it "
             "out, or use -o DIR."
         )
     # Before the temporary folder, whose error would not name --scratch.
-    refuse_missing(values["scratch"])
-    with (
-        running("Nothing was written."),
-        tempfile.TemporaryDirectory(prefix="neardup-", dir=values["scratch"]) as folder,
-    ):
-        output = Path(folder) / "out"
+    FolderSettings(scratch=values["scratch"])
+    with running("Nothing was written."), temporary_folder(values["scratch"]) as folder:
+        output = folder / "out"
         # Scratch files are in this folder, too: without the name of an output, no later run could
         # find and resume them.
-        result = perform(output=output, scratch=None)
+        result = neardup.dedup(inputs, output=output, tables=False, **values | {"scratch": None})
         kept = [part["kept"] for part in result.report["inputs"] if part["role"] == "source"]
         # The report lists the first inputs only, so that one listed source may not be the only one.
         if len(kept) != 1 or result.report["num_inputs"] > len(result.report["inputs"]):

@@ -10,15 +10,15 @@ import neardup
 from neardup.cli import render
 from neardup.cli.methods import build_method, text_options
 from neardup.cli.running import exit_if_incomplete, running, show
-from neardup.cli.settings import command, settings_options
+from neardup.cli.settings import Named, command, settings_options
 from neardup.cli.sources import (
-    Named,
     inputs_argument,
     job_options,
     output_options,
     refuse_inputs_at,
 )
 from neardup.runs.options import ReadingSettings
+from neardup.settings.run import FileSettings
 
 
 @command(
@@ -26,7 +26,7 @@ from neardup.runs.options import ReadingSettings
     common="output overwrite text_column tokens ngram threads",
 )
 @inputs_argument
-@output_options("FILE", "The table to write, a Parquet file.")
+@output_options(FileSettings, help="The table to write, a Parquet file.")
 @settings_options(ReadingSettings, "Input", without=("id_column",))
 # The help shows the defaults of SimHash, whose weights need such a table.
 @partial(text_options, methods=("simhash",))

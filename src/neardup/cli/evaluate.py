@@ -9,9 +9,8 @@ import neardup
 from neardup.cli import render
 from neardup.cli.methods import build_method, build_methods, method_options
 from neardup.cli.running import exit_if_incomplete, running, show
-from neardup.cli.settings import command, option, settings_options
+from neardup.cli.settings import Named, command, option, settings_options
 from neardup.cli.sources import (
-    Named,
     inputs_argument,
     overwrite_option,
     printing_options,
@@ -57,7 +56,7 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
     "Write twenty wrong and twenty missed pairs to this HTML file, differences marked.",
 )
 @settings_options(OutputSettings, "Output", only=("lang",))
-@overwrite_option("file")
+@overwrite_option
 @option(
     "--curve-from X",
     "Method",

@@ -9,16 +9,15 @@ import neardup
 from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import finish, running
-from neardup.cli.settings import command, settings_options
+from neardup.cli.settings import Named, command, settings_options
 from neardup.cli.sources import (
-    Named,
     engine_options,
     inputs_argument,
     output_options,
     printing_options,
     source_options,
 )
-from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.run import FileSettings, RunSettings, SelectionSettings
 
 
 @command(
@@ -26,7 +25,7 @@ from neardup.settings.run import RunSettings, SelectionSettings
     common="output overwrite text_column id_column method threshold max_distance ngram threads",
 )
 @inputs_argument
-@output_options("FILE", "The file to write: .parquet, .jsonl or .csv.")
+@output_options(FileSettings)
 @source_options
 @method_options
 @settings_options(SelectionSettings, "Running", only=("max_bucket_size",))

@@ -23,10 +23,9 @@ from neardup.cli.index_options import (
     payload_option,
     show_forgotten,
 )
-from neardup.cli.running import exit_if_incomplete, show
-from neardup.cli.settings import COUNT, command, composed, is_set, option
+from neardup.cli.running import exit_if_incomplete, finish, show
+from neardup.cli.settings import COUNT, Named, command, composed, is_set, option
 from neardup.cli.sources import (
-    Named,
     inputs_argument,
     job_options,
     overwrite_option,
@@ -35,7 +34,7 @@ from neardup.cli.sources import (
 )
 from neardup.errors import InputError, SettingError
 from neardup.files import JsonObject, lines_of
-from neardup.settings.constraints import Options
+from neardup.settings.constraints import Options, flag_of
 
 _READ_BYTES = 1 << 20
 # At most 64 MiB wait for answers: then the reader waits, too, and with it the sender.
@@ -174,9 +173,9 @@ def _refuse_others(inputs: list[Named], stream: bool, values: Options) -> None:
         )
     for name in _UNUSED:
         if values[name] is not None:
-            flag = "--" + name.replace("_", "-")
             raise SettingError(
-                f"{flag} does not go with --stream, which prints its answers: got it. Leave it out."
+                f"{flag_of(name)} does not go with --stream, which prints its answers: got it. "
+                "Leave it out."
             )
 
 
@@ -192,7 +191,7 @@ _answers_options = composed(
         "Output",
         "Write a row with the answer about each document: .jsonl, .parquet or .csv.",
     ),
-    overwrite_option("file"),
+    overwrite_option,
 )
 _documents_options = composed(source_options, payload_option, import_option, job_options)
 
@@ -273,14 +272,6 @@ def _add(address: str, inputs: list[Named], **values: Any) -> None:
     finish(report)
 
 
-def finish(report: JsonObject) -> None:
-    """Print the report of added or staged documents; exit with 1 if a file could not be read to its
-    end.
-    """
-    show(report, lambda: render.index.print_added(report))
-    exit_if_incomplete(report)
-
-
 @command(
     "Find kept documents that are similar to given ones.",
     common="output overwrite limit text_column id_column",
@@ -292,7 +283,7 @@ def finish(report: JsonObject) -> None:
     "Output",
     "Write a row for each hit: .parquet, .jsonl or .csv. Default: print the hits.",
 )
-@overwrite_option("FILE")
+@overwrite_option
 @option("--limit N", "Output", "The maximum number of hits per document.", type=COUNT, default=10)
 @source_options
 @job_options

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from neardup.cli import render
-from neardup.cli.index_documents import finish
 from neardup.cli.index_options import (
     address_argument,
     opened,
@@ -17,9 +16,14 @@ from neardup.cli.index_options import (
     show_forgotten,
     show_merged,
 )
-from neardup.cli.running import show
-from neardup.cli.settings import command
-from neardup.cli.sources import Named, inputs_argument, job_options, result_options, source_options
+from neardup.cli.running import finish, show
+from neardup.cli.settings import Named, command
+from neardup.cli.sources import (
+    inputs_argument,
+    job_options,
+    result_options,
+    source_options,
+)
 from neardup.errors import InputError
 
 _name_argument = click.argument("name", metavar="RUN")

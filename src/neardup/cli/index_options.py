@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 import neardup
+from neardup.answers import Committed
 from neardup.cli import render
 from neardup.cli.running import running, show
 from neardup.cli.settings import one_or_several, option
@@ -63,7 +64,7 @@ def show_forgotten(count: int) -> None:
 
 def show_merged(answers: pa.Table) -> None:
     """Print the number of documents by answer."""
-    counts = render.index.count_answers(answers)
+    counts = {"read": len(answers), **vars(Committed.of(answers))}
     show(counts, lambda: render.index.print_merged(counts))
 
 

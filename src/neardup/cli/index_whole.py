@@ -21,9 +21,9 @@ from neardup.cli.settings import command, composed, is_set, option, setting_opti
 from neardup.cli.sources import output_options, printing_options, result_options
 from neardup.errors import SettingError
 from neardup.report.wording import plural, translated
-from neardup.settings.constraints import Options, constraints_of
+from neardup.settings.constraints import Options, constraints_of, flag_of
 from neardup.settings.methods import MethodSettings, MinHash, SimHash
-from neardup.settings.run import IndexSettings
+from neardup.settings.run import FileSettings, IndexSettings
 
 DAMAGED = 1
 _LIMITS = ("threshold", "recall", "num_bands", "rows_per_band", "max_distance", "num_blocks")
@@ -148,7 +148,7 @@ def _changed(method: MethodSettings, given: Options) -> MethodSettings:
     for name in given:
         if name not in accepted:
             raise SettingError(
-                f"--{name.replace('_', '-')} does not apply to this index, which uses "
+                f"{flag_of(name)} does not apply to this index, which uses "
                 f"{type(method).__name__}. Leave it out."
             )
     # Given limits need other bands or blocks: they are chosen again, unless they are given, too.
@@ -235,7 +235,7 @@ def backup(address: str, folder: str) -> None:
 
 @command("Write the documents of an index to a file.")
 @address_argument
-@output_options("FILE", "The file to write: .parquet, .jsonl or .csv.")
+@output_options(FileSettings)
 @printing_options
 def export(address: str, output: str, overwrite: bool, progress: bool) -> None:
     """Write all documents of an index, kept and removed, to a file: ids, times, payloads, texts and

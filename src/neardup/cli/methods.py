@@ -10,7 +10,7 @@ import click
 from neardup.cli.config import reported_for_another
 from neardup.cli.settings import Decorator, Function, composed, option, setting_option
 from neardup.errors import SettingError
-from neardup.settings.constraints import Options, constraints_of
+from neardup.settings.constraints import Options, constraints_of, flag_of
 from neardup.settings.jieba import JIEBA
 from neardup.settings.methods import METHODS, Jieba, MethodSettings, Shingling, name_of
 from neardup.settings.methods import method as settings_of
@@ -150,15 +150,15 @@ def _refuse_options_of_others(method: type[MethodSettings], given: Options) -> N
         if name not in constraints_of(method):
             other = name_of(_kinds_with(name)[0].__name__)
             raise SettingError(
-                f"{_flag(name)} belongs to --method {other}: got it with {method.__name__}. Add "
-                f"--method {other}, or leave {_flag(name)} out."
+                f"{flag_of(name)} belongs to --method {other}: got it with {method.__name__}. Add "
+                f"--method {other}, or leave {flag_of(name)} out."
             )
 
 
 def _refuse_chinese_without_jieba(chinese: Options, given: Options) -> None:
     """Raise SettingError if options of Chinese words are given without --tokens jieba."""
     if given.get("tokens") != "jieba":
-        flag = next(_flag(name) for name, field in JIEBA.items() if field in chinese)
+        flag = next(flag_of(name) for name, field in JIEBA.items() if field in chinese)
         raise SettingError(
             f"{flag} requires --tokens jieba: got --tokens {given.get('tokens', 'words')}. Add "
             f"--tokens jieba, or leave {flag} out."
@@ -187,10 +187,6 @@ def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Met
     for name in _ALL:
         values.pop(name, None)
     return methods
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
 
 
 def _default_text(name: str, methods: Sequence[str]) -> str | None:

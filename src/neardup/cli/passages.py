@@ -6,17 +6,15 @@ from typing import Any
 
 import neardup
 from neardup.cli.config import config_option
-from neardup.cli.running import finish, running_into
-from neardup.cli.settings import command, option, settings_options
+from neardup.cli.running import finish, write_folder
+from neardup.cli.settings import Named, command, option, settings_options
 from neardup.cli.sources import (
-    Named,
-    collection_option,
     folder_options,
     inputs_argument,
     printing_options,
     source_options,
 )
-from neardup.settings.passages import PassageOutput, PassageSettings
+from neardup.settings.passages import PassageInputs, PassageOutput, PassageSettings
 from neardup.settings.run import RunSettings
 
 
@@ -35,7 +33,7 @@ from neardup.settings.run import RunSettings
     "Decision",
     "With --keep none, a column, such as the site of a page: shares are of its values.",
 )
-@collection_option("--against", "An earlier collection from which nothing is cut; repeatable.")
+@settings_options(PassageInputs, "Input")
 @source_options
 @settings_options(PassageSettings, "Decision")
 @settings_options(RunSettings, "Running")
@@ -59,6 +57,5 @@ def passages(inputs: list[Named], output: str, **values: Any) -> None:
       neardup passages new/ --against old/ -o out/                  also what is in old/
       neardup passages corpus/ -o out/ --write removed              passages.parquet alone
     """  # noqa: E501
-    with running_into(output, values["resume"], values["scratch"]):
-        result = neardup.remove_passages(inputs, output=output, tables=False, **values)
-    finish(result.report, result.output or output)
+    result = write_folder(neardup.remove_passages, inputs, output, values)
+    finish(result.report, result.output)

@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +25,7 @@ from neardup.cli.settings import is_set
 from neardup.errors import IncompleteWarning
 from neardup.files import AnyPath, JsonObject, read_json
 from neardup.report.wording import for_terminal, say, speaking, translated
+from neardup.settings.constraints import Options
 
 if TYPE_CHECKING:
     from neardup.runs.directory import Places
@@ -51,11 +55,11 @@ def running(interrupted_message: str | Callable[[], str]) -> Iterator[None]:
     interrupted_message : the state of the output and how to continue; a function is called once
         the run has cleaned up.
     """
-    on_main_thread = threading.current_thread() is threading.main_thread()
-    # Python allows handlers in the main thread only; a test or a notebook may call from another.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler) if on_main_thread else None
     try:
-        with warnings.catch_warnings():
+        with (
+            _handling(signal.default_int_handler, signal.SIGTERM),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore", IncompleteWarning)
             yield
     except KeyboardInterrupt:
@@ -65,10 +69,36 @@ def running(interrupted_message: str | Callable[[], str]) -> Iterator[None]:
         # On a new line: the terminal shows ^C on this one.
         click.echo(f"\nInterrupted. {message}", err=True)
         raise click.exceptions.Exit(_INTERRUPTED) from None
-    # A program that calls commands as functions gets its own handler back.
+
+
+@contextmanager
+def _handling(handler: Any, *signals: int) -> Iterator[None]:
+    """Handle signals in another way; afterwards as before, for a program that calls commands."""
+    # Python allows handlers in the main thread only; a test or a notebook may call from another.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = [signal.signal(number, handler) for number in signals]
+    try:
+        yield
     finally:
-        if on_main_thread:
-            signal.signal(signal.SIGTERM, before)
+        for number, earlier in zip(signals, before, strict=True):
+            signal.signal(number, earlier)
+
+
+@contextmanager
+def temporary_folder(parent: AnyPath | None) -> Iterator[Path]:
+    """Make a temporary folder, and delete it at the end, however often Ctrl-C is pressed.
+
+    parent : its folder. Default: the one of the system.
+    """
+    folder = tempfile.mkdtemp(prefix="neardup-", dir=parent)
+    try:
+        yield Path(folder)
+    finally:
+        # A second signal would interrupt the deletion, and no later run deletes the rest.
+        with _handling(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -103,6 +133,12 @@ def running_into(output: str, resume: bool, scratch: str | None = None) -> Itera
 
     with running(describe_output):
         yield
+
+
+def write_folder(function: Callable[..., Any], inputs: Any, output: str, values: Options) -> Any:
+    """Return the result of a function of the library that writes an output folder."""
+    with running_into(output, values["resume"], values["scratch"]):
+        return function(inputs, output=output, tables=False, **values)
 
 
 def _identity_of(output: str) -> tuple[int, int] | None:
@@ -149,8 +185,8 @@ def show(record: JsonObject, print_it: Callable[[], object]) -> None:
             print_it()
 
 
-def finish(report: JsonObject, output: AnyPath) -> None:
-    """Print the report of a run that wrote `output`, then do as `exit_if_incomplete`."""
+def finish(report: JsonObject, output: AnyPath | None = None) -> None:
+    """Print the report of a run that wrote `output`, if any; then do as `exit_if_incomplete`."""
     show(report, lambda: render.reports.print_report(report, output))
     exit_if_incomplete(report)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 import click
 
 from neardup.report.wording import speak
-from neardup.settings.constraints import Constraint, constraints_of
+from neardup.settings.constraints import Constraint, constraints_of, flag_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -22,6 +23,18 @@ class Decorator(Protocol):
     """Adds options to a command."""
 
     def __call__(self, function: Function, /) -> Function: ...
+
+
+class Named(os.PathLike[str]):
+    """A path, pattern or address just as it was typed: never taken for a text, its slashes never
+    merged.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __fspath__(self) -> str:
+        return self.name
 
 
 PRINTING = "Printing"
@@ -314,6 +327,22 @@ def one_or_several(
     return names[0] if len(names) == 1 else list(names)
 
 
+def named(
+    _ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]
+) -> list[Named] | None:
+    """Return names as the paths they are; None if there are none."""
+    # An option that is not given, not an empty list.
+    return [Named(name) for name in names] or None
+
+
+_CALLBACKS: dict[type, Callable[..., Any] | None] = {
+    list: one_or_several,
+    tuple: None,
+    object: named,
+}
+"""Of the types of constraints whose options have a word and no type."""
+
+
 def setting_option(
     name: str,
     default: Any,
@@ -330,18 +359,17 @@ def setting_option(
     """
     if name == "lang":  # read first, so that errors of the other options are in this language
         more |= {"is_eager": True, "callback": _speak}
-    flag = f"--{name.replace('_', '-')}"
+    flag = flag_of(name)
     text = f"{constraint.help}  [default: {shown_default}]" if shown_default else constraint.help
     if constraint.value_type is bool:
         switch = flag if default is False else f"{flag}/--no-{flag[2:]}"
         return option(switch, section, text, default=default)
-    if constraint.value_type is tuple:
-        return option(f"{flag} WORD...", section, text, name, default=default)
-    if constraint.value_type is list:
-        flags = f"{flag}, --{constraint.alias.replace('_', '-')}" if constraint.alias else flag
-        return option(
-            f"{flags} {constraint.sentinels[0]}...", section, text, name, callback=one_or_several
-        )
+    flags = ", ".join(sorted(filter(None, (flag, constraint.alias)), key=len))
+    if constraint.value_type in _CALLBACKS:
+        value = constraint.sentinels[0]
+        if value.endswith("..."):
+            more |= {"callback": _CALLBACKS[constraint.value_type], "default": default or ()}
+        return option(f"{flags} {value}", section, text, name, **more)
     kind = SettingType(constraint)
     declaration = f"{flag} {_placeholder(constraint)}"
     return option(declaration, section, text, name, default=default, type=kind, **more)

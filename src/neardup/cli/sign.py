@@ -8,15 +8,15 @@ from typing import Any
 import neardup
 from neardup.cli.methods import build_method, sketch_options
 from neardup.cli.running import finish, running
-from neardup.cli.settings import command, option
+from neardup.cli.settings import Named, command, option
 from neardup.cli.sources import (
-    Named,
     engine_options,
     inputs_argument,
     job_options,
     output_options,
     source_options,
 )
+from neardup.settings.run import FileSettings
 
 
 @command(
@@ -28,7 +28,8 @@ from neardup.cli.sources import (
 )
 @inputs_argument
 @output_options(
-    "FILE", "The file to write: .parquet, which `neardup find-pairs` reads, .jsonl or .csv."
+    FileSettings,
+    help="The file to write: .parquet, which `neardup find-pairs` reads, .jsonl or .csv.",
 )
 @option(
     "--hex",

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from neardup.cli.config import config_option
 from neardup.cli.methods import method_options
-from neardup.cli.settings import PRINTING, Decorator, composed, option, settings_options
+from neardup.cli.settings import (
+    PRINTING,
+    Decorator,
+    Named,
+    composed,
+    named,
+    option,
+    setting_option,
+    settings_options,
+)
 from neardup.errors import OutputError
 from neardup.files import AnyPath
 from neardup.runs.options import ReadingSettings
-from neardup.settings.constraints import Options
-from neardup.settings.run import EngineSettings, RunSettings, SelectionSettings
-
-
-class Named(os.PathLike[str]):
-    """A path, pattern or address just as it was typed: never taken for a text, its slashes never
-    merged.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __fspath__(self) -> str:
-        return self.name
+from neardup.settings.constraints import Options, constraints_of
+from neardup.settings.run import (
+    EngineSettings,
+    FileSettings,
+    FolderSettings,
+    RunSettings,
+    SelectionSettings,
+)
 
 
 def refuse_inputs_at(output: AnyPath, inputs: Iterable[Named], options: Options) -> None:
@@ -43,39 +46,11 @@ def refuse_inputs_at(output: AnyPath, inputs: Iterable[Named], options: Options)
     )
 
 
-def _named(
-    _ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]
-) -> list[Named] | None:
-    """Return names as the paths they are; None if there are none."""
-    # An option that is not given, not an empty list.
-    return [Named(name) for name in names] or None
-
-
 inputs_argument = click.argument(
-    "inputs", metavar="INPUT...", nargs=-1, required=True, callback=_named
+    "inputs", metavar="INPUT...", nargs=-1, required=True, callback=named
 )
-
-
-def collection_option(flag: str, help: str) -> Decorator:
-    """Return a decorator that adds an option for the paths of a collection, besides the inputs."""
-    return option(f"{flag} PATH...", "Input", help, callback=_named)
-
-
 source_options = settings_options(ReadingSettings, "Input")
 """Adds the options for reading documents."""
-
-
-def overwrite_option(file: str) -> Decorator:
-    """Return a decorator that adds --overwrite; file : the noun of the replaced thing."""
-    return option(
-        "--overwrite", "Output", f"Replace an existing {file} once the new one is complete."
-    )
-
-
-def output_options(value: str, help: str) -> Decorator:
-    """Return a decorator that adds --output, with its value and help, and --overwrite."""
-    output = option(f"-o, --output {value}", "Output", help, required=True, callback=_refuse_memory)
-    return composed(output, overwrite_option(value))
 
 
 _GONE = "memory:"  # addresses that end with the process
@@ -90,18 +65,24 @@ def _refuse_memory(_ctx: click.Context, _param: click.Parameter, name: str) -> s
     return name
 
 
-folder_options = composed(
-    output_options(
-        "DIR", "The folder to write, or its address on remote storage, such as s3://bucket/out."
-    ),
-    option("--resume", "Output", "Continue an interrupted run."),
-    option(
-        "--scratch DIR",
-        "Output",
-        "The folder for temporary files; use a fast local disk. Default: next to the output, or "
-        "for remote output the temporary folder of the system.",
-    ),
-)
+def output_options(settings: type, *, help: str | None = None) -> Decorator:
+    """Return a decorator that adds the options of an output, whose --output is required.
+
+    settings : FileSettings or FolderSettings. help : the sentence of --output, if it is not the
+    declared one.
+    """
+    constraint = constraints_of(settings)["output"]
+    if help is not None:
+        constraint = replace(constraint, help=help)
+    output = setting_option(
+        "output", None, constraint, "Output", required=True, callback=_refuse_memory
+    )
+    return composed(output, settings_options(settings, "Output", without=("output",)))
+
+
+overwrite_option = settings_options(FileSettings, "Output", only=("overwrite",))
+"""Adds --overwrite."""
+folder_options = output_options(FolderSettings)
 """Adds --output DIR, --overwrite, --resume and --scratch."""
 
 

@@ -12,9 +12,8 @@ from neardup.cli import render
 from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import exit_if_incomplete, running, show
-from neardup.cli.settings import COUNT, command, option, setting_option, settings_options
+from neardup.cli.settings import COUNT, Named, command, option, setting_option, settings_options
 from neardup.cli.sources import (
-    Named,
     inputs_argument,
     overwrite_option,
     printing_options,
@@ -69,7 +68,7 @@ _STEP = 0.05
 )
 @setting_option("min_precision", None, MIN_PRECISION, "Answers", shown_default="0.6")
 @option("-o, --output FILE", "Output", "Write the settings to this TOML file, for dedup --config.")
-@overwrite_option("file")
+@overwrite_option
 @option("--plot FILE", "Output", "Plot the removed documents at each threshold to this SVG file.")
 @source_options
 @method_options

@@ -22,6 +22,7 @@ import pyarrow.fs as pafs
 from neardup.arrays import arrow_file
 from neardup.documents.batch import BLOCK_BYTES
 from neardup.errors import InputError, MissingExtraError, NeardupError
+from neardup.files import public_address
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.\-]+://")
 _OF_ARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
@@ -247,7 +248,8 @@ def resolve(address: str, options: str = "") -> tuple[Any, str]:
 def unreachable(address: str, why: object) -> InputError:
     """Return the error for an address that cannot be reached."""
     return InputError(
-        f"Cannot reach {address}: {why}. Check the address, the network and the access rights."
+        f"Cannot reach {public_address(address)}: {why}. Check the address, the network and the "
+        "access rights."
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
 
 from neardup.documents.batch import BatchCache
 from neardup.engines.base import Engine
@@ -14,26 +13,20 @@ from neardup.errors import MissingExtraError
 from neardup.methods.registry import method_of
 from neardup.runs.refusals import refuse_together
 from neardup.runs.run import Run
-from neardup.settings.run import EngineSettings
 
 
 @contextmanager
-def open_engine(engine: str, master: str | None, run: Run) -> Iterator[Engine]:
-    """Open an engine for a run.
-
-    Parameters
-    ----------
-    engine : local or spark.
-    master : the address of the cluster; None on this machine.
+def open_engine(run: Run) -> Iterator[Engine]:
+    """Open the engine of a run.
 
     Raises
     ------
     SettingError
-        If there is no such engine, or it does not take an option.
+        If it does not take an option.
     MissingExtraError
         If PySpark is not installed.
     """
-    uses_spark = is_spark(engine, master)
+    uses_spark = is_spark(run)
     (SPARK if uses_spark else LOCAL).refuse(run.command, run.options)
     if not method_of(run.method).keeps_groups_apart:
         refuse_together("fingerprints", within=run.selection.within)
@@ -41,7 +34,7 @@ def open_engine(engine: str, master: str | None, run: Run) -> Iterator[Engine]:
         # Imported late, because PySpark is optional.
         from neardup.engines.spark.engine import SparkEngine
 
-        with closing(SparkEngine(run, master)) as spark:
+        with closing(SparkEngine(run)) as spark:
             yield spark
         return
     cache = BatchCache(run.settings.cache_bytes, with_payload=run.inputs.copies)
@@ -51,11 +44,9 @@ def open_engine(engine: str, master: str | None, run: Run) -> Iterator[Engine]:
         cache.clear()
 
 
-def is_spark(engine: Any, master: str | None) -> bool:
-    """Return whether the engine is Spark. Raises SettingError, or MissingExtraError without
-    PySpark.
-    """
-    uses_spark = EngineSettings(engine=engine, master=master).engine == "spark"
+def is_spark(run: Run) -> bool:
+    """Return whether the engine of a run is Spark. Raises MissingExtraError without PySpark."""
+    uses_spark = run.engine.engine == "spark"
     if uses_spark:
         require_spark()
     return uses_spark

@@ -15,7 +15,7 @@ from neardup import schemas
 from neardup.arrays import Rows, arrow_of
 from neardup.errors import InputError, UnknownImportError
 from neardup.features.vectors import texts_of
-from neardup.files import JsonObject
+from neardup.files import JsonObject, public_address
 from neardup.index import collection, maintenance, meta
 from neardup.index.incoming import Incoming, describe, new_prefix, store_settings
 from neardup.index.overlay import Overlay
@@ -24,7 +24,7 @@ from neardup.methods.registry import IDF
 from neardup.settings.constraints import check_import_name
 from neardup.settings.methods import MethodSettings
 from neardup.settings.run import IndexSettings
-from neardup.stores.addresses import create_store, open_store, shown_address
+from neardup.stores.addresses import create_store, open_store
 from neardup.stores.base import Changes, Import, Store, StoredSnapshot, Writer
 
 PAYLOAD = "payload"
@@ -85,7 +85,7 @@ class OpenIndex:
     def __init__(self, store: Store) -> None:
         """Wrap an open store; `create` and `open` call this."""
         self.store = store
-        self.address = shown_address(store.address)
+        self.address = public_address(store.address)
         idf = meta.table_of(store.attachment(IDF))
         self.rules = meta.rules_of(store.settings.meta, idf, self.address)
         self.settings = IndexSettings(**store.settings.meta["index"])
@@ -123,7 +123,7 @@ class OpenIndex:
         """
         try:
             if method is not None:
-                meta.require_method(store.settings.meta, method, shown_address(store.address))
+                meta.require_method(store.settings.meta, method, public_address(store.address))
             return cls(store)
         # The lock of the store must not stay, also after Ctrl-C.
         except BaseException:

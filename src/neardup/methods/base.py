@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -386,6 +387,15 @@ class Method(ABC):
     def warnings(self, outcome: Totals) -> list[str]:
         """Return warnings about the documents of a run."""
         return []
+
+
+CURVE_STEPS = 20  # from threshold 0 to 1
+
+
+def thresholds_from(lowest: float) -> Floats:
+    """Return the thresholds of a curve up to 1; lowest : rounded down to a step."""
+    # A number just below a step, such as 0.7 - 0.4, is on it.
+    return np.arange(math.floor(lowest * CURVE_STEPS + 1e-9), CURVE_STEPS + 1) / CURVE_STEPS
 
 
 _HISTOGRAM_BARS = 20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -41,7 +40,14 @@ from neardup.fingerprints.minhash import (
     sign,
 )
 from neardup.fingerprints.signatures import Signatures, is_empty
-from neardup.methods.base import Curve, Described, Method, is_exact, without_version
+from neardup.methods.base import (
+    Curve,
+    Described,
+    Method,
+    is_exact,
+    thresholds_from,
+    without_version,
+)
 from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher
 from neardup.schemas import EXACT, SIMILARITY, STRUCTURE, Measure
 from neardup.settings.constraints import constraints_of
@@ -49,7 +55,6 @@ from neardup.settings.methods import PAGE_TOKENS, MinHash, Shingling
 from neardup.verify.measured import Measured, Rule, similarity_above_chance, similarity_of_lists
 
 MIN_DOCUMENTS = 20  # the fewest in a run that warns of short texts
-CURVE_STEPS = 20  # from threshold 0 to 1
 # A search at 0.1 takes some eight times as long, and at a lower threshold compares almost all
 # pairs.
 CURVE_FROM = 0.2
@@ -260,9 +265,7 @@ class MinHashMethod(Method):
 
         Bands that the settings set stay; otherwise they are chosen for the lowest threshold.
         """
-        lowest = CURVE_FROM if lowest is None else lowest
-        # A number just below a step, such as 0.7 - 0.4, is on it.
-        limits = np.arange(math.floor(lowest * CURVE_STEPS + 1e-9), CURVE_STEPS + 1) / CURVE_STEPS
+        limits = thresholds_from(CURVE_FROM if lowest is None else lowest)
         has_bands = self.settings.num_bands is not None
         # One search at the lowest threshold finds the pairs of all.
         loosest = replace(

@@ -39,12 +39,7 @@ _HALF = np.uint64(32)
 
 def describe_documents(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
     """Return documents as schemas.DESCRIBED: their hashes of content and keys."""
-    # One for all batches: the kernels reuse its memory.
-    workspace = Workspace()
-    for texts in read(batches):
-        features = method.describe(texts["text"], workspace)
-        # Before sizes and keys are written: documents of different groups must not meet anywhere.
-        features, keys = set_apart(method, features, method.summarise(features), texts["within"])
+    for texts, features, keys in _described_batches(batches, method, read):
         read_names = ("document", "against", "id", "row", "ranks", "count_by", "rejected")
         yield batch_of(
             schemas.DESCRIBED.insert(0, pa.field("document", texts["document"].type)),
@@ -55,6 +50,18 @@ def describe_documents(batches: Batches, method: Method, read: Read) -> Iterator
             method.compact(features.sets).sizes,
             binary_rows(keys.values),
         )
+
+
+def _described_batches(
+    batches: Batches, method: Method, read: Read
+) -> Iterator[tuple[pa.RecordBatch, Features, Keys]]:
+    """Yield batches of documents with their features and keys, which are valid until the next."""
+    # One for all batches: the kernels reuse its memory.
+    workspace = Workspace()
+    for texts in read(batches):
+        features = method.describe(texts["text"], workspace)
+        # Before sizes and keys are written: documents of different groups must not meet anywhere.
+        yield texts, *set_apart(method, features, method.summarise(features), texts["within"])
 
 
 def describe_sets(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
@@ -90,10 +97,7 @@ def describe_sets(batches: Batches, method: Method, read: Read) -> Iterator[pa.R
 
 def describe_sample(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
     """Return documents as schemas.AUDITED."""
-    workspace = Workspace()
-    for texts in read(batches):
-        features = method.describe(texts["text"], workspace)
-        features, keys = set_apart(method, features, method.summarise(features), texts["within"])
+    for texts, features, keys in _described_batches(batches, method, read):
         yield batch_of(
             schemas.AUDITED,
             texts["document"],

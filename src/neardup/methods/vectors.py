@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -24,7 +23,7 @@ from neardup.files import JsonObject
 from neardup.fingerprints.hyperplanes import SCHEME_NAME, SCHEME_VERSION, find_sides, same_side
 from neardup.fingerprints.minhash import band_keys
 from neardup.fingerprints.signatures import Signatures
-from neardup.methods.base import Curve, Described, Method, is_exact
+from neardup.methods.base import Curve, Described, Method, is_exact, thresholds_from
 from neardup.schemas import EXACT, SIMILARITY
 from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import Vectors
@@ -37,7 +36,6 @@ _MAX_BANDS = 512  # more were not measured
 # planes of 256 numbers.
 _UNRELATED = 300_000
 _CURVE_FROM = 0.5
-_CURVE_STEPS = 20  # from threshold 0 to 1
 
 
 @dataclass(frozen=True)
@@ -129,10 +127,7 @@ class VectorsMethod(Method):
 
     def curve(self, lowest: float | None = None) -> Curve:
         """Return thresholds up to 1, with bands for the lowest one."""
-        lowest = _CURVE_FROM if lowest is None else lowest
-        # A number just below a step, such as 0.7 - 0.4, is on it.
-        first_step = math.floor(lowest * _CURVE_STEPS + 1e-9)
-        limits = np.arange(first_step, _CURVE_STEPS + 1) / _CURVE_STEPS
+        limits = thresholds_from(_CURVE_FROM if lowest is None else lowest)
         return Curve(limits, VectorsMethod(replace(self.settings, threshold=float(limits[0]))))
 
     def scheme_settings(self) -> JsonObject:

@@ -12,8 +12,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
-from neardup.errors import SettingError
-from neardup.files import AnyPath, JsonObject, Output, write_bytes, write_text
+from neardup.files import JsonObject, Output, write_bytes, write_text
 from neardup.output.write import REPORT, read_rejected, report_bytes, write_parquet, write_rejected
 from neardup.progress import Progress, Stages
 from neardup.report.contents import warn_if_incomplete
@@ -21,7 +20,7 @@ from neardup.report.record import Report
 from neardup.report.stages import open_stages
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import Run
-from neardup.runs.scratch import Scratch, refuse_missing, workspace
+from neardup.runs.scratch import Scratch, workspace
 
 Result = TypeVar("Result", covariant=True)
 
@@ -154,39 +153,26 @@ def _write_tables(tables: Sequence[Table], folder: Path) -> None:
 
 
 @contextmanager
-def open_job(
-    run: Run,
-    output: AnyPath | None = None,
-    inputs: Iterable[str] = (),
-    *,
-    overwrite: bool = False,
-    scratch: AnyPath | None = None,
-) -> Iterator[Job]:
+def open_job(run: Run, inputs: Iterable[str] = ()) -> Iterator[Job]:
     """Open the job of a run, and discard the unfinished output on an error.
 
-    Parameters
-    ----------
-    output : the folder to write, or its address; None to write nothing.
     inputs : the names of the inputs.
-    overwrite, scratch : as in `dedup`.
 
     Raises
     ------
-    SettingError
-        If there is no output whose run can be resumed, or no folder `scratch`.
     OutputError
         If the output exists, is being written by another run, or an input is in it.
     """
-    refuse_missing(scratch)
-    if run.resume and output is None:
-        raise SettingError(
-            "resume continues the run of an output folder: got resume=True without output. Pass "
-            "output."
-        )
+    wanted = run.folder
     folder = None
-    if output is not None:
-        folder = OutputDirectory(output, overwrite=overwrite, resume=run.resume, scratch=scratch)
-    with open_stages(run.progress) as stages, workspace(folder, scratch) as files:
+    if wanted.output is not None:
+        folder = OutputDirectory(
+            wanted.output,
+            overwrite=wanted.overwrite,
+            resume=wanted.resume,
+            scratch=wanted.scratch,
+        )
+    with open_stages(run.progress) as stages, workspace(folder, wanted.scratch) as files:
         if folder is not None:
             folder.refuse_inputs_inside(inputs)
         job = Job(run, folder, files, stages)

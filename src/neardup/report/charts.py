@@ -52,15 +52,20 @@ _SCORE_CURVES = (
 class Bar(NamedTuple):
     """One line of a bar list.
 
-    label : the text before the bar. value : its length. shown : the text after it. title : the text
-    on hover. fill : the name of its colour.
+    label : the text before the bar. value : its length. title : the text on hover. fill : the name
+    of its colour. shown : the text after the bar. Default: the value.
     """
 
     label: str
     value: float
-    shown: str
     title: str
     fill: str = "kept"
+    shown: str = ""
+
+    @property
+    def text(self) -> str:
+        """The text after the bar."""
+        return self.shown or f"{self.value:,}"
 
 
 def histogram(
@@ -284,7 +289,7 @@ def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False) -> str:
     labels = [shortened(visible(row.label), _MAX_LABEL) for row in rows]
     # Estimated: nobody measures text before a browser draws it.
     left = max(map(len, labels)) * _CHARACTER + 12
-    right = max(len(row.shown) for row in rows) * _CHARACTER + 12
+    right = max(len(row.text) for row in rows) * _CHARACTER + 12
     available = max(_WIDTH - left - right, 40)
     parts = []
     for index, (row, label, length) in enumerate(zip(rows, labels, lengths, strict=True)):
@@ -301,7 +306,7 @@ def _bar(row: Bar, label: str, *, left: float, width: float, y: float) -> str:
         _rect(0, y - 4, _WIDTH, _BAR_STEP, "strip"),
         _text(left - 10, y + 13.5, label, "end"),
         _rect(left, y, width, 18, row.fill),
-        _text(left + width + 7, y + 13.5, row.shown, "start"),
+        _text(left + width + 7, y + 13.5, row.text, "start"),
     ]
     return f"<g>{''.join(parts)}</g>"
 
@@ -340,7 +345,7 @@ def distance_chart(report: ReportValues) -> str:
     for distance, count in enumerate(distances):
         title = say("charts.at_distance", count=count, distance=distance)
         label = say("words.bits", bits=distance)
-        rows.append(Bar(label=label, value=count, shown=f"{count:,}", title=title, fill="near"))
+        rows.append(Bar(label=label, value=count, title=title, fill="near"))
     return bars(rows if any(distances) else (), name=say("charts.distances"))
 
 
@@ -365,7 +370,6 @@ def sweep_chart(report: ReportValues) -> str:
             Bar(
                 label=f"{row['threshold']:g}",
                 value=row["removed"],
-                shown=f"{row['removed']:,}",
                 title=title,
                 fill="near",
             )
@@ -389,14 +393,12 @@ def pairs_chart(report: ReportValues) -> str:
         Bar(
             label=say("words.near_duplicates"),
             value=near,
-            shown=f"{near:,}",
             title=say("charts.reached", near=near),
             fill="near",
         ),
         Bar(
             label=say("charts.below"),
             value=below,
-            shown=f"{below:,}",
             title=say("charts.missed", below=below),
             fill="exact",
         ),
@@ -410,7 +412,6 @@ def cluster_chart(report: ReportValues) -> str:
         Bar(
             label=sizes,
             value=count,
-            shown=f"{count:,}",
             title=say("charts.clusters_of", clusters=count, sizes=sizes, documents=documents),
         )
         for sizes, count, documents in size_classes(report.get("cluster_sizes") or ())

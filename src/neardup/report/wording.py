@@ -205,17 +205,20 @@ def duration(seconds: float) -> str:
     return f"{hours:,} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
+_UNITS = {"T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3}
+
+
 def memory(num_bytes: float) -> str:
     """Return bytes in decimal units: 412.0 MB."""
-    for limit, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+    for unit, limit in _UNITS.items():
         if num_bytes >= limit:
-            return f"{num_bytes / limit:,.1f} {unit}"
+            return f"{num_bytes / limit:,.1f} {unit}B"
     return f"{num_bytes:,.0f} {say('words.bytes')}"
 
 
 def short(value: float) -> str:
     """Return a number in at most five characters: 812, 1.5k, 12.3k, 4.56M."""
-    for limit, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+    for unit, limit in _UNITS.items():
         if value >= limit:
             scaled = value / limit
             # `.3g` would write 999.7 as 1e+03.

@@ -480,13 +480,6 @@ class OutputDirectory:
         # Written by the first checkpoint; before it nothing can be continued.
         return (self.scratch / "checkpoint.json").exists()
 
-    def finish(self) -> None:
-        """Move the result into place, or copy it to the remote storage, and delete all other
-        files.
-        """
-        self.publish()
-        self.clear()
-
     def publish(self) -> None:
         """Move the result into place, or copy it to the remote storage."""
         if self.remote is not None:

@@ -16,6 +16,7 @@ import pyarrow.fs as pafs
 
 from neardup.documents.sources import is_remote, local_path, resolve, unreachable
 from neardup.errors import InputError
+from neardup.files import public_address
 from neardup.formats.registry import accepted_suffixes, format_of, why_unreadable
 
 _MAGIC = re.compile(r"[*?\[]")
@@ -169,8 +170,9 @@ def _readable(
 
 
 def shown(name: str) -> str:
-    """Return a name as text; bytes that are not UTF-8 are escaped."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    """Return a name as text: bytes that are not UTF-8 are escaped, and passwords are left out."""
+    text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return public_address(text)
 
 
 def _direct(name: str, location: str, path: str, format_name: str | None) -> FoundFile:
@@ -180,9 +182,9 @@ def _direct(name: str, location: str, path: str, format_name: str | None) -> Fou
         if reason is not None:
             raise InputError(f"{name} cannot be read: {reason}.")
         raise InputError(
-            f"Unknown kind of file: {name} ends with {os.path.splitext(name)[1]!r}. Known are "
-            f"{accepted_suffixes()}. Name its format with in_format (--in-format), or rename the "
-            "file."
+            f"Unknown kind of file: {shown(name)} ends with {os.path.splitext(name)[1]!r}. Known "
+            f"are {accepted_suffixes()}. Name its format with in_format (--in-format), or rename "
+            "the file."
         )
     return FoundFile(
         name=shown(name),
@@ -434,7 +436,7 @@ def _find_remote(address: str, format_name: str | None, skip: Skip) -> list[Foun
     base = _normal(path)
     return [
         FoundFile(
-            name=root + path,
+            name=shown(root + path),
             location=root + path,
             path=_normal(f"{base}/{path}"),
             base=base,
@@ -509,7 +511,7 @@ def _missing(name: str, neighbours: list[str]) -> InputError:
     hint = f" Did you mean {neighbours[0]}?" if neighbours else ""
     hint = hint or " Create an index with `neardup index create`." * name.endswith(".index")
     return InputError(
-        f"No such file or folder: {name}.{hint} Inputs are files, folders, patterns "
+        f"No such file or folder: {shown(name)}.{hint} Inputs are files, folders, patterns "
         "('data/*.parquet'), addresses such as s3://bucket/data, or - for standard input. Check "
         "the path."
     )

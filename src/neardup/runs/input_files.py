@@ -20,8 +20,9 @@ from neardup.formats.registry import (
     split_name,
 )
 from neardup.runs.find import FoundFile, Skip, find
-from neardup.runs.options import check_reading
+from neardup.runs.options import ReadingSettings
 from neardup.runs.spool import spool
+from neardup.settings.run import TextUnit
 
 _REMOTE = "remote"
 _ENDINGS: dict[str | None, str] = {codec: suffix for suffix, codec in COMPRESSIONS.items()}
@@ -30,7 +31,7 @@ _ENDINGS: dict[str | None, str] = {codec: suffix for suffix, codec in COMPRESSIO
 def list_inputs(
     paths: Sequence[str],
     *,
-    unit: str = "auto",
+    unit: TextUnit = "auto",
     format_name: str | None = None,
     skip: Skip = lambda name, reason: None,
 ) -> list[InputFile]:
@@ -56,7 +57,7 @@ def list_inputs(
     MissingExtraError
         If the storage of an address needs a package that is not installed.
     """
-    check_reading(text_unit=unit, in_format=format_name)
+    ReadingSettings(text_unit=unit, in_format=format_name)  # refuses other values
     # A string is a sequence, too: each character would be a path.
     if isinstance(paths, str) or not paths:
         raise InputError(

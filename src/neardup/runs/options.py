@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import get_args
 
 from neardup.formats.registry import FORMATS
-from neardup.settings.constraints import ColumnNames, Validated, constraints_of, parameter
+from neardup.settings.constraints import ColumnNames, Validated, parameter
 from neardup.settings.run import MAX_DOCUMENT_BYTES, TextUnit
 
 
@@ -19,15 +19,15 @@ class ReadingSettings(Validated):
         "The text column; repeatable, to join several. Default: text, content, body, raw_content "
         "or html. Of vectors: vector, embedding or embeddings.",
         list,
-        sentinels=("NAME",),
-        alias="vector_column",
+        sentinels=("NAME...",),
+        alias="--vector-column",
     )
     id_column: ColumnNames = parameter(
         None,
         "The id column; repeatable, to join several by colons. Default: id, doc_id, document_id, "
         "_id or url, else row numbers.",
         list,
-        sentinels=("NAME",),
+        sentinels=("NAME...",),
     )
     text_unit: TextUnit = parameter(
         "auto",
@@ -47,9 +47,3 @@ class ReadingSettings(Validated):
         choices=FORMATS,  # formats may be registered later
     )
     max_document_bytes: int = parameter(MAX_DOCUMENT_BYTES, "Reject longer documents.", low=1)
-
-
-def check_reading(**options: Any) -> None:
-    """Raise SettingError unless options have values within their limits."""
-    for name, value in options.items():
-        constraints_of(ReadingSettings)[name].check(name, value)

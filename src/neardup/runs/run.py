@@ -8,8 +8,7 @@ import functools
 import inspect
 import json
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 
@@ -24,7 +23,7 @@ from neardup.documents.batch import Columns, Reject, rejecter
 from neardup.documents.pages import TEXT_COLUMN
 from neardup.errors import ColumnError, InputError
 from neardup.executor import count_threads
-from neardup.files import JsonObject
+from neardup.files import AnyPath, JsonObject, public_address
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints
 from neardup.fingerprints.signatures import Signatures
 from neardup.formats.reading import InputFile, Part, Task, UnreachableInput
@@ -35,14 +34,25 @@ from neardup.methods.registry import method_of
 from neardup.progress import Progress, check_progress
 from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import list_inputs
-from neardup.runs.options import check_reading
+from neardup.runs.options import ReadingSettings
 from neardup.runs.overlap import Output, refuse_replacing
-from neardup.settings.constraints import ColumnNames, Options, check_columns, check_flag, plain
+from neardup.settings.constraints import (
+    ColumnNames,
+    Options,
+    check_columns,
+    check_flag,
+    constraints_of,
+    plain,
+)
 from neardup.settings.jieba import JIEBA, Jieba
 from neardup.settings.methods import METHODS, DocumentSettings, MethodSettings, MinHash
 from neardup.settings.run import (
     MAX_DOCUMENT_BYTES,
+    Engine,
+    EngineSettings,
+    FolderSettings,
     Keep,
+    Linkage,
     OnError,
     RunSettings,
     SelectionSettings,
@@ -305,15 +315,46 @@ class BatchOptions(ReadingOptions, total=False):
     batch_rows: int | None
 
 
-class CacheOptions(BatchOptions, total=False):
-    """The options of functions that cache the documents they read."""
+class FolderOptions(BatchOptions, total=False):
+    """The options of functions that write a folder."""
+
+    output: AnyPath | None
+    overwrite: bool
+    scratch: AnyPath | None
+    resume: bool
+
+
+class CacheOptions(FolderOptions, total=False):
+    """The options of functions that cache the documents they read, and write a folder."""
 
     cache_bytes: int | None
 
 
+class EngineOptions(TypedDict, total=False):
+    """The options of functions that several engines perform."""
+
+    engine: Engine
+    master: str | None
+
+
+class PairOptions(BatchOptions, EngineOptions, total=False):
+    """The options of functions that search for pairs on several engines."""
+
+
+class SelectionOptions(CacheOptions, EngineOptions, total=False):
+    """The options of functions that choose documents to keep."""
+
+    keep: Keep
+    within: str | None
+    linkage: Linkage
+    max_bucket_size: int | None
+    audit_sample: int
+
+
+_SETTINGS = (RunSettings, FolderSettings, EngineSettings, SelectionSettings)
 _DEFAULTS = (
     Inputs._field_defaults
-    | {field.name: field.default for field in fields(RunSettings)}
+    | {field.name: field.default for settings in _SETTINGS for field in fields(settings)}
     | {"progress": False}
 )
 _ADVICE = {"rethreshold": "Pass the other thresholds to result.rethreshold."}
@@ -329,11 +370,11 @@ def spelled_out(options: type, *, is_reported: bool = False) -> Callable[[_Funct
     """
 
     def decorate(function: _Function) -> _Function:
-        own_parameters = inspect.signature(function).parameters.values()
-        # Annotations are strings, because the modules postpone their evaluation.
-        flags = {parameter.name for parameter in own_parameters if parameter.annotation == "bool"}
         signature = _spelled_signature(function, options)
-        defaults = {name: parameter.default for name, parameter in signature.parameters.items()}
+        parameters = signature.parameters
+        # Annotations are strings, because the modules postpone their evaluation.
+        flags = {name for name in parameters if parameters[name].annotation == "bool"}
+        defaults = {name: parameters[name].default for name in parameters}
 
         @functools.wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
@@ -380,14 +421,10 @@ _SOURCES = {"source": "inputs", "items": "inputs", "against": "against", "corpus
 """The parameters that are collections, with their names on the command line."""
 _MAX_NAMES = 1000  # names of inputs in a report
 _UNREPORTED = {
-    "output",
-    "overwrite",
-    "resume",
-    "scratch",
+    *constraints_of(FolderSettings),
+    *constraints_of(EngineSettings),
     "tables",
     "rethreshold",
-    "engine",
-    "master",
     "threads",
     "batch_rows",
     "cache_bytes",
@@ -407,7 +444,7 @@ def reported_options(arguments: Options, defaults: Options) -> JsonObject:
     for name in arguments.keys() - _UNREPORTED:
         value = plain(arguments[name])
         if isinstance(value, MethodSettings):
-            for key, setting in _options_of(value).items():
+            for key, setting in method_options(value).items():
                 if setting != defaults.get(key):
                     options[key] = setting
         elif name in _SOURCES and value is not None:
@@ -428,18 +465,10 @@ def _reported_names(source: Source) -> list[str] | None:
     a report.
     """
     names = named_paths(getattr(source, "address", source))  # an open index has an address
-    if not 0 < len(names) <= _MAX_NAMES:
-        return None
-    if not any("://" in name for name in names):
-        return names
-    from neardup.stores.addresses import shown_address  # loads the stores
-
-    with suppress(ValueError):  # an invalid address is refused when it is opened
-        return [shown_address(name) for name in names]
-    return None
+    return list(map(public_address, names)) if 0 < len(names) <= _MAX_NAMES else None
 
 
-def _options_of(settings: MethodSettings) -> JsonObject:
+def method_options(settings: MethodSettings) -> JsonObject:
     """Return the options of a method: its name, and the settings that differ from the default of
     that name.
     """
@@ -486,10 +515,10 @@ class Run:
     """The inputs, method and settings of a run.
 
     command : the name of the function, as in engines.capabilities.COMMANDS. rule : decides which
-    documents are removed. resume : whether to continue an interrupted run of the same output.
-    outputs : local files and folders that the run replaces; no input may be one of them or in one
-    of them; None is an output that is not written. progress : as in `dedup`. given : the options of
-    the call, as the report has them.
+    documents are removed. folder, engine : the output folder, and the engine. outputs : local files
+    that the run replaces; no input may be one of them, or in the output folder; None is an output
+    that is not written. progress : as in `dedup`. given : the options of the call, as the report
+    has them.
     """
 
     inputs: Inputs
@@ -498,19 +527,22 @@ class Run:
     settings: RunSettings = field(default_factory=RunSettings)
     rule: Rule = field(default_factory=Sieve)
     command: str = ""
-    resume: bool = False
+    folder: FolderSettings = field(default_factory=FolderSettings)
+    engine: EngineSettings = field(default_factory=EngineSettings)
     outputs: tuple[Output | None, ...] = ()
     progress: bool | Progress = False
     given: Options = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        inputs = self.inputs
         # Here, before files are searched, which may take long.
-        for columns in (self.inputs.text_column, self.inputs.id_column):
+        for columns in (inputs.text_column, inputs.id_column):
             if columns is not None:
                 check_columns(columns)
-        options = self.inputs._asdict()
-        check_reading(
-            **{name: options[name] for name in ("text_unit", "in_format", "max_document_bytes")}
+        ReadingSettings(  # refuses other values
+            text_unit=inputs.text_unit,
+            in_format=inputs.in_format,
+            max_document_bytes=inputs.max_document_bytes,
         )
         check_progress(self.progress)
 
@@ -527,7 +559,7 @@ class Run:
             **asdict(self.selection),
             **asdict(self.settings),
             "count_by": self.inputs.count_by,
-            "resume": self.resume,
+            "resume": self.folder.resume,
             "against": None if self.inputs.against is None else "a collection",
             **self.rule.options,
         }
@@ -552,7 +584,8 @@ class Run:
     def refuse_replacing(self, tasks: Sequence[Task]) -> None:
         """Raise OutputError if an output would replace an input."""
         refuse_replacing(
-            self.outputs, [task.part for task in tasks if isinstance(task.part, InputFile)]
+            (self.folder.output, *self.outputs),
+            [task.part for task in tasks if isinstance(task.part, InputFile)],
         )
 
     def rejecter(self, use: Reject, before: str = "nothing is written") -> Reject:
@@ -565,12 +598,25 @@ class Run:
 def run_of(command: str, source: Source, options: TextOptions, **others: Any) -> Run:
     """Return a run of a command over a source.
 
-    options : how the source is read. others : fields of the run and of its inputs.
+    options : how the source is read, and the output. others : fields of the run and of its inputs.
     """
-    values: dict[str, Any] = {**options, **others}
-    names = [field.name for field in fields(RunSettings)]
-    settings = {name: values.pop(name) for name in names if name in values}
-    inputs = {name: values.pop(name) for name in Inputs._fields if name in values}
+    values: JsonObject = {**options, **others}
+
+    def take(names: Iterable[str]) -> JsonObject:
+        return {name: values.pop(name) for name in names if name in values}
+
     return Run(
-        Inputs(source, **inputs), settings=RunSettings(**settings), command=command, **values
+        Inputs(source, **take(Inputs._fields)),
+        settings=RunSettings(**take(constraints_of(RunSettings))),
+        folder=FolderSettings(**take(constraints_of(FolderSettings))),
+        engine=EngineSettings(**take(constraints_of(EngineSettings))),
+        command=command,
+        **values,
     )
+
+
+def selection_of(options: SelectionOptions) -> SelectionSettings:
+    """Return the selection of a call, and take it out of its options."""
+    values: JsonObject = options  # type: ignore[assignment]
+    names = constraints_of(SelectionSettings).keys() & values.keys()
+    return SelectionSettings(**{name: values.pop(name) for name in names})

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from neardup.arrays import Array
-from neardup.errors import NeardupError, OutputError, ResumeError, SettingError
+from neardup.errors import NeardupError, OutputError, ResumeError
 from neardup.files import AnyPath, JsonObject, read_json, write_json
 from neardup.formats.reading import Task
 from neardup.runs.directory import OutputDirectory
@@ -337,17 +337,6 @@ def _mapped_bytes() -> int:
             return int(file.read().split()[2]) * mmap.PAGESIZE
     except OSError:
         return _MAX_MAPPED_BYTES
-
-
-def refuse_missing(scratch: AnyPath | None) -> None:
-    """Raise SettingError if a folder was named for temporary files, and there is none."""
-    if scratch is not None and not (
-        isinstance(scratch, (str, os.PathLike)) and os.path.isdir(scratch)
-    ):
-        raise SettingError(
-            f"scratch must be an existing folder: got {scratch!s:.200}. Create it, or change "
-            "scratch (--scratch)."
-        )
 
 
 @contextmanager

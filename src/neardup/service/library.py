@@ -127,16 +127,7 @@ class Library:
 
     def commit_import(self, name: str) -> Committed:
         """Commit an import; return the number of decisions of each kind."""
-        table = self.index.commit_import(name)
-        # `repeated` documents have an earlier decision in `kept`, so they are counted by
-        # themselves.
-        kept = table["kept"].to_numpy()
-        repeated = table["repeated"].to_numpy()
-        return Committed(
-            kept=int((kept & ~repeated).sum()),
-            removed=int((~kept & ~repeated).sum()),
-            repeated=int(repeated.sum()),
-        )
+        return Committed.of(self.index.commit_import(name))
 
     def stage(self, name: str, documents: list[NewDocument]) -> list[None]:
         """Stage documents in an import."""

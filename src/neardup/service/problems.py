@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from neardup.errors import NeardupError, SchemeError, StoreError, UnknownImportError
+from neardup.settings.constraints import flag_of
 from neardup.settings.service import ServiceSettings
 
 
@@ -49,8 +50,10 @@ def check_size(
     """
     limit = getattr(settings, setting)
     if size > limit:
-        option = "--" + setting.replace("_", "-")
-        detail = f"{what} {size:,}, more than {setting}={limit:,}. {advice}, or raise {option}."
+        detail = (
+            f"{what} {size:,}, more than {setting}={limit:,}. {advice}, or raise "
+            f"{flag_of(setting)}."
+        )
         raise Problem(status, detail, setting=setting)
 
 

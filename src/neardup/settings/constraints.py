@@ -39,7 +39,7 @@ class Constraint:
     numbers, besides strings that begin with one of `prefixes`, lists of them with commas
     (`is_list`), None (`optional`), callables (`or_callable`) and instances of `also_accepts`.
     sentinels : strings with a special meaning, if any string is accepted. python_only : choices
-    that the command line does not offer. alias : another name on the command line.
+    that the command line does not offer. alias : another flag on the command line.
     """
 
     help: str
@@ -112,13 +112,12 @@ class Constraint:
         """
         value = plain(value)
         if not self.accepts(value):
-            option = "--" + name.replace("_", "-")
             choices = (*self.choices, *self.python_only)
             shown_value = value if given is None else given
             raise SettingError(
                 f"{name} must be {self.describe()}: got "
                 f"{shown_value!r}.{suggestion(value, choices)} {self.help} Change {name} "
-                f"({option})."
+                f"({flag_of(name)})."
             )
         return value
 
@@ -126,6 +125,8 @@ class Constraint:
         """Return whether a value satisfies the constraint."""
         if value is None:
             return self.optional
+        if self.value_type is object:  # its class, or the code that opens it, checks it
+            return True
         # `isinstance(value, ())` is False for every value.
         if isinstance(value, self.also_accepts or ()) or (self.or_callable and callable(value)):
             return True
@@ -192,6 +193,11 @@ def parameter(
     return dataclasses.field(default=default, metadata={"constraint": constraint})
 
 
+def collection(help: str) -> Any:
+    """Declare a field of a collection: paths on the command line, in Python any source."""
+    return parameter(None, help, object, sentinels=("PATH...",))
+
+
 def constraints_of(settings: type) -> dict[str, Constraint]:
     """Return the constraint of each parameter of a class of settings, by name."""
     # A field without a constraint is a mistake: a KeyError when the settings are first made.
@@ -206,6 +212,11 @@ class Validated:
             # The class is frozen. The checked value replaces the given one: it may have been a
             # scalar of NumPy.
             object.__setattr__(self, name, constraint.check(name, getattr(self, name)))
+
+
+def flag_of(name: str) -> str:
+    """Return the option of a parameter on the command line."""
+    return "--" + name.replace("_", "-")
 
 
 def plain(value: Any) -> Any:

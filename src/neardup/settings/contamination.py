@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from neardup.settings.constraints import ColumnNames, Validated, parameter
+from neardup.settings.constraints import ColumnNames, Validated, collection, parameter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +59,16 @@ class ContaminationSettings(Validated):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CorpusSettings(Validated):
+    """The documents that are searched for items."""
+
+    corpus: Any = collection(
+        "The documents to search: all paths up to the next option; repeatable. Or an index that "
+        "stores texts. Default: the inputs, each searched for the items of the others."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ItemSettings(Validated):
     """The reading of items."""
 
@@ -68,7 +78,7 @@ class ItemSettings(Validated):
         "Default: question, problem, prompt, query, instruction, input or text, and the columns of "
         "choices and answers.",
         list,
-        sentinels=("NAME",),
+        sentinels=("NAME...",),
     )
     item_id_column: str | None = parameter(
         None, "The id column of the items. Default: as of a corpus.", str, sentinels=("NAME",)

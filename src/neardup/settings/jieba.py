@@ -35,9 +35,13 @@ class Jieba(Validated):
         "Find words that are not in the dictionary, using a hidden Markov model of characters.",
     )
     user_dict: str | None = parameter(None, "An additional dictionary, in jieba's format.", str)
-    words: tuple[str, ...] = parameter((), "Words to add to the dictionary.")
+    words: tuple[str, ...] = parameter(
+        (), "Words to add to the dictionary.", sentinels=("WORD...",)
+    )
     stop_words: str | None = parameter(None, "A file of words to ignore, one per line.", str)
-    parts_of_speech: tuple[str, ...] = parameter((), "Parts of speech to keep. Default: all.")
+    parts_of_speech: tuple[str, ...] = parameter(
+        (), "Parts of speech to keep. Default: all.", sentinels=("WORD...",)
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from neardup.errors import SettingError
-from neardup.settings.constraints import Validated, parameter
+from neardup.settings.constraints import Validated, collection, flag_of, parameter
 
 CutAt = Literal["character", "word", "sentence", "line"]
 Unit = Literal["paragraph", "line", "sentence"]
@@ -117,8 +117,15 @@ class PassageSettings(Validated):
             raise SettingError(
                 f"{name} has no meaning with unit, which cuts whole units only: got "
                 f"{name}={getattr(self, name)!r} with unit={self.unit!r}. Leave {name} "
-                f"(--{name.replace('_', '-')}) or unit (--unit) out."
+                f"({flag_of(name)}) or unit (--unit) out."
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassageInputs(Validated):
+    """The earlier collection of a run that cuts passages."""
+
+    against: Any = collection("An earlier collection from which nothing is cut; repeatable.")
 
 
 @dataclass(frozen=True, kw_only=True)

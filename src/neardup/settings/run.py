@@ -4,11 +4,21 @@ storage.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from neardup.errors import SettingError
-from neardup.settings.constraints import Constraint, Validated, constraints_of, parameter
+from neardup.errors import OutputError, SettingError
+from neardup.files import AnyPath
+from neardup.settings.constraints import (
+    Constraint,
+    Validated,
+    check_path,
+    collection,
+    constraints_of,
+    flag_of,
+    parameter,
+)
 from neardup.settings.passages import MIN_LENGTH
 
 Storage = Literal["fingerprints", "features", "text"]
@@ -195,7 +205,7 @@ class GroupSettings(Validated):
                 raise SettingError(
                     f"group_by keeps or removes whole groups, which {option} does not allow for: "
                     f"got {option}={value!r} with group_by={self.group_by!r}. Leave {option} "
-                    f"(--{option.replace('_', '-')}) or group_by (--group-by) out."
+                    f"({flag_of(option)}) or group_by (--group-by) out."
                 )
 
 
@@ -238,6 +248,86 @@ class OutputSettings(Validated):
         ),
         choices=get_args(Language),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierSettings(Validated):
+    """The earlier collection, or the index, of a run that removes documents."""
+
+    against: Any = collection(
+        "An earlier collection whose documents are always kept; repeatable. Or an index."
+    )
+    update: bool = parameter(
+        False,
+        "Add the documents to the index of --against once the output is complete. A run that is "
+        "repeated writes the same output: a document that the index has already, with the same id "
+        "and text, gets its earlier answer.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownSettings(Validated):
+    """The known documents of a run that clusters."""
+
+    against: Any = collection(
+        "Known documents; each document joins the cluster of the known one that it is similar to. "
+        "Repeatable."
+    )
+
+
+_OVERWRITE = "Replace an existing output once the new one is complete."
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSettings(Validated):
+    """The file that a run writes."""
+
+    output: AnyPath | None = parameter(
+        None,
+        "The file to write: .parquet, .jsonl or .csv.",
+        object,
+        sentinels=("FILE",),
+        alias="-o",
+    )
+    overwrite: bool = parameter(False, _OVERWRITE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderSettings(Validated):
+    """The folder that a run writes, and its temporary files."""
+
+    output: AnyPath | None = parameter(
+        None,
+        "The folder to write, or its address on remote storage, such as s3://bucket/out.",
+        object,
+        sentinels=("DIR",),
+        alias="-o",
+    )
+    overwrite: bool = parameter(False, _OVERWRITE)
+    resume: bool = parameter(False, "Continue an interrupted run.")
+    scratch: AnyPath | None = parameter(
+        None,
+        "The folder for temporary files; use a fast local disk. Default: next to the output, or "
+        "for remote output the temporary folder of the system.",
+        object,
+        sentinels=("DIR",),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.output is not None:
+            check_path("An output", self.output, OutputError)
+        is_path = isinstance(self.scratch, (str, os.PathLike))
+        if self.scratch is not None and not (is_path and os.path.isdir(self.scratch)):
+            raise SettingError(
+                f"scratch must be an existing folder: got {self.scratch!s:.200}. Create it, or "
+                "change scratch (--scratch)."
+            )
+        if self.resume and self.output is None:
+            raise SettingError(
+                "resume continues the run of an output folder: got resume=True without output. "
+                "Pass output."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

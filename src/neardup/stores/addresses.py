@@ -10,7 +10,6 @@ from typing import Any
 from neardup.errors import MissingExtraError, StoreError
 from neardup.stores.base import Store, StoreSettings
 from neardup.stores.memory import MemoryStore
-from neardup.stores.servers import parse_server_address
 
 _SERVERS = {
     "postgresql": "postgres",
@@ -109,11 +108,6 @@ def is_index(address: str) -> bool:
     if address.startswith(_MEMORY) or _is_server(address):
         return True
     return "\0" not in address and os.path.isfile(os.path.join(address, _DATABASE))
-
-
-def shown_address(address: str) -> str:
-    """Return an address without passwords, for messages and reports."""
-    return parse_server_address(address).shown if _is_server(address) else address
 
 
 def _is_server(address: str) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
 from neardup.errors import StoreError
+from neardup.files import public_address
 from neardup.stores.base import (
     LAYOUT,
     META,
@@ -58,11 +59,7 @@ def parse_server_address(address: str) -> ServerAddress:
     options = parse_qsl(parts.query, keep_blank_values=True)
     names = [value for option, value in options if option == "index"]
     name = names[-1] if names else DEFAULT_INDEX
-    user, _, host = parts.netloc.rpartition("@")
-    public_host = f"{user.partition(':')[0]}@{host}" if user else host
-    # libpq also accepts the password as an option of the query.
-    public = [(option, "..." if "password" in option else value) for option, value in options]
-    shown = _url(parts, public_host, public)
+    shown = public_address(address)
     if not _NAME.fullmatch(name):
         raise StoreError(
             f"The name of the index is not valid: got index={name!r} in {shown}. A name has 1 to "

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from datetime import datetime, timezone
 
 import click
-import numpy as np
 import pyarrow as pa
 from rich.console import Console
 from rich.text import Text
@@ -85,23 +84,6 @@ def _moment(microseconds: int) -> str:
     """Return a time since 1970 to the minute."""
     # In UTC: an index may be read on machines of different zones.
     return datetime.fromtimestamp(microseconds / 1e6, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def print_added(report: JsonObject) -> None:
-    """Print the report of documents that were added or staged."""
-    reports.print_report(report, None)
-
-
-def count_answers(answers: pa.Table) -> dict[str, int]:
-    """Return the number of documents by answer."""
-    kept = answers["kept"].to_numpy()
-    repeated = answers["repeated"].to_numpy()
-    return {
-        "read": len(answers),
-        "kept": int(np.count_nonzero(kept & ~repeated)),
-        "removed": int(np.count_nonzero(~kept & ~repeated)),
-        "repeated": int(np.count_nonzero(repeated)),
-    }
 
 
 def print_merged(counts: dict[str, int]) -> None:

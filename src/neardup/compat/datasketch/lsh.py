@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.arrays import Array
 from neardup.compat.datasketch.schemes import Signature, agreed_scheme
-from neardup.compat.datasketch.storage import open_storage, read_key, write_key
+from neardup.compat.datasketch.storage import Config, open_storage, read_key, write_key
 from neardup.errors import InputError, SchemeError, SettingError
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ class MinHashLSH:
         num_perm: int = 128,
         weights: tuple[float, float] = (0.5, 0.5),
         params: tuple[int, int] | None = None,
-        storage_config: Mapping[str, Any] | None = None,
+        storage_config: Config | None = None,
         prepickle: bool | None = None,
         hashfunc: Callable[[bytes], bytes] | None = None,
     ) -> None:
@@ -302,16 +302,18 @@ class MinHashLSH:
         self.hashfunc = hashfunc
         self.hashranges = [(band * self.r, (band + 1) * self.r) for band in range(self.b)]
 
-    def insert(self, key: Hashable, minhash: Signature, check_duplication: bool = True) -> None:
-        """Add a key with its MinHash.
+    def insert(
+        self,
+        key: Hashable,
+        minhash: Signature,
+        check_duplication: bool = True,
+        *,
+        buffer: bool = False,
+    ) -> None:
+        """Add a key with its MinHash; buffer : whether a session on Redis sends it later.
 
         With check_duplication, raises InputError if the index has the key.
         """
-        self._insert(key, minhash, check_duplication)
-
-    def _insert(
-        self, key: Hashable, minhash: Signature, check_duplication: bool, buffer: bool = False
-    ) -> None:
         self._require_length(minhash)
         self._minhash_scheme = agreed_scheme(self._minhash_scheme, minhash)
         if check_duplication and key in self:
@@ -502,7 +504,7 @@ class MinHashLSHInsertionSession(_Session):
 
     def insert(self, key: Hashable, minhash: Signature, check_duplication: bool = True) -> None:
         """Insert into the index."""
-        self.lsh._insert(key, minhash, check_duplication, buffer=True)
+        self.lsh.insert(key, minhash, check_duplication, buffer=True)
 
 
 class MinHashLSHDeletionSession(_Session):

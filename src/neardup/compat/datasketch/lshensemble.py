@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import struct
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from neardup.arrays import Array, Floats
 from neardup.compat.datasketch.lsh import MinHashLSH, optimal_containment_bands, require_settings
 from neardup.compat.datasketch.minhash import MinHash
+from neardup.compat.datasketch.storage import Config
 from neardup.errors import InputError, SettingError
 
 
@@ -126,7 +127,7 @@ class MinHashLSHEnsemble:
         num_part: int = 16,
         m: int = 8,
         weights: tuple[float, float] = (0.5, 0.5),
-        storage_config: Mapping[str, Any] | None = None,
+        storage_config: Config | None = None,
         prepickle: bool | None = None,
     ) -> None:
         require_settings(threshold, num_perm, weights)
@@ -155,7 +156,7 @@ class MinHashLSHEnsemble:
         self.uppers: list[Any] = [None] * num_part
 
     def _indexes_of(
-        self, part: int, config: Mapping[str, Any], prepickle: bool | None
+        self, part: int, config: Config, prepickle: bool | None
     ) -> dict[int, MinHashLSH]:
         """Return the empty indexes of a partition, by number of rows."""
         rows: list[int] = self.params[:, 1].tolist()
@@ -192,7 +193,7 @@ class MinHashLSHEnsemble:
             # Each size is in a partition, so the next one has it if this one does not.
             part += size > self.uppers[part]
             for index in self.indexes[part].values():
-                index._insert(key, minhash, check_duplication=True, buffer=True)
+                index.insert(key, minhash, buffer=True)
         # Here, not after each set: a buffer saves round trips to a server.
         for indexes in self.indexes:
             for index in indexes.values():
@@ -221,7 +222,7 @@ class MinHashLSHEnsemble:
         return all(index.is_empty() for part in self.indexes for index in part.values())
 
 
-def _config_of(config: Mapping[str, Any], part: int, r: int) -> dict[str, Any]:
+def _config_of(config: Config, part: int, r: int) -> Config:
     """Return the configuration of one index, with a basename of its own."""
     names = [config["basename"], struct.pack(">H", part), struct.pack(">H", r)]
     # The names of datasketch, so that each library finds the data of the other.

@@ -15,13 +15,15 @@ import sys
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping, Sequence
 from pickletools import genops
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from neardup.errors import InputError, MissingExtraError, SettingError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+Config: TypeAlias = Mapping[str, Any]
+"""The configuration of a storage, as datasketch has it."""
 # The default protocol of pickle.dumps: a server finds keys by their bytes.
 _PROTOCOL = 5 if sys.version_info >= (3, 14) else 4
 _FRAME = b"\x95"
@@ -229,7 +231,7 @@ class Server:
     buffer_size : the greatest number of buffered commands.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Config) -> None:
         try:
             import redis
         except ImportError:
@@ -245,15 +247,15 @@ class Server:
         self.buffer_size = _MAX_BUFFERED
         # Connects at the first command.
         self.client: Any = redis.Redis(**_resolved(config["redis"]))
-        buffer_config = {"transaction": True} | _resolved(config.get("redis_buffer", {}))
+        buffer_config = {"transaction": True, **_resolved(config.get("redis_buffer", {}))}
         self.buffer: Any = self.client.pipeline(**buffer_config)
 
     # A client has sockets and locks, which cannot be pickled: the copy connects anew.
-    def __reduce__(self) -> tuple[type[Self], tuple[Mapping[str, Any]]]:
+    def __reduce__(self) -> tuple[type[Self], tuple[Config]]:
         return type(self), (self.config,)
 
 
-def _resolved(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _resolved(parameters: Config) -> Config:
     """Return parameters with the values of their environment variables."""
     resolved = dict(parameters)
     for name, value in parameters.items():
@@ -368,7 +370,7 @@ Tables = (
 )
 
 
-def open_storage(config: Mapping[str, Any] | None, num_bands: int) -> Tables:
+def open_storage(config: Config | None, num_bands: int) -> Tables:
     """Return the storage of the bands of keys, and for each band the storage of its buckets.
 
     Raises

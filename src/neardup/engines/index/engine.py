@@ -166,7 +166,7 @@ class IndexEngine(Engine):
         """Begin the run, or resume it unless the index has changed; return a warning then."""
         settings = self.index.rules.method.all_settings(self.run.selection)
         warnings = []
-        resuming = prepare(scratch, tasks, settings, self.run.resume)
+        resuming = prepare(scratch, tasks, settings, self.run.folder.resume)
         note = scratch.directory / "index.json"
         created = self.index.store.settings.meta["created"]
         counts = self._snapshot.count()

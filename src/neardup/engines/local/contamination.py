@@ -281,7 +281,7 @@ def find_items(
     for values in (*flatten_strings(table.texts), table.field_items, table.weights):
         digest.update(values.tobytes())
     settings = asdict(table.settings) | {"items": digest.hexdigest()}
-    prepare(scratch, tasks, settings, run.resume, job.folder)
+    prepare(scratch, tasks, settings, run.folder.resume, job.folder)
     reading = Reading(tasks, inputs.method, scratch, run.selection, run.settings, stores_sets=False)
     search = _Search(table, reading)
     with job.stages.stage("search", known_total(tasks)) as progress:

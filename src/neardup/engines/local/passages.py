@@ -54,7 +54,7 @@ def find_passages(job: Job, inputs: Found, settings: PassageSettings, *, marked:
     run = job.run
     cache = BatchCache(run.settings.cache_bytes, with_payload=run.inputs.cuts)
     tasks = identified(inputs.tasks, cache)
-    prepare(job.scratch, tasks, asdict(settings), run.resume, job.folder)
+    prepare(job.scratch, tasks, asdict(settings), run.folder.resume, job.folder)
     anchoring = (
         Units(settings) if settings.unit else Anchoring(settings.min_length, settings.bridge)
     )

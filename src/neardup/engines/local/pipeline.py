@@ -59,7 +59,7 @@ class LocalEngine(Engine):
         inputs = self.inputs()
         tasks = identified(inputs.tasks, self.cache)
         settings = inputs.method.all_settings(inputs.selection)
-        prepare(scratch, tasks, settings, run.resume, folder)
+        prepare(scratch, tasks, settings, run.folder.resume, folder)
         # Only a column that the user named must not repeat ids; a guessed one gets a warning at the
         # end.
         checks_ids = run.rule.pairs != "all" and run.inputs.id_column is not None

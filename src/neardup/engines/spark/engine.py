@@ -31,7 +31,6 @@ from neardup.engines.spark.session import open_session, translated
 from neardup.engines.spark.source import Files
 from neardup.features.binary import flat_numbers
 from neardup.features.grouping import hash_ids
-from neardup.files import AnyPath
 from neardup.fingerprints.sketches import Sketches
 from neardup.methods.sketcher import Sketcher
 from neardup.output.tables import removed_batches
@@ -56,9 +55,8 @@ class SparkEngine(Engine):
 
     has_workers = True
 
-    def __init__(self, run: Run, master: str | None) -> None:
+    def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self.master = master
         self._opened = ExitStack()
 
     def close(self) -> None:
@@ -81,7 +79,7 @@ class SparkEngine(Engine):
             return place_documents(list_documents(listed, rule, inputs.tasks, selection.keep))
 
         with translated():
-            spark = open_session(self.master)
+            spark = open_session(run.engine.master)
             if shared is not None:
                 shared.use(spark)
             corpus = Files(
@@ -163,14 +161,14 @@ def put_rejected(scratch: Scratch, lines: list[str]) -> None:
 
 
 def sign_files(
-    run: Run, master: str | None, found: Found, counts: SignedCounts, stages: Stages
+    run: Run, found: Found, counts: SignedCounts, stages: Stages
 ) -> tuple[Sketcher, Iterator[Sketches]]:
     """Sign the documents of files on a cluster; the driver collects their sketches.
 
     counts : is updated.
     """
     inputs = Inputs(found.tasks, found.method, run.selection, found.warnings)
-    with SparkEngine(run, master).open(inputs, stages) as (flow, _), flow.named("sign"):
+    with SparkEngine(run).open(inputs, stages) as (flow, _), flow.named("sign"):
         signed = flow.sign()
         sketcher = flow.method.value.sketcher
         lines = output.rejected_lines(signed)
@@ -235,19 +233,16 @@ def deliver(
     engine: Engine,
     folder: OutputDirectory,
     scratch: Scratch,
-    scratch_folder: AnyPath | None,
     stages: Stages,
 ) -> Iterator[Delivery]:
     """Find and decide; the workers wait to write the kept documents.
 
-    Parameters
-    ----------
-    scratch_folder : a folder that the driver and all workers share. Default: next to the output;
-        for an address, which Spark must be configured to write to, the address with .partial at its
-        end.
+    The scratch folder is one that the driver and all workers share. Default: next to the output;
+    for an address, which Spark must be configured to write to, the address with .partial at its
+    end.
     """
     assert isinstance(engine, SparkEngine)
-    shared = output.SharedFolder(folder, scratch_folder)
+    shared = output.SharedFolder(folder, engine.run.folder.scratch)
     has_begun = False
     try:
         inputs = engine.identified_inputs()
