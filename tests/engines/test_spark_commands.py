@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
+from reference.corpora import random_texts
 from reference.places import REPOSITORY
 from spark_session import IGNORED, require_spark
 
@@ -35,6 +36,8 @@ LANGUAGES = pa.table(
         "length": [*range(12)] * 2,
     }
 )
+# The second text contains the third, which is a copy of the first.
+CONTAINED = ["fox", "fox dog", "fox", *(text or "" for text in random_texts(12, 80))]
 CASES = {
     "an earlier collection": (NEW, {"against": OLD}),
     "several inputs": (SOURCES, {"threshold": 0.6, "keep": "last"}),
@@ -44,6 +47,13 @@ CASES = {
         {"within": "language", "count_by": "site", "keep": "min:length,source,last"},
     ),
     "chains": (SOURCES, {"linkage": "connected", "threshold": 0.5}),
+    "chains of contained texts": (
+        CONTAINED,
+        {
+            "method": neardup.MinHash(ngram=1, threshold=0.6, similarity="containment"),
+            "linkage": "connected",
+        },
+    ),
 }
 
 

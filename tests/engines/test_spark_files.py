@@ -246,6 +246,12 @@ RULES = {
     "three of a cluster": {"keep": "longest:3"},
     "three of full buckets": {"keep": "last:3", "max_bucket_size": 1, "against": 0},
     "two by several keys": {"keep": "max:rank,longest:2", "max_bucket_size": 1},
+    "chains of contained texts in full buckets": {
+        "method": neardup.MinHash(ngram=1, threshold=0.6, similarity="containment"),
+        "linkage": "connected",
+        "max_bucket_size": 3,
+        "against": 0,
+    },
     "none": {"keep": "none", "against": 0},
     "none of full buckets": {"keep": "none", "max_bucket_size": 1},
     "a sample": {"audit_sample": 60, "within": "year", "against": 0},
@@ -254,6 +260,22 @@ RULES = {
         "method": neardup.MinHash(threshold=0.25, recall=0.5),
     },
 }
+
+
+@pytest.mark.parametrize("max_bucket_size", [1, 4, 1000])
+def test_workers_connect_contained_texts_as_a_local_run(
+    spark, tmp_path, monkeypatch, max_bucket_size
+):
+    monkeypatch.setattr("neardup.engines.spark.pipeline.DRIVER_DOCUMENTS", 0)
+    texts = ["fox", "fox dog", "fox", *random_texts(4, 60)]
+    pq.write_table(pa.table({"text": pa.array(texts, pa.string())}), tmp_path / "in.parquet")
+    options = {
+        "method": neardup.MinHash(ngram=1, threshold=0.6, similarity="containment"),
+        "linkage": "connected",
+        "max_bucket_size": max_bucket_size,
+    }
+    report = compare(spark, tmp_path, tmp_path / "in.parquet", options)
+    assert report["counts"]["removed"] > 10
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -184,8 +184,8 @@ def in_order(rejected: pa.Table) -> list[str]:
 def _num_overflows(search: Search, outcome: Outcome) -> int:
     """Return the number of documents with an earlier one in a bucket that does not list it.
 
-    Documents that the sieve removed are not counted. With linkage="connected", copies look up no
-    bucket, and documents of the same cluster do not count.
+    Documents that the sieve removed are not counted. With linkage="connected", a content counts
+    once, and documents of the same cluster do not count.
     """
     hidden = outcome.hidden.select("left", "right")
     if outcome.clusters is not None:

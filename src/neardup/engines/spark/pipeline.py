@@ -141,7 +141,7 @@ class Run:
     ----------
     all_pairs : whether to measure every proposed pair and remove nothing.
     distinct : whether a rule needs the pairs of documents with different contents, so that copies
-        look up no bucket.
+        look up no bucket, except the last one if the method is directed; see `Queue.queries`.
     order : numbers the documents in the order of a rule: takes their blocks and their number, and
         returns the columns document and position. None for the order of `keep`.
     """
@@ -384,6 +384,11 @@ class Run:
     def _num_partitions(self) -> int:
         return int(str(self.spark.conf.get(_PARTITIONS)))
 
+    @property
+    def _copies_query(self) -> bool:
+        """True if the copies of a content look up buckets."""
+        return not self.distinct or self.method.value.directed
+
     # Describe documents, and give them positions.
 
     def _count(self, counted: Shingling) -> IdfTable:
@@ -500,10 +505,10 @@ class Run:
         """Return the buckets of contents as blocks of schemas.ENTRIES."""
         lookup = self.method.value.lookup
         if self._packed and lookup.radius is None and not lookup.by_sets:
-            listing = partial(workers.list_entries, distinct=self.distinct)
+            listing = partial(workers.list_entries, copies_query=self._copies_query)
             return self._to_blocks(self.blocks, listing, route, PLACED)
         contents = self.contents
-        if self.distinct:  # copies look up no bucket
+        if not self._copies_query:
             contents = contents.withColumn("last", F.col("position"))
         if lookup.radius is not None:
             return self._to_blocks(self._list_near(contents, lookup.radius), same, route)

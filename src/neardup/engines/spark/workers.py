@@ -176,14 +176,16 @@ def _positions(rows: pa.RecordBatch) -> Integers:
 # Find pairs, and measure them.
 
 
-def list_entries(batches: Batches, method: Method, distinct: bool) -> Iterator[pa.RecordBatch]:
+def list_entries(
+    batches: Batches, method: Method, *, copies_query: bool
+) -> Iterator[pa.RecordBatch]:
     """Return the buckets of the first document of each content, PLACED, as schemas.ENTRIES.
 
-    distinct : whether copies look up no bucket.
+    copies_query : whether copies look up buckets.
     """
     for rows in batches:
         contents = rows.filter(pc.equal(rows["position"], rows["first"]))
-        if distinct:
+        if not copies_query:
             index = contents.schema.get_field_index("last")
             contents = contents.set_column(index, "last", contents["position"])
         yield from stages.list_entries([contents], method)
