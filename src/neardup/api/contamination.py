@@ -7,12 +7,13 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from neardup.api.index_sources import open_documents
 from neardup.candidates.items import ItemTable, build_items
 from neardup.documents.batch import Losses
-from neardup.engines.capabilities import LOCAL
+from neardup.engines.capabilities import LOCAL, SPARK
+from neardup.engines.choose import is_spark
 from neardup.engines.local.contamination import find_items
 from neardup.errors import ColumnError, SettingError
 from neardup.files import AnyPath, JsonObject, Output
@@ -42,6 +43,9 @@ from neardup.settings.contamination import ContaminationOutput, ContaminationSet
 from neardup.settings.methods import MinHash
 from neardup.settings.run import Language
 
+if TYPE_CHECKING:
+    from neardup.engines.spark.contamination import SparkItems
+
 
 @spelled_out(BatchOptions, is_reported=True)
 def find_contamination(
@@ -63,6 +67,8 @@ def find_contamination(
     overwrite: bool = False,
     scratch: AnyPath | None = None,
     resume: bool = False,
+    engine: Literal["local", "spark"] = "local",
+    master: str | None = None,
     **options: Unpack[BatchOptions],
 ) -> Contamination:
     """Find which items of benchmarks are in the documents of a corpus, and where.
@@ -98,7 +104,8 @@ def find_contamination(
     lang : the language of the report: English or simplified Chinese.
     tables : fill the tables of the result; False leaves them to the files of `output`, and
         accessing them then raises SettingError.
-    overwrite, scratch, resume : as in `dedup`.
+    overwrite, scratch, resume, engine, master : as in `dedup`. Workers search the corpus; the
+        driver reads the items, and decides.
     text_column, id_column, text_unit, in_format, max_document_bytes : of the corpus, as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
 
@@ -139,15 +146,48 @@ def find_contamination(
             resume=resume,
             outputs=(output,),
         )
-        LOCAL.refuse(run.command, run.options)
-        paths = [*named_paths(items), *_paths_of(documents)]
+        on_spark = _uses_spark(run, documents, engine, master)
+        paths = named_paths(items) + _paths_of(documents)
         with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
             with job.stages.stage("items"):
                 read = _read_items(run, items, item_columns, item_id_column, benchmark_column)
                 found = _find(run, read, between=corpus is None)
                 table = _table_of(read, found, settings)
-            made = find_items(job, found, read, table, between=corpus is None)
-            return job.finish(_Search(job, made, settings, wanted, tables))
+            workers = _workers(job, found, master) if on_spark else None
+            made = _search(job, read, found, table, workers, between=corpus is None)
+            return job.finish(_Search(job, made, wanted, workers, tables))
+
+
+def _uses_spark(run: Run, documents: Source, engine: str, master: str | None) -> bool:
+    """Return whether the engine is Spark. Raise SettingError if it does not take the options of a
+    run, or this corpus.
+    """
+    uses_spark = is_spark(engine, master)
+    corpus = "an index" if isinstance(documents, TablePart) else "a collection"
+    (SPARK if uses_spark else LOCAL).refuse(run.command, run.options | {"corpus": corpus})
+    return uses_spark
+
+
+def _search(
+    job: Job,
+    items: Items,
+    corpus: Found,
+    table: ItemTable,
+    workers: SparkItems | None,
+    *,
+    between: bool,
+) -> ItemTables:
+    """Search a corpus for items. workers : as in `_Search`. between : as in `_find`."""
+    found = workers.find(table) if workers else find_items(job, corpus, table)
+    with job.stages.stage("decide"):
+        return ItemTables(items, table, found, between=between)
+
+
+def _workers(job: Job, found: Found, master: str | None) -> SparkItems:
+    """Return the search on a cluster."""
+    from neardup.engines.spark.contamination import SparkItems
+
+    return SparkItems.of(job, found, master)
 
 
 def _paths_of(documents: Source) -> list[str]:
@@ -184,12 +224,16 @@ def _table_of(items: Items, found: Found, settings: ContaminationSettings) -> It
 
 @dataclass
 class _Search(Product[Contamination]):
-    """The product of `find_contamination`. fills_tables : its `tables`."""
+    """The product of `find_contamination`.
+
+    workers : writes the clean corpus on a cluster; None on this machine. fills_tables : its
+    `tables`.
+    """
 
     job: Job
     made: ItemTables
-    settings: ContaminationSettings
     wanted: ContaminationOutput
+    workers: SparkItems | None
     fills_tables: bool
 
     def tables(self) -> Sequence[Table]:
@@ -200,11 +244,13 @@ class _Search(Product[Contamination]):
 
     def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
         """Write the clean copies."""
-        if self.wanted.write != "none":
+        made = self.made
+        if self.wanted.write == "corpus" and self.workers is not None:
+            corpus = made.found.corpus
+            self.workers.write_corpus(corpus, made.documents_with_items(), progress)
+        elif self.wanted.write != "none":
             of_items = self.wanted.write == "items"
-            self.made.write_copies(
-                folder / "kept", progress, self.job.run.threads, of_items=of_items
-            )
+            made.write_copies(folder / "kept", progress, self.job.run.threads, of_items=of_items)
 
     def report(self) -> ContaminationReport:
         """Return the report."""
@@ -216,7 +262,7 @@ class _Search(Product[Contamination]):
         losses = Losses.of(items.rejected) + tally.losses
         return ContaminationReport(
             options=job.run.given,
-            settings=asdict(self.settings),
+            settings=asdict(made.settings),
             columns={"items": items.columns, "text": job.run.inputs.text_column},
             counts=made.counts(),
             benchmarks=made.benchmarks(),

@@ -23,6 +23,7 @@ from neardup.cli.settings import SettingType, command, option, settings_options
 from neardup.cli.sources import (
     Named,
     collection_option,
+    engine_options,
     folder_options,
     inputs_argument,
     printing_options,
@@ -64,6 +65,7 @@ from neardup.settings.run import RunSettings
 @settings_options(ContaminationSettings, "Decision")
 @settings_options(RunSettings, "Running", without=("cache_bytes",))
 @config_option
+@engine_options
 @printing_options
 def contamination(
     inputs: list[Named], output: str, fail_above: float | None, **values: Any

@@ -157,11 +157,16 @@ INDEX = Capabilities(
 SPARK = Capabilities(
     name="spark",
     where="on Spark",
-    commands=("dedup", "cluster", "find_pairs", "sign"),
+    commands=("dedup", "cluster", "find_pairs", "sign", "find_contamination"),
     limits=(
         Limit(
             "against",
             accepted=(None, "a collection"),
+            reason="workers do not share the locks of an index",
+        ),
+        Limit(
+            "corpus",
+            accepted=("a collection", None),
             reason="workers do not share the locks of an index",
         ),
         Limit("update", accepted=(False,), reason="workers do not share the locks of an index"),

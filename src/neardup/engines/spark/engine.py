@@ -36,6 +36,7 @@ from neardup.fingerprints.sketches import Sketches
 from neardup.methods.sketcher import Sketcher
 from neardup.output.tables import removed_batches
 from neardup.progress import Progress, Stages
+from neardup.report.contents import removed_by_input
 from neardup.report.items import Example
 from neardup.report.record import EngineFacts
 from neardup.runs.directory import OutputDirectory
@@ -214,8 +215,10 @@ class Delivery(NamedTuple):
 
     def write_kept(self, folder: OutputDirectory, progress: Progress) -> None:
         """Let workers write the kept documents."""
+        outcome = self.decided.outcome
+        sizes = output.PartSizes(outcome.corpus.part_ends, removed_by_input(outcome))
         with self.flow.labelled("write", progress):
-            output.write_kept(self.corpus, self.lists(), self.decided.outcome, folder)
+            output.write_kept(self.corpus, self.lists(), sizes, folder)
 
     def examples(self) -> list[Example]:
         """Return the removed documents that the report shows."""

@@ -17,6 +17,7 @@ from neardup import schemas
 from neardup.arrays import Ints
 from neardup.candidates.blocks import Radius, choose_join_blocks
 from neardup.candidates.cells import choose_cells
+from neardup.candidates.items import ItemTable
 from neardup.decide.priority import SortKey, sort_keys
 from neardup.engines.spark import decide, session, workers
 from neardup.engines.spark.blocks import (
@@ -134,8 +135,8 @@ class Run:
     The documents of files in input order travel as blocks (`_packed`). Documents in another order,
     or of a DataFrame, are rows until their positions are known.
 
-    `search` comes first: `decide` and `measure` use the documents that it describes. `audit` and
-    `sign` need no search. `release` comes last.
+    `search` comes first: `decide` and `measure` use the documents that it describes. `audit`,
+    `sign` and `search_items` need no search. `release` comes last.
 
     Parameters
     ----------
@@ -297,6 +298,12 @@ class Run:
         """Return the sketches of all documents, as schemas.SIGNED."""
         sign = partial(stages.sign_documents, read=self.corpus.read)
         return self._persist(self._map(self.corpus.all(), sign, declare(schemas.SIGNED)))
+
+    def search_items(self, table: ItemTable) -> DataFrame:
+        """Return the items that are found in all documents, as schemas.SEARCHED."""
+        sent_table = self.spark.sparkContext.broadcast(table)
+        search = partial(workers.search_items, read=self.corpus.read, table=sent_table)
+        return self._map(self.corpus.all(), search, declare(schemas.SEARCHED))
 
     def measure(self, pairs: DataFrame) -> DataFrame:
         """Measure pairs of the first documents of their contents; return blocks of all of them.
