@@ -581,8 +581,10 @@ NEAR = _schema(_LEFT, _RIGHT)
 COUNTS = _schema(
     _field("feature", "int64", "The hash of a feature; 0, which is no hash, for all documents."),
     _field("documents", "int64", "The number of documents that contain it."),
+    _nullable("document", "int64", "Of a rejected row its input, as in READ; else null."),
+    _UNREAD,
 )
-"""Document frequencies."""
+"""Document frequencies, and rejected rows."""
 
 
 @cache

@@ -24,6 +24,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
+from neardup.api.sign import counted_settings
 from neardup.arrays import arrow_of
 from neardup.decide.priority import rank_columns
 from neardup.decide.rules import rule_of
@@ -33,6 +34,7 @@ from neardup.engines.spark.pipeline import BROADCAST_ROWS, Outcome, Run, Search
 from neardup.engines.spark.session import first_line, translated
 from neardup.engines.spark.source import Frame
 from neardup.errors import ColumnError, InputError, SettingError
+from neardup.features.idf import IdfTable
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.methods.sketcher import Sketcher
@@ -40,10 +42,24 @@ from neardup.methods.stages import Read
 from neardup.progress import Stages
 from neardup.runs.columns import listed
 from neardup.runs.refusals import refuse_together
-from neardup.settings.methods import MethodSettings, method_named
+from neardup.settings.methods import (
+    DocumentSettings,
+    MethodSettings,
+    MinHash,
+    SimHash,
+    method_named,
+)
 from neardup.settings.run import Keep, Linkage, SelectionSettings, split_copies
 
-__all__ = ["Clustering", "Deduplication", "cluster", "dedup", "find_pairs", "sign"]
+__all__ = [
+    "Clustering",
+    "Deduplication",
+    "cluster",
+    "dedup",
+    "document_frequencies",
+    "find_pairs",
+    "sign",
+]
 
 # Types of columns, by the names of Spark.
 _TEXTS = ("string", "char", "varchar", "binary")
@@ -262,6 +278,45 @@ def sign(
     function = partial(_sign, read=documents.read, sketcher=shared)
     columns = f"id {documents.key_type}, values array<long>"
     return documents.all().mapInArrow(function, columns)
+
+
+def document_frequencies(
+    df: DataFrame,
+    *,
+    text_column: str = "text",
+    method: DocumentSettings | str = SimHash(),  # noqa: B008 - frozen
+) -> IdfTable:
+    """Count the documents of a DataFrame that contain each feature.
+
+    Parameters
+    ----------
+    df, text_column : as in `dedup`.
+    method : as in `neardup.document_frequencies`.
+
+    Returns
+    -------
+    IdfTable, which the driver collects: 12 bytes for each distinct feature.
+    """
+    settings = counted_settings(method)
+    if text_column.casefold() == "html":
+        settings = settings.of_pages()
+    _refuse_frame(df)
+    _refuse_type(df, text_column, "the text", _TEXTS)
+    none = F.lit(None).cast("string")  # documents are counted, and have no ids
+    frame = df.select(
+        none.alias("document"),
+        F.lit(False).alias("against"),
+        _column(text_column).alias("text"),
+        none.alias("within"),
+    )
+    method_of_run = method_of(MinHash())  # no document is compared
+    documents = Frame(frame)
+    spark = df.sparkSession
+    with (
+        translated(),
+        Run(spark, documents, method_of_run, SelectionSettings(), Stages()) as run,
+    ):
+        return run.count(settings.shingling).frequencies
 
 
 def _sign(

@@ -155,3 +155,45 @@ def test_pairs_are_those_of_a_local_run(spark, tmp_path, method):
     order = [(name, "ascending") for name in expected.column_names]
     assert found.sort_by(order).equals(expected.sort_by(order))
     assert found.equals(expected)
+
+
+COUNTED = {
+    "words": (SOURCES, neardup.SimHash()),
+    "structure of pages": (str(EXAMPLES / "pages"), "page"),
+    "table": (LANGUAGES, neardup.MinHash(ngram=2)),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_document_frequencies_are_those_of_a_local_run(spark, name):
+    source, method = COUNTED[name]
+    found, expected = (
+        neardup.document_frequencies(source, method=method, engine=engine)
+        for engine in ("spark", "local")
+    )
+    assert len(expected.hashes) >= 10
+    assert found.describe() == expected.describe()
+    assert (found.hashes == expected.hashes).all()
+    assert (found.counts == expected.counts).all()
+
+
+def test_rows_that_cannot_be_counted_are_those_of_a_local_run(spark, tmp_path):
+    sources = []
+    for number, line in enumerate(['{"text": "a b"}', "not json", '{"text": 5}']):
+        sources.append(str(tmp_path / f"{number}.jsonl"))
+        Path(sources[-1]).write_text(f'{line}\n{{"text": "a c"}}\n' * 2)
+    found, expected = (
+        neardup.document_frequencies(sources, engine=engine, max_unreadable=1)
+        for engine in ("spark", "local")
+    )
+    assert len(expected.rejected) == 4
+    assert found.rejected == expected.rejected
+    assert found.describe() == expected.describe()
+
+
+def test_document_frequencies_of_a_frame_are_those_of_a_table(spark):
+    texts = pa.table({"text": [*TEXTS, None, ""], "row": range(5)})
+    found = neardup.spark.document_frequencies(spark.createDataFrame(texts))
+    expected = neardup.document_frequencies(texts)
+    assert expected.num_documents == 5
+    assert found.describe() == expected.describe()

@@ -13,6 +13,7 @@ from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import command, settings_options
 from neardup.cli.sources import (
     Named,
+    engine_options,
     inputs_argument,
     job_options,
     output_options,
@@ -30,6 +31,7 @@ from neardup.runs.options import ReadingSettings
 @settings_options(ReadingSettings, "Input", without=("id_column",))
 @partial(text_options, methods=("simhash",))
 @job_options
+@engine_options
 def document_frequencies(inputs: list[Named], output: str, overwrite: bool, **values: Any) -> None:
     """Count the documents of a corpus that contain each word, and save the table for --weights
     tfidf.

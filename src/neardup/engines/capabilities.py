@@ -157,7 +157,14 @@ INDEX = Capabilities(
 SPARK = Capabilities(
     name="spark",
     where="on Spark",
-    commands=("dedup", "cluster", "find_pairs", "sign", "find_contamination"),
+    commands=(
+        "dedup",
+        "cluster",
+        "find_pairs",
+        "sign",
+        "document_frequencies",
+        "find_contamination",
+    ),
     limits=(
         Limit(
             "against",
@@ -244,7 +251,7 @@ def index_of(max_bucket_size: int) -> Capabilities:
 FRAMES = Capabilities(
     name="frames",
     where="with a DataFrame",
-    commands=("dedup", "cluster", "find_pairs", "sign"),
+    commands=("dedup", "cluster", "find_pairs", "sign", "document_frequencies"),
     limits=(
         Limit(
             "keep",

@@ -31,8 +31,11 @@ from neardup.engines.spark.session import open_session, translated
 from neardup.engines.spark.source import Files
 from neardup.features.binary import flat_numbers
 from neardup.features.grouping import hash_ids
+from neardup.features.idf import IdfTable
 from neardup.files import AnyPath
 from neardup.fingerprints.sketches import Sketches
+from neardup.formats.reading import Task
+from neardup.methods.registry import method_of
 from neardup.methods.sketcher import Sketcher
 from neardup.output.tables import removed_batches
 from neardup.progress import Progress, Stages
@@ -45,6 +48,7 @@ from neardup.runs.locations import DocumentLocations
 from neardup.runs.run import Found, Run
 from neardup.runs.scratch import Scratch
 from neardup.runs.signed import SignedCounts
+from neardup.settings.methods import MinHash, Shingling
 from neardup.verify.audit import draw_sample
 
 
@@ -159,6 +163,23 @@ def put_rejected(scratch: Scratch, lines: list[str]) -> None:
     text = "".join(f"{line}\n" for line in lines)
     scratch.append(schemas.REJECTED, np.frombuffer(text.encode("utf-8", "replace"), np.uint8))
     scratch.close_columns()
+
+
+def count_files(
+    run: Run, master: str | None, tasks: list[Task], counted: Shingling, stages: Stages
+) -> IdfTable:
+    """Count the documents of each feature of files on a cluster; the driver collects the counts.
+
+    counted : the settings that make the features.
+    """
+    # No document is compared, so any method will do.
+    inputs = Inputs(tasks, method_of(MinHash()), run.selection, [])
+    with SparkEngine(run, master).open(inputs, stages) as (flow, _):
+        found = flow.count(counted)
+    lines = output.in_order(found.rejected)
+    return replace(
+        found.frequencies, rejected=tuple(Rejected(**json.loads(line)) for line in lines)
+    )
 
 
 def sign_files(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import Broadcast
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -129,6 +130,13 @@ class Outcome(NamedTuple):
         return self.removed.selectExpr("right as position")
 
 
+class Counted(NamedTuple):
+    """The documents of each feature, and the rows that could not be read, of schemas.COUNTS."""
+
+    frequencies: IdfTable
+    rejected: pa.Table
+
+
 class Run:
     """The flow of one run. A context: it fits the number of shuffled partitions, unless it is set.
 
@@ -136,7 +144,7 @@ class Run:
     or of a DataFrame, are rows until their positions are known.
 
     `search` comes first: `decide` and `measure` use the documents that it describes. `audit`,
-    `sign` and `search_items` need no search. `release` comes last.
+    `count`, `sign` and `search_items` need no search. `release` comes last.
 
     Parameters
     ----------
@@ -192,7 +200,7 @@ class Run:
 
         self.method: Broadcast[Method] = spark.sparkContext.broadcast(method)
         if method.counted is not None:
-            weighted = method.with_idf(self._count(method.counted))
+            weighted = method.with_idf(self.count(method.counted).frequencies)
             self.method = spark.sparkContext.broadcast(weighted)
 
     def __enter__(self) -> Run:
@@ -299,6 +307,28 @@ class Run:
         sign = partial(stages.sign_documents, read=self.corpus.read)
         return self._persist(self._map(self.corpus.all(), sign, declare(schemas.SIGNED)))
 
+    def count(self, counted: Shingling) -> Counted:
+        """Count the documents of each feature. counted : the settings that make the features."""
+        count = partial(stages.count_documents, read=self.corpus.read, counted=counted)
+        rows = self._map(self.corpus.all(), count, declare(schemas.COUNTS))
+        # A rejected row is a group of its own, so that one job returns all.
+        groups = rows.groupBy("feature", "document", "rejected")
+        with self.named("count"):
+            sums = groups.agg(F.sum("documents").cast("long").alias("documents")).toArrow()
+        is_rejected = pc.is_valid(sums["rejected"])
+        table = sums.filter(pc.invert(is_rejected))
+        hashes = table["feature"].to_numpy().view(np.uint64)
+        documents = table["documents"].to_numpy()
+        num_documents = int(documents[hashes == 0].sum())  # 0 is no hash: it counts all documents
+        order = np.argsort(hashes)
+        order = order[hashes[order] != 0]
+        counts = documents[order].astype(np.uint32)
+        scheme = describe_features(counted)
+        return Counted(
+            frequencies=IdfTable(num_documents, hashes[order], counts, scheme),
+            rejected=sums.filter(is_rejected),
+        )
+
     def search_items(self, table: ItemTable) -> DataFrame:
         """Return the items that are found in all documents, as schemas.SEARCHED."""
         sent_table = self.spark.sparkContext.broadcast(table)
@@ -397,20 +427,6 @@ class Run:
         return not self.distinct or self.method.value.directed
 
     # Describe documents, and give them positions.
-
-    def _count(self, counted: Shingling) -> IdfTable:
-        """Count the documents of each feature."""
-        count = partial(stages.count_documents, read=self.corpus.read)
-        rows = self._map(self.corpus.all(), count, declare(schemas.COUNTS))
-        sums = rows.groupBy("feature").agg(F.sum("documents").cast("long").alias("documents"))
-        with self.named("count"):
-            table = sums.toArrow()
-        hashes = table["feature"].to_numpy().view(np.uint64)
-        documents = table["documents"].to_numpy()
-        num_documents = int(documents[hashes == 0].sum())  # 0 is no hash: it counts all documents
-        order = np.argsort(hashes)[1:]  # without the 0
-        counts = documents[order].astype(np.uint32)
-        return IdfTable(num_documents, hashes[order], counts, describe_features(counted))
 
     def _describe_and_place(self) -> None:
         """Describe all documents, and find their positions."""
