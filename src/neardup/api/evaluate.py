@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
-from neardup.engines.local import evaluate as engine
+from neardup.engines import evaluation
+from neardup.engines.capabilities import LOCAL, SPARK
+from neardup.engines.choose import is_spark
+from neardup.engines.evaluation import RunSearches
+from neardup.engines.local import pipeline
 from neardup.errors import InputError, SettingError
 from neardup.files import AnyPath, JsonObject, write_text, writing_to
 from neardup.formats.reading import Task
 from neardup.formats.tables import TablePart
 from neardup.methods.registry import method_of
-from neardup.output.job import open_job
+from neardup.output.job import Job, open_job
 from neardup.output.tables import check_output
 from neardup.report.charts import save_drawing, score_chart
 from neardup.report.contents import search_fields, warn_if_incomplete
@@ -47,6 +53,8 @@ def evaluate(
     overwrite: bool = False,
     curve_from: float | None = None,
     max_bucket_size: int | None = None,
+    engine: Literal["local", "spark"] = "local",
+    master: str | None = None,
     **options: Unpack[BatchOptions],
 ) -> Evaluation:
     """Score a method on labelled documents: precision, recall and F1, by threshold and length;
@@ -69,6 +77,8 @@ def evaluate(
         0.05. Lower values are slower. Default: 0.2. SimHash, whose curve has distances, does not
         accept it.
     max_bucket_size : as in `find_pairs`.
+    engine, master : as in `dedup`. Workers read the documents for each of the searches; the driver
+        collects all pairs, and reads labels and the lengths of texts.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
 
@@ -85,9 +95,9 @@ def evaluate(
 
     Notes
     -----
-    It reads once and searches three times: with the unchanged method for the scores at its
-    threshold; at `curve_from` (SimHash: distance 16) for the curve; and as `dedup` does for the
-    clusters.
+    It searches three times, on this machine among documents that are read once: with the unchanged
+    method for the scores at its threshold; at `curve_from` (SimHash: distance 16) for the curve;
+    and as `dedup` does for the clusters.
 
     Examples
     --------
@@ -114,7 +124,10 @@ def evaluate(
         selection=selection,
         outputs=(path, page),
     )
-    result, found = _evaluate(run, label, pairs, _checked(curve_from), with_errors=page is not None)
+    truth = _Given(label, pairs)
+    cluster = _cluster_of(run, engine, master)
+    first = _checked(curve_from)
+    result, found = _evaluate(run, truth, cluster, first, with_errors=page is not None)
     if path is not None:
         save_drawing(score_chart([("", result.report)]), path)
     if page is not None and found is not None:
@@ -135,13 +148,15 @@ def compare_methods(
     overwrite: bool = False,
     curve_from: float | None = None,
     max_bucket_size: int | None = None,
+    engine: Literal["local", "spark"] = "local",
+    master: str | None = None,
     **options: Unpack[BatchOptions],
 ) -> dict[str, Evaluation]:
     """Score several methods on the same labelled documents, as `evaluate` scores one.
 
     Parameters
     ----------
-    source, label, pairs, max_bucket_size : as in `evaluate`.
+    source, label, pairs, max_bucket_size, engine, master : as in `evaluate`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
     methods : two or more names of methods, or a dictionary of names to settings.
@@ -177,12 +192,14 @@ def compare_methods(
         selection=SelectionSettings(max_bucket_size=max_bucket_size),
         outputs=(path,),
     )
+    truth = _Given(label, pairs)
+    cluster = _cluster_of(run, engine, master)
     first = _checked(curve_from)
     settings = {name: method_named(method) for name, method in named.items()}
     results = {}
     for name, method in settings.items():
         begin = first if method_of(method).limit.at_least else None
-        results[name], _ = _evaluate(replace(run, method=method), label, pairs, begin)
+        results[name], _ = _evaluate(replace(run, method=method), truth, cluster, begin)
     if path is not None:
         save_drawing(score_chart([(name, result.report) for name, result in results.items()]), path)
     warn_if_incomplete(next(iter(results.values())).report, run.settings.on_error)
@@ -218,22 +235,62 @@ def _checked(curve_from: float | None) -> float | None:
     )
 
 
+class _Given(NamedTuple):
+    """The options `label` and `pairs`."""
+
+    label: str | None
+    pairs: Source | None
+
+
+class _Cluster(NamedTuple):
+    """A cluster of Spark. master : its address."""
+
+    master: str | None
+
+
+def _cluster_of(run: Run, engine: str, master: str | None) -> _Cluster | None:
+    """Return the cluster of an engine, None for this machine. Raise SettingError if the engine does
+    not take an option.
+    """
+    uses_spark = is_spark(engine, master)
+    (SPARK if uses_spark else LOCAL).refuse(run.command, run.options)
+    return _Cluster(master) if uses_spark else None
+
+
+def _searches_of(job: Job, tasks: list[Task], cluster: _Cluster | None) -> RunSearches:
+    """Return the function of an engine that searches."""
+    if cluster is None:
+        run = job.run
+        return lambda searches: pipeline.run_searches(
+            tasks, searches, run.settings, job.scratch, job.stages
+        )
+    from neardup.engines.spark.engine import run_searches
+
+    return partial(run_searches, job, cluster.master, tasks)
+
+
 def _evaluate(
     run: Run,
-    label: str | None,
-    pairs: Source | None,
+    given: _Given,
+    cluster: _Cluster | None,
     curve_from: float | None,
     *,
     with_errors: bool = False,
 ) -> tuple[Evaluation, Errors | None]:
     """Score the method of a run."""
-    _check_label(label)
+    _check_label(given.label)
     inputs = run.find()
     method = inputs.method.resolve()
-    truth = _truth(inputs.tasks, label, pairs)
+    truth = _truth(inputs.tasks, given.label, given.pairs)
     with open_job(run) as job:
-        scored = engine.evaluate(
-            job, inputs.tasks, truth, method, curve_from=curve_from, with_errors=with_errors
+        scored = evaluation.evaluate(
+            job,
+            inputs.tasks,
+            truth,
+            method,
+            _searches_of(job, inputs.tasks, cluster),
+            curve_from=curve_from,
+            with_errors=with_errors,
         )
     limit = method.limit.name
     points = [_at_limit(limit, score) for score in scored.curve]

@@ -12,6 +12,7 @@ from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import command, option, settings_options
 from neardup.cli.sources import (
     Named,
+    engine_options,
     inputs_argument,
     overwrite_option,
     printing_options,
@@ -68,6 +69,7 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 @method_options
 @settings_options(SelectionSettings, "Running", only=("max_bucket_size",))
 @settings_options(RunSettings, "Running", without=("cache_bytes",))
+@engine_options
 @printing_options
 def evaluate(
     inputs: list[Named], pairs: str | None, compare_methods: tuple[str, ...], **values: Any

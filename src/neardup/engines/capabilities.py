@@ -162,6 +162,7 @@ SPARK = Capabilities(
         "cluster",
         "find_pairs",
         "sign",
+        "evaluate",
         "document_frequencies",
         "find_contamination",
     ),

@@ -8,7 +8,7 @@ deliver, too large to collect     workers decide, too, and the driver collects c
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,16 @@ from neardup import schemas
 from neardup.arrays import arrow_of
 from neardup.decide.outcome import Removals
 from neardup.documents.batch import Rejected
-from neardup.engines.base import Counted, Decided, Engine, Inputs, Searched, decide
+from neardup.engines.base import (
+    Counted,
+    Decided,
+    Engine,
+    Inputs,
+    Search,
+    Searched,
+    SearchOutcome,
+    decide,
+)
 from neardup.engines.capabilities import large_spark_of
 from neardup.engines.spark import output, pipeline
 from neardup.engines.spark.found import find_here, list_documents, place_documents
@@ -37,6 +46,7 @@ from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import Task
 from neardup.methods.registry import method_of
 from neardup.methods.sketcher import Sketcher
+from neardup.output.job import Job
 from neardup.output.tables import removed_batches
 from neardup.progress import Progress, Stages
 from neardup.report.contents import removed_by_input
@@ -151,6 +161,25 @@ class SparkEngine(Engine):
         repeated = check_ids(run, hashes, searched.corpus, searched.locations)
         warnings = inputs.warnings + repeated
         return replace(searched, warnings=warnings, audited=audited, engine=_facts(rounds=0))
+
+
+def run_searches(
+    job: Job, master: str | None, tasks: list[Task], searches: Sequence[Search]
+) -> Generator[SearchOutcome, None, None]:
+    """Yield the decisions of each search among the documents of files. Each reads them anew."""
+    tasks = [task.identified() for task in tasks]
+    for number, search in enumerate(searches):
+        rule = search.rule
+        inputs = Inputs(tasks, search.method, search.selection, [])
+        of_search = replace(job.run, selection=search.selection, rule=rule)
+        with SparkEngine(of_search, master).open(inputs, job.stages) as (flow, _):
+            found = flow.search()
+            with flow.named("decide"):
+                listed = list_documents(found.listed, rule, tasks, search.selection.keep)
+                outcome = find_here(flow, found, listed, tasks, rule).decide(rule)
+        if number == 0:  # the others read the same documents
+            put_rejected(job.scratch, listed.rejected)
+        yield outcome
 
 
 def _facts(rounds: int) -> EngineFacts:
