@@ -11,7 +11,7 @@ from neardup.settings.constraints import ColumnNames
 require_spark()
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 from uuid import uuid4
@@ -76,13 +76,17 @@ class Deduplication:
     ----------
     kept : the rows of the source that are kept, with all their columns.
     removed : id, kept_id, kept_role (source or against), and the measures of the method, such as
-        similarity.
+        similarity. Spark stores it until `unpersist`.
     rounds : the number of rounds of the sieve on the cluster; 0 if the driver decided.
     """
 
     kept: DataFrame
     removed: DataFrame
     rounds: int
+
+    def unpersist(self) -> None:
+        """Drop the stored rows of `removed`; they are computed again if they are used."""
+        self.removed.unpersist()
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,13 @@ class Clustering:
     documents: DataFrame
     clusters: DataFrame
     rounds: int
+    _removed: DataFrame = field(repr=False)
+
+    def unpersist(self) -> None:
+        """Drop the removed documents, which Spark stores; they are computed again if they are
+        used.
+        """
+        self._removed.unpersist()
 
 
 def dedup(
@@ -155,8 +166,7 @@ def dedup(
         refuse_together("fingerprints", within=within)
     decided = _run(df, text_column, id_column, chosen, selection, against=against)
     removed = decided.with_ids(decided.outcome.removed)
-    with decided.run.named("removed"):
-        is_few = decided.outcome.removed.count() < BROADCAST_ROWS
+    is_few = decided.store(removed) < BROADCAST_ROWS
     kept = _kept(df, id_column, removed, is_few)
     return Deduplication(kept, removed, decided.outcome.rounds)
 
@@ -181,6 +191,7 @@ def find_pairs(
     Returns
     -------
     DataFrame of left_id, right_id and the measures of the method; `left` is the earlier document.
+    Spark stores it until its `unpersist`.
     """
     chosen = _method(method_named(method, threshold, max_distance), text_column)
     selection = chosen.in_all_pairs(SelectionSettings(max_bucket_size=max_bucket_size))
@@ -189,7 +200,9 @@ def find_pairs(
     left_id = F.least("id", "kept_id").alias("left_id")
     right_id = F.greatest("id", "kept_id").alias("right_id")
     measures = [measure.name for measure in chosen.measures]
-    return found.select(left_id, right_id, *measures)
+    pairs = found.select(left_id, right_id, *measures)
+    decided.store(pairs)
+    return pairs
 
 
 def cluster(
@@ -242,7 +255,7 @@ def cluster(
     documents = rows.select("id", "size", "is_first", "first_id", *measures)
     clusters = rows.filter("is_first and size > 1").select("first_id", "size")
     clusters = clusters.orderBy(F.desc("size"), "first_id")
-    return Clustering(documents, clusters, result.rounds)
+    return Clustering(documents, clusters, result.rounds, result.removed)
 
 
 def sign(
@@ -345,6 +358,20 @@ class _Decided(NamedTuple):
     run: Run
     search: Search
     outcome: Outcome
+
+    def store(self, rows: DataFrame) -> int:
+        """Let Spark store rows of the result, and drop all other frames of the run; return the
+        number of rows.
+        """
+        rows.persist()
+        try:
+            with self.run.named("result"):
+                return int(rows.count())
+        except BaseException:
+            rows.unpersist()
+            raise
+        finally:
+            self.run.release()
 
     def with_ids(self, pairs: DataFrame) -> DataFrame:
         """Return pairs with the ids of the documents."""

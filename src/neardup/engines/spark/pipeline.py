@@ -206,9 +206,11 @@ class Run:
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
         if self._sets_partitions:
             self.spark.conf.unset(_PARTITIONS)
+        if error is not None:
+            self.release()
 
     def _persist(self, frame: DataFrame) -> DataFrame:
         """Return a frame that Spark stores when it is first computed, until `release`."""
