@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +17,8 @@ from neardup.errors import SettingError
 from spark_session import IGNORED, require_spark
 
 require_spark()
+from neardup.engines.spark.contamination import SparkItems  # noqa: E402
+
 pytestmark = [pytest.mark.filterwarnings(IGNORED), pytest.mark.slow]
 
 TIMES = {"timings", "seconds", "compile_seconds", "megabytes_per_second", "documents_per_second"}
@@ -121,3 +124,18 @@ def test_a_search_stores_nothing_in_the_session(spark, corpus):
         str(corpus / "items.jsonl"), str(corpus / "train"), engine="spark", max_unreadable=1
     )
     assert cache.isEmpty()
+
+
+@pytest.mark.parametrize(
+    ("has_begun", "is_published", "deletes"),
+    [(True, False, True), (False, False, False), (True, True, False)],
+    ids=["begun", "refused before it begins", "published"],
+)
+def test_an_error_deletes_what_workers_copied_to_remote_storage(has_begun, is_published, deletes):
+    deleted = []
+    remote = SimpleNamespace(delete=lambda: deleted.append("all"))
+    folder = SimpleNamespace(is_published=is_published, remote=remote)
+    search = SparkItems(SimpleNamespace(folder=folder), None, None, has_begun=has_begun)
+    with pytest.raises(ZeroDivisionError), search:
+        raise ZeroDivisionError
+    assert deleted == ["all"] * deletes

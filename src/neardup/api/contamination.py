@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -153,9 +153,9 @@ def find_contamination(
                 read = _read_items(run, items, item_columns, item_id_column, benchmark_column)
                 found = _find(run, read, between=corpus is None)
                 table = _table_of(read, found, settings)
-            workers = _workers(job, found, master) if on_spark else None
-            made = _search(job, read, found, table, workers, between=corpus is None)
-            return job.finish(_Search(job, made, wanted, workers, tables))
+            with _workers(job, found, master) if on_spark else nullcontext() as workers:
+                made = _search(job, read, found, table, workers, between=corpus is None)
+                return job.finish(_Search(job, made, wanted, workers, tables))
 
 
 def _uses_spark(run: Run, documents: Source, engine: str, master: str | None) -> bool:

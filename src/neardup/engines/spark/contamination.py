@@ -27,13 +27,18 @@ from neardup.runs.locations import DocumentLocations
 from neardup.runs.run import Found
 
 
-@dataclass(frozen=True)
+@dataclass
 class SparkItems:
-    """A search for items on a cluster. inputs : the files of the corpus."""
+    """A search for items on a cluster. A context: after an error it deletes the documents that
+    workers have copied to remote storage.
+
+    inputs : the files of the corpus. has_begun : whether the output was found to be new.
+    """
 
     job: Job
     inputs: Inputs
     master: str | None
+    has_begun: bool = False
 
     @classmethod
     def of(cls, job: Job, found: Found, master: str | None) -> SparkItems:
@@ -42,12 +47,23 @@ class SparkItems:
         inputs = Inputs(tasks, found.method, job.run.selection, found.warnings)
         return cls(job, inputs, master)
 
+    def __enter__(self) -> SparkItems:
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        folder = self.job.folder
+        if error is None or folder is None or folder.is_published:
+            return
+        if self.has_begun and folder.remote is not None:
+            folder.remote.delete()
+
     def find(self, table: ItemTable) -> FoundItems:
         """Let workers search the corpus, and decide which items it contains."""
         job = self.job
         tasks = self.inputs.tasks
         if job.folder is not None:
             job.folder.begin(resume=False)
+            self.has_begun = True
         engine = SparkEngine(job.run, self.master)
         with engine.open(self.inputs, job.stages) as (flow, _), flow.named("search"):
             rows = flow.search_items(table).toArrow()
