@@ -23,8 +23,8 @@ HEAD = """# What works where
 
 The three engines give the same result, row for row. This page is generated from what they declare; everything else is
 refused with a sentence. An option is *not applicable* where it would change nothing, and is refused there too. For
-DataFrames, [`neardup.spark`](spark.md) has `dedup`, `find_pairs`, `cluster` and `sign`, with the parameters that their
-signatures show.
+DataFrames, [`neardup.spark`](spark.md) has `dedup`, `find_pairs`, `cluster`, `sign` and `document_frequencies`, with the
+parameters that their signatures show.
 """  # noqa: E501
 
 

@@ -496,6 +496,25 @@ SIGNED = _schema(
     ),
 )
 """Documents and rejected rows, with their sketches."""
+SEARCHED = _schema(
+    _field("document", "int64", "The first document of a batch of one input, as in READ."),
+    _field("documents", "int64", "The number of its documents."),
+    _field("bytes", "int64", "The bytes of their texts."),
+    _field("without_features", "int64", "The number of documents without text."),
+    _field("unread", pa.list_(pa.string()), "Its lines of rejected.jsonl."),
+    _field("keys", pa.list_(pa.int32()), "A sequence around items, once for each document."),
+    _field("items", pa.list_(pa.int32()), "An item that a document has enough of."),
+    _field("states", pa.list_(pa.int32()), "Its state; see decide.items."),
+    _field("found", pa.list_(pa.int64()), "By match: the number of the document in the batch."),
+    _field("places", pa.list_(pa.int32()), "By match: the place in the items."),
+    _field("tokens", pa.list_(pa.int32()), "By match: the token in the document."),
+    _field("begins", pa.list_(pa.int64()), "By match: its first character."),
+    _field("ends", pa.list_(pa.int64()), "By match: the end of its characters."),
+    _field("excerpts", pa.list_(pa.string()), "By document and item with matches: a text."),
+    _field("ids", pa.list_(pa.string()), "By match: the id of the document, null without one."),
+    _field("rows", pa.list_(pa.int64()), "By match: the row of the document."),
+)
+"""Items that were found in documents: a row for each batch of them, or of rejected rows."""
 PLACED = _schema(*DESCRIBED, _POSITION, _FIRST, _LAST)
 """Documents with features, in the order of priority."""
 CONTENTS = _schema(_HASH, _POSITION)
@@ -562,8 +581,10 @@ NEAR = _schema(_LEFT, _RIGHT)
 COUNTS = _schema(
     _field("feature", "int64", "The hash of a feature; 0, which is no hash, for all documents."),
     _field("documents", "int64", "The number of documents that contain it."),
+    _nullable("document", "int64", "Of a rejected row its input, as in READ; else null."),
+    _UNREAD,
 )
-"""Document frequencies."""
+"""Document frequencies, and rejected rows."""
 
 
 @cache

@@ -11,7 +11,7 @@ from neardup.settings.constraints import ColumnNames, check_text
 require_spark()
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 from uuid import uuid4
@@ -24,6 +24,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
+from neardup.api.sign import counted_settings
 from neardup.arrays import arrow_of
 from neardup.decide.priority import rank_columns
 from neardup.decide.rules import rule_of
@@ -33,6 +34,7 @@ from neardup.engines.spark.pipeline import BROADCAST_ROWS, Outcome, Run, Search
 from neardup.engines.spark.session import first_line, translated
 from neardup.engines.spark.source import Frame
 from neardup.errors import ColumnError, InputError, SettingError
+from neardup.features.idf import IdfTable
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.methods.sketcher import Sketcher
@@ -40,10 +42,24 @@ from neardup.methods.stages import Read
 from neardup.progress import Stages
 from neardup.runs.columns import listed
 from neardup.runs.refusals import refuse_together
-from neardup.settings.methods import MethodSettings, method_named
+from neardup.settings.methods import (
+    DocumentSettings,
+    MethodSettings,
+    MinHash,
+    SimHash,
+    method_named,
+)
 from neardup.settings.run import Keep, Linkage, SelectionSettings, split_copies
 
-__all__ = ["Clustering", "Deduplication", "cluster", "dedup", "find_pairs", "sign"]
+__all__ = [
+    "Clustering",
+    "Deduplication",
+    "cluster",
+    "dedup",
+    "document_frequencies",
+    "find_pairs",
+    "sign",
+]
 
 # Types of columns, by the names of Spark.
 _TEXTS = ("string", "char", "varchar", "binary")
@@ -60,13 +76,17 @@ class Deduplication:
     ----------
     kept : the rows of the source that are kept, with all their columns.
     removed : id, kept_id, kept_role (source or against), and the measures of the method, such as
-        similarity.
+        similarity. Spark stores it until `unpersist`.
     rounds : the number of rounds of the sieve on the cluster; 0 if the driver decided.
     """
 
     kept: DataFrame
     removed: DataFrame
     rounds: int
+
+    def unpersist(self) -> None:
+        """Drop the stored rows of `removed`; they are computed again if they are used."""
+        self.removed.unpersist()
 
 
 @dataclass(frozen=True)
@@ -84,6 +104,13 @@ class Clustering:
     documents: DataFrame
     clusters: DataFrame
     rounds: int
+    _removed: DataFrame = field(repr=False)
+
+    def unpersist(self) -> None:
+        """Drop the removed documents, which Spark stores; they are computed again if they are
+        used.
+        """
+        self._removed.unpersist()
 
 
 def dedup(
@@ -152,8 +179,7 @@ def _dedup(
         refuse_together("fingerprints", within=selection.within)
     decided = _run(df, text_column, id_column, chosen, selection, against=against)
     removed = decided.with_ids(decided.outcome.removed)
-    with decided.run.named("removed"):
-        is_few = decided.outcome.removed.count() < BROADCAST_ROWS
+    is_few = decided.store(removed) < BROADCAST_ROWS
     kept = _kept(df, id_column, removed, is_few)
     return Deduplication(kept, removed, decided.outcome.rounds)
 
@@ -178,6 +204,7 @@ def find_pairs(
     Returns
     -------
     DataFrame of left_id, right_id and the measures of the method; `left` is the earlier document.
+    Spark stores it until its `unpersist`.
     """
     chosen = _method(method_named(method, threshold, max_distance), text_column)
     selection = chosen.in_all_pairs(SelectionSettings(max_bucket_size=max_bucket_size))
@@ -186,7 +213,9 @@ def find_pairs(
     left_id = F.least("id", "kept_id").alias("left_id")
     right_id = F.greatest("id", "kept_id").alias("right_id")
     measures = [measure.name for measure in chosen.measures]
-    return found.select(left_id, right_id, *measures)
+    pairs = found.select(left_id, right_id, *measures)
+    decided.store(pairs)
+    return pairs
 
 
 def cluster(
@@ -232,7 +261,7 @@ def cluster(
     documents = rows.select("id", "size", "is_first", "first_id", *measures)
     clusters = rows.filter("is_first and size > 1").select("first_id", "size")
     clusters = clusters.orderBy(F.desc("size"), "first_id")
-    return Clustering(documents, clusters, result.rounds)
+    return Clustering(documents, clusters, result.rounds, result.removed)
 
 
 def sign(
@@ -270,6 +299,45 @@ def sign(
     return documents.all().mapInArrow(function, columns)
 
 
+def document_frequencies(
+    df: DataFrame,
+    *,
+    text_column: str = "text",
+    method: DocumentSettings | str = SimHash(),  # noqa: B008 - frozen
+) -> IdfTable:
+    """Count the documents of a DataFrame that contain each feature.
+
+    Parameters
+    ----------
+    df, text_column : as in `dedup`.
+    method : as in `neardup.document_frequencies`.
+
+    Returns
+    -------
+    IdfTable, which the driver collects: 12 bytes for each distinct feature.
+    """
+    settings = counted_settings(method)
+    if text_column.casefold() == "html":
+        settings = settings.of_pages()
+    _refuse_frame(df)
+    _refuse_type(df, text_column, "the text", _TEXTS)
+    none = F.lit(None).cast("string")  # documents are counted, and have no ids
+    frame = df.select(
+        none.alias("document"),
+        F.lit(False).alias("against"),
+        _column(text_column).alias("text"),
+        none.alias("within"),
+    )
+    method_of_run = method_of(MinHash())  # no document is compared
+    documents = Frame(frame)
+    spark = df.sparkSession
+    with (
+        translated(),
+        Run(spark, documents, method_of_run, SelectionSettings(), Stages()) as run,
+    ):
+        return run.count(settings.shingling).frequencies
+
+
 def _sign(
     batches: Iterable[pa.RecordBatch], read: Read, sketcher: Broadcast[Sketcher]
 ) -> Iterator[pa.RecordBatch]:
@@ -297,6 +365,20 @@ class _Decided(NamedTuple):
     run: Run
     search: Search
     outcome: Outcome
+
+    def store(self, rows: DataFrame) -> int:
+        """Let Spark store rows of the result, and drop all other frames of the run; return the
+        number of rows.
+        """
+        rows.persist()
+        try:
+            with self.run.named("result"):
+                return int(rows.count())
+        except BaseException:
+            rows.unpersist()
+            raise
+        finally:
+            self.run.release()
 
     def with_ids(self, pairs: DataFrame) -> DataFrame:
         """Return pairs with the ids of the documents."""

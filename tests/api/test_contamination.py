@@ -462,11 +462,11 @@ def test_a_folder_with_the_name_of_a_kind_of_server_is_a_folder(tmp_path, monkey
 
 
 def test_a_search_does_not_resume_in_another_index_of_the_same_name(tmp_path, monkeypatch):
-    from neardup.engines.local import contamination
+    from neardup.runs import found_items
 
     monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(contamination._Search, "finish", lambda *_: 1 / 0)
+        patch.setattr(found_items.ItemCollection, "finish", lambda *_: 1 / 0)
         with neardup.Index.create("pages.index", storage="text") as index:
             index.add(ITEM, id="a")
             with pytest.raises(ZeroDivisionError):
@@ -646,25 +646,24 @@ def test_clean_copies_leave_out_what_was_found(files, write, kept):
 
 
 def test_an_interrupted_search_resumes_with_the_same_tables(files, monkeypatch):
-    from neardup.engines.local import contamination
-    from neardup.runs import reading
+    from neardup.runs import found_items, reading
 
     monkeypatch.setattr(reading, "_CHECKPOINT_EVERY", 1)
     corpus = ["one.parquet", "two.parquet"]
     whole = neardup.find_contamination("quiz.jsonl", corpus)
-    use = contamination._Search.use
+    add = found_items.ItemCollection.add
     calls = []
 
-    def stop_at_the_second(search, found):
+    def stop_at_the_second(collection, found, first):
         calls.append(found)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        use(search, found)
+        add(collection, found, first)
 
-    monkeypatch.setattr(contamination._Search, "use", stop_at_the_second)
+    monkeypatch.setattr(found_items.ItemCollection, "add", stop_at_the_second)
     with pytest.raises(KeyboardInterrupt):
         neardup.find_contamination("quiz.jsonl", corpus, output="out", batch_rows=1)
-    monkeypatch.setattr(contamination._Search, "use", use)
+    monkeypatch.setattr(found_items.ItemCollection, "add", add)
     resumed = neardup.find_contamination(
         "quiz.jsonl", corpus, output="out", batch_rows=1, resume=True
     )

@@ -187,6 +187,14 @@ def test_the_curve_shows_the_score_of_the_method_at_its_own_threshold(real_texts
         )
 
 
+def test_fingerprints_with_weights_of_the_corpus_find_what_find_pairs_finds(real_texts):
+    texts = real_texts("en_licenses", 60_000)
+    method = neardup.SimHash(max_distance=12, weights="tfidf")
+    table = table_of(texts, ["x"] * len(texts))
+    found = neardup.evaluate(table, method=method).at_threshold.found
+    assert found == neardup.find_pairs(table, method=method).pairs.num_rows > 0
+
+
 def test_a_report_contradicts_itself_nowhere():
     """A cluster larger than a bucket of dedup: its pairs are found by both searches."""
     texts = [

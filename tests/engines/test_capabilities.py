@@ -93,7 +93,8 @@ def test_an_option_works_or_is_refused_with_the_sentence_of_the_engine(
 
 
 def test_every_limit_is_tried():
-    elsewhere = ("against", "resume", "linkage")  # of the last, a rule that is registered
+    # Of linkage, a rule that is registered. test_spark_contamination.py refuses an index as corpus.
+    elsewhere = ("against", "resume", "linkage", "corpus")
     for engine in (*ENGINES, LARGE_SPARK):  # test_spark_files.py has what is refused to a large run
         for limit in engine.limits:
             tried = VALUES.get(limit.option, ())

@@ -452,3 +452,34 @@ def test_several_columns_make_one_id(spark):
         neardup.spark.dedup(
             frame.selectExpr("*", "cast(number as double) as score"), id_column=["repo", "score"]
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("linkage", ["sieve", "connected"])
+def test_spark_stores_the_result_of_a_frame_until_it_is_dropped(spark, linkage):
+    cache = spark._jsparkSession.sharedState().cacheManager()
+    cache.clearCache()
+    frame = frame_of(spark, random_texts(3, 60), 2)
+    options = {"id_column": "id", "method": METHODS["bands"]}
+    results = {
+        "dedup": neardup.spark.dedup(frame, linkage=linkage, **options),
+        "cluster": neardup.spark.cluster(frame, linkage=linkage, **options),
+        "find_pairs": neardup.spark.find_pairs(frame, **options),
+    }
+    assert cache.numCachedEntries() <= len(results)
+    assert results["dedup"].removed.is_cached
+    removed = results["dedup"].removed.toArrow().sort_by("id")
+    for result in results.values():
+        result.unpersist()
+    assert cache.isEmpty()
+    assert results["dedup"].removed.toArrow().sort_by("id").equals(removed)
+    assert removed.num_rows > 5
+
+
+def test_spark_stores_nothing_after_an_error(spark):
+    cache = spark._jsparkSession.sharedState().cacheManager()
+    cache.clearCache()
+    frame = frame_of(spark, ["a b c", "a b c"], 1).selectExpr("1 as id", "text")
+    with pytest.raises(neardup.InputError, match="must differ"):
+        neardup.spark.dedup(frame, id_column="id")
+    assert cache.isEmpty()

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
+from reference.corpora import random_texts
 from reference.places import REPOSITORY
 from spark_session import IGNORED, require_spark
 
@@ -35,6 +36,8 @@ LANGUAGES = pa.table(
         "length": [*range(12)] * 2,
     }
 )
+# The second text contains the third, which is a copy of the first.
+CONTAINED = ["fox", "fox dog", "fox", *(text or "" for text in random_texts(12, 80))]
 CASES = {
     "an earlier collection": (NEW, {"against": OLD}),
     "several inputs": (SOURCES, {"threshold": 0.6, "keep": "last"}),
@@ -44,6 +47,13 @@ CASES = {
         {"within": "language", "count_by": "site", "keep": "min:length,source,last"},
     ),
     "chains": (SOURCES, {"linkage": "connected", "threshold": 0.5}),
+    "chains of contained texts": (
+        CONTAINED,
+        {
+            "method": neardup.MinHash(ngram=1, threshold=0.6, similarity="containment"),
+            "linkage": "connected",
+        },
+    ),
 }
 
 
@@ -145,3 +155,45 @@ def test_pairs_are_those_of_a_local_run(spark, tmp_path, method):
     order = [(name, "ascending") for name in expected.column_names]
     assert found.sort_by(order).equals(expected.sort_by(order))
     assert found.equals(expected)
+
+
+COUNTED = {
+    "words": (SOURCES, neardup.SimHash()),
+    "structure of pages": (str(EXAMPLES / "pages"), "page"),
+    "table": (LANGUAGES, neardup.MinHash(ngram=2)),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_document_frequencies_are_those_of_a_local_run(spark, name):
+    source, method = COUNTED[name]
+    found, expected = (
+        neardup.document_frequencies(source, method=method, engine=engine)
+        for engine in ("spark", "local")
+    )
+    assert len(expected.hashes) >= 10
+    assert found.describe() == expected.describe()
+    assert (found.hashes == expected.hashes).all()
+    assert (found.counts == expected.counts).all()
+
+
+def test_rows_that_cannot_be_counted_are_those_of_a_local_run(spark, tmp_path):
+    sources = []
+    for number, line in enumerate(['{"text": "a b"}', "not json", '{"text": 5}']):
+        sources.append(str(tmp_path / f"{number}.jsonl"))
+        Path(sources[-1]).write_text(f'{line}\n{{"text": "a c"}}\n' * 2)
+    found, expected = (
+        neardup.document_frequencies(sources, engine=engine, max_unreadable=1)
+        for engine in ("spark", "local")
+    )
+    assert len(expected.rejected) == 4
+    assert found.rejected == expected.rejected
+    assert found.describe() == expected.describe()
+
+
+def test_document_frequencies_of_a_frame_are_those_of_a_table(spark):
+    texts = pa.table({"text": [*TEXTS, None, ""], "row": range(5)})
+    found = neardup.spark.document_frequencies(spark.createDataFrame(texts))
+    expected = neardup.document_frequencies(texts)
+    assert expected.num_documents == 5
+    assert found.describe() == expected.describe()

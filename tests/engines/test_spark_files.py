@@ -23,7 +23,6 @@ import pytest
 
 import neardup
 import servers
-from neardup.decide.outcome import Totals
 from neardup.errors import ClusterError, ColumnError, InputError, OutputError, SettingError
 from neardup.formats.reading import Task
 from neardup.output.job import Job
@@ -35,7 +34,7 @@ from reference.places import REPOSITORY, SHARED_DATA
 from spark_session import IGNORED, require_spark
 
 require_spark()
-from neardup.engines.spark.output import Written, place_kept, write_parts  # noqa: E402
+from neardup.engines.spark.output import PartSizes, Written, place_kept, write_parts  # noqa: E402
 
 pytestmark = [pytest.mark.filterwarnings(IGNORED), pytest.mark.slow]
 
@@ -246,6 +245,12 @@ RULES = {
     "three of a cluster": {"keep": "longest:3"},
     "three of full buckets": {"keep": "last:3", "max_bucket_size": 1, "against": 0},
     "two by several keys": {"keep": "max:rank,longest:2", "max_bucket_size": 1},
+    "chains of contained texts in full buckets": {
+        "method": neardup.MinHash(ngram=1, threshold=0.6, similarity="containment"),
+        "linkage": "connected",
+        "max_bucket_size": 3,
+        "against": 0,
+    },
     "none": {"keep": "none", "against": 0},
     "none of full buckets": {"keep": "none", "max_bucket_size": 1},
     "a sample": {"audit_sample": 60, "within": "year", "against": 0},
@@ -254,6 +259,22 @@ RULES = {
         "method": neardup.MinHash(threshold=0.25, recall=0.5),
     },
 }
+
+
+@pytest.mark.parametrize("max_bucket_size", [1, 4, 1000])
+def test_workers_connect_contained_texts_as_a_local_run(
+    spark, tmp_path, monkeypatch, max_bucket_size
+):
+    monkeypatch.setattr("neardup.engines.spark.pipeline.DRIVER_DOCUMENTS", 0)
+    texts = ["fox", "fox dog", "fox", *random_texts(4, 60)]
+    pq.write_table(pa.table({"text": pa.array(texts, pa.string())}), tmp_path / "in.parquet")
+    options = {
+        "method": neardup.MinHash(ngram=1, threshold=0.6, similarity="containment"),
+        "linkage": "connected",
+        "max_bucket_size": max_bucket_size,
+    }
+    report = compare(spark, tmp_path, tmp_path / "in.parquet", options)
+    assert report["counts"]["removed"] > 10
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -631,20 +652,13 @@ def test_attempts_of_a_task_that_overlap_do_not_meet(tmp_path, counts, ends):
         other = finish(slow)
         written = other if counts == "the second" else written
     tasks = tasks_of(Inputs(str(source)), "first")
-    place_kept([written], tasks, totals_of(2000, 2), output)
+    place_kept([written], tasks, PartSizes(np.array([2000]), removed=[2]), output)
     kept = (output.result / "kept" / "rows.jsonl").read_text().splitlines()
     assert [json.loads(line)["text"].split()[0] for line in kept] == [
         "0",
         *map(str, range(3, 2000)),
     ]
     output.discard()
-
-
-def totals_of(documents: int, removed: int) -> Totals:
-    """Return the part of the totals of one input that its kept documents depend on."""
-    corpus = SimpleNamespace(part_ends=np.array([documents]))
-    counts = SimpleNamespace(by_inputs=np.array([[0, 0, removed, 0]]).reshape(-1, 4))
-    return SimpleNamespace(corpus=corpus, counts=counts, others=np.empty(0, np.uint32))
 
 
 class Attempts(NamedTuple):
@@ -654,6 +668,7 @@ class Attempts(NamedTuple):
     output: OutputDirectory
 
 
+SIZES = PartSizes(np.array([3]), removed=[1])
 WRITTEN = Written(part=0, file="one", documents=3, rows=2, bytes=1)
 
 
@@ -669,7 +684,7 @@ def attempts(tmp_path: Path) -> Attempts:
 
 
 def test_the_file_of_an_attempt_is_moved_to_the_kept_files(attempts):
-    place_kept([WRITTEN], attempts.tasks, totals_of(3, 1), attempts.output)
+    place_kept([WRITTEN], attempts.tasks, SIZES, attempts.output)
     assert files_below(attempts.output.result) == {"kept/rows.jsonl": b"a"}
 
 
@@ -680,7 +695,7 @@ def test_the_file_of_an_attempt_is_moved_to_the_kept_files(attempts):
 )
 def test_an_input_that_changed_before_it_was_written_ends_the_run(attempts, change):
     with pytest.raises(InputError, match=r"rows\.jsonl changed during the run"):
-        place_kept([WRITTEN._replace(**change)], attempts.tasks, totals_of(3, 1), attempts.output)
+        place_kept([WRITTEN._replace(**change)], attempts.tasks, SIZES, attempts.output)
 
 
 @pytest.mark.parametrize(
@@ -690,7 +705,7 @@ def test_a_file_that_is_not_as_its_worker_wrote_it_ends_the_run(attempts, change
     with pytest.raises(
         OutputError, match=r"has no file kept/rows\.jsonl of \d bytes, as a worker wrote it"
     ):
-        place_kept([WRITTEN._replace(**change)], attempts.tasks, totals_of(3, 1), attempts.output)
+        place_kept([WRITTEN._replace(**change)], attempts.tasks, SIZES, attempts.output)
 
 
 def test_a_worker_without_the_folder_of_the_output_ends_the_run(attempts, tmp_path):

@@ -197,7 +197,11 @@ def run_contained(
     postings = kernel.make_postings(len(documents) * num_samples, 8)
     kernel.enter_samples(postings, sets, np.arange(len(documents), dtype=np.uint32), num_samples)
     found = empty_found(num_samples * rules.max_bucket_size + 4)
-    hits = np.zeros(len(documents), np.int32)
+    probes = kernel.Probes(
+        needed=np.array(needed, np.int64),
+        queries=np.ones(len(documents), np.bool_),
+        hits=np.zeros(len(documents), np.int32),
+    )
     pairs = []
     begin = 0
     while begin < len(documents):
@@ -207,12 +211,11 @@ def run_contained(
             order,
             kernel.Compared(sets, sets),
             postings,
-            np.array(needed, np.int64),
-            hits,
+            probes,
             kernel_rules,
             found,
         )
-        assert not hits.any()
+        assert not probes.hits.any()
         pairs += drain(found)
         if reached == begin:
             postings = kernel.grow(postings)

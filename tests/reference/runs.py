@@ -108,13 +108,6 @@ def expected_connected(
     return _answer(order, len(against), _oracle(method).connected(documents, rules), [])
 
 
-def has_copies(texts: Texts, method: MethodSettings) -> bool:
-    """Return whether two texts with features have the same tokens."""
-    _, documents, _ = _in_order(texts, method, (), None, "first", 100_000)
-    tokens = [document.tokens for document in documents if document.shingles]
-    return len(set(tokens)) < len(tokens)
-
-
 def expected_pairs(
     texts: Texts, method: MethodSettings, max_bucket_size: int = 100_000
 ) -> list[tuple]:

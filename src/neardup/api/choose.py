@@ -19,6 +19,7 @@ from neardup.arrays import Floats, Ints, Mask, arrow_of_strings
 from neardup.decide.outcome import Pairs
 from neardup.decide.rules import Every
 from neardup.documents.batch import Corpus
+from neardup.engines.base import Search
 from neardup.engines.local import pipeline
 from neardup.errors import InputError
 from neardup.features.shingles import extract_text, shingle_documents
@@ -31,7 +32,6 @@ from neardup.output.write import read_texts
 from neardup.report.items import Marker
 from neardup.report.questions_html import Question
 from neardup.report.wording import plural
-from neardup.runs import reading
 from neardup.runs.locations import DocumentLocations
 from neardup.runs.scratch import workspace
 from neardup.schemas import SIMILARITY
@@ -98,7 +98,7 @@ def choose(
     )
     method = method_of(loosest).resolve()
     searches = [
-        pipeline.Search(method, selection, Every())
+        Search(method, selection, Every())
         for selection in _widening(job.run.selection.within, corpus.num_documents)
     ]
     with (
@@ -107,13 +107,14 @@ def choose(
             pipeline.run_searches(tasks, searches, job.run.settings, scratch, job.stages)
         ) as found,
     ):
-        for outcome in found:
+        for searched in found:
+            outcome = searched.outcome
             # Enough if no bucket hides a document. The next search would find up to _WIDER times as
             # many pairs.
             has_many_pairs = len(outcome.pairs.left) * _WIDER > _MAX_PAIRS
             if not outcome.num_bucket_overflows or has_many_pairs:
                 break
-        locations = reading.locations(tasks, outcome.corpus, scratch)
+        locations = searched.locations
         chooser = _Chooser(
             tasks=tasks,
             corpus=outcome.corpus,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from neardup.api.index_sources import open_documents
 from neardup.candidates.items import ItemTable, build_items
 from neardup.documents.batch import Losses
-from neardup.engines.capabilities import LOCAL
+from neardup.engines.capabilities import LOCAL, SPARK
+from neardup.engines.choose import is_spark
 from neardup.engines.local.contamination import find_items
 from neardup.errors import ColumnError, SettingError
 from neardup.files import JsonObject, Output
@@ -27,7 +28,7 @@ from neardup.results import Contamination
 from neardup.runs.items import Items, read_items
 from neardup.runs.refusals import refuse_together
 from neardup.runs.run import (
-    FolderOptions,
+    CorpusOptions,
     Found,
     Inputs,
     Run,
@@ -42,8 +43,11 @@ from neardup.settings.contamination import ContaminationOutput, ContaminationSet
 from neardup.settings.methods import MinHash
 from neardup.settings.run import Language
 
+if TYPE_CHECKING:
+    from neardup.engines.spark.contamination import SparkItems
 
-@spelled_out(FolderOptions, is_reported=True)
+
+@spelled_out(CorpusOptions, is_reported=True)
 def find_contamination(
     items: Source,
     corpus: Source | None = None,
@@ -59,7 +63,7 @@ def find_contamination(
     write: Literal["none", "items", "corpus"] = "none",
     lang: Language = "en",
     tables: bool = True,
-    **options: Unpack[FolderOptions],
+    **options: Unpack[CorpusOptions],
 ) -> Contamination:
     """Find which items of benchmarks are in the documents of a corpus, and where.
 
@@ -94,7 +98,8 @@ def find_contamination(
     lang : the language of the report: English or simplified Chinese.
     tables : fill the tables of the result; False leaves them to the files of `output`, and
         accessing them then raises SettingError.
-    overwrite, scratch, resume : as in `dedup`.
+    overwrite, scratch, resume, engine, master : as in `dedup`. Workers search the corpus; the
+        driver reads the items, and decides.
     text_column, id_column, text_unit, in_format, max_document_bytes : of the corpus, as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
 
@@ -133,15 +138,48 @@ def find_contamination(
             options,
             method=MinHash(ngram=ngram),
         )
-        LOCAL.refuse(run.command, run.options)
+        on_spark = _uses_spark(run, documents)
         paths = [*named_paths(items), *_paths_of(documents)]
         with open_job(run, paths) as job:
             with job.stages.stage("items"):
                 read = _read_items(run, items, item_columns, item_id_column, benchmark_column)
                 found = _find(run, read, between=corpus is None)
                 table = _table_of(read, found, settings)
-            made = find_items(job, found, read, table, between=corpus is None)
-            return job.finish(_Search(job, made, settings, wanted, tables))
+            with _workers(job, found) if on_spark else nullcontext() as workers:
+                made = _search(job, read, found, table, workers, between=corpus is None)
+                return job.finish(_Search(job, made, wanted, workers, tables))
+
+
+def _uses_spark(run: Run, documents: Source) -> bool:
+    """Return whether the engine is Spark. Raise SettingError if it does not take the options of a
+    run, or this corpus.
+    """
+    uses_spark = is_spark(run)
+    corpus = "an index" if isinstance(documents, TablePart) else "a collection"
+    (SPARK if uses_spark else LOCAL).refuse(run.command, run.options | {"corpus": corpus})
+    return uses_spark
+
+
+def _search(
+    job: Job,
+    items: Items,
+    corpus: Found,
+    table: ItemTable,
+    workers: SparkItems | None,
+    *,
+    between: bool,
+) -> ItemTables:
+    """Search a corpus for items. workers : as in `_Search`. between : as in `_find`."""
+    found = workers.find(table) if workers else find_items(job, corpus, table)
+    with job.stages.stage("decide"):
+        return ItemTables(items, table, found, between=between)
+
+
+def _workers(job: Job, found: Found) -> SparkItems:
+    """Return the search on a cluster."""
+    from neardup.engines.spark.contamination import SparkItems
+
+    return SparkItems.of(job, found)
 
 
 def _paths_of(documents: Source) -> list[str]:
@@ -179,12 +217,16 @@ def _table_of(items: Items, found: Found, settings: ContaminationSettings) -> It
 
 @dataclass
 class _Search(Product[Contamination]):
-    """The product of `find_contamination`. fills_tables : its `tables`."""
+    """The product of `find_contamination`.
+
+    workers : writes the clean corpus on a cluster; None on this machine. fills_tables : its
+    `tables`.
+    """
 
     job: Job
     made: ItemTables
-    settings: ContaminationSettings
     wanted: ContaminationOutput
+    workers: SparkItems | None
     fills_tables: bool
 
     def tables(self) -> Sequence[Table]:
@@ -195,11 +237,13 @@ class _Search(Product[Contamination]):
 
     def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
         """Write the clean copies."""
-        if self.wanted.write != "none":
+        made = self.made
+        if self.wanted.write == "corpus" and self.workers is not None:
+            corpus = made.found.corpus
+            self.workers.write_corpus(corpus, made.documents_with_items(), progress)
+        elif self.wanted.write != "none":
             of_items = self.wanted.write == "items"
-            self.made.write_copies(
-                folder / "kept", progress, self.job.run.threads, of_items=of_items
-            )
+            made.write_copies(folder / "kept", progress, self.job.run.threads, of_items=of_items)
 
     def report(self) -> ContaminationReport:
         """Return the report."""
@@ -211,7 +255,7 @@ class _Search(Product[Contamination]):
         losses = Losses.of(items.rejected) + tally.losses
         return ContaminationReport(
             options=job.run.given,
-            settings=asdict(self.settings),
+            settings=asdict(made.settings),
             columns={"items": items.columns, "text": job.run.inputs.text_column},
             counts=made.counts(),
             benchmarks=made.benchmarks(),

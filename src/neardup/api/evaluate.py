@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from neardup.engines.local import evaluate as engine
+from neardup.engines import evaluation
+from neardup.engines.capabilities import LOCAL, SPARK
+from neardup.engines.choose import is_spark
+from neardup.engines.evaluation import RunSearches
+from neardup.engines.local import pipeline
 from neardup.errors import InputError, SettingError
 from neardup.files import AnyPath, JsonObject, write_text, writing_to
 from neardup.formats.reading import Task
 from neardup.formats.tables import TablePart
 from neardup.methods.registry import method_of
-from neardup.output.job import open_job
+from neardup.output.job import Job, open_job
 from neardup.output.tables import check_output
 from neardup.report.charts import save_drawing, score_chart
 from neardup.report.contents import search_fields, warn_if_incomplete
@@ -23,7 +29,7 @@ from neardup.results import Evaluation
 from neardup.runs.columns import choose_label
 from neardup.runs.input_files import list_inputs
 from neardup.runs.labels import Verdicts, read_verdicts
-from neardup.runs.run import BatchOptions, Run, Source, Unpack, named_paths, run_of, spelled_out
+from neardup.runs.run import PairOptions, Run, Source, Unpack, named_paths, run_of, spelled_out
 from neardup.schemas import curve_schema, length_schema
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import Language, OutputSettings, SelectionSettings
@@ -32,7 +38,7 @@ from neardup.verify.scores import Score
 LABEL = "cluster"
 
 
-@spelled_out(BatchOptions)
+@spelled_out(PairOptions)
 def evaluate(
     source: Source,
     *,
@@ -47,7 +53,7 @@ def evaluate(
     overwrite: bool = False,
     curve_from: float | None = None,
     max_bucket_size: int | None = None,
-    **options: Unpack[BatchOptions],
+    **options: Unpack[PairOptions],
 ) -> Evaluation:
     """Score a method on labelled documents: precision, recall and F1, by threshold and length;
     agreement of clusters.
@@ -69,6 +75,8 @@ def evaluate(
         0.05. Lower values are slower. Default: 0.2. SimHash, whose curve has distances, does not
         accept it.
     max_bucket_size : as in `find_pairs`.
+    engine, master : as in `dedup`. Workers read the documents for each of the searches; the driver
+        collects all pairs, and reads labels and the lengths of texts.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
 
@@ -85,9 +93,9 @@ def evaluate(
 
     Notes
     -----
-    It reads once and searches three times: with the unchanged method for the scores at its
-    threshold; at `curve_from` (SimHash: distance 16) for the curve; and as `dedup` does for the
-    clusters.
+    It searches three times, on this machine among documents that are read once: with the unchanged
+    method for the scores at its threshold; at `curve_from` (SimHash: distance 16) for the curve;
+    and as `dedup` does for the clusters.
 
     Examples
     --------
@@ -114,7 +122,10 @@ def evaluate(
         selection=selection,
         outputs=(path, page),
     )
-    result, found = _evaluate(run, label, pairs, _checked(curve_from), with_errors=page is not None)
+    truth = _Given(label, pairs)
+    on_spark = _uses_spark(run)
+    first = _checked(curve_from)
+    result, found = _evaluate(run, truth, on_spark, first, with_errors=page is not None)
     if path is not None:
         save_drawing(score_chart([("", result.report)]), path)
     if page is not None and found is not None:
@@ -125,7 +136,7 @@ def evaluate(
     return result
 
 
-@spelled_out(BatchOptions)
+@spelled_out(PairOptions)
 def compare_methods(
     source: Source,
     methods: Sequence[str] | Mapping[str, MethodSettings | str],
@@ -136,13 +147,13 @@ def compare_methods(
     overwrite: bool = False,
     curve_from: float | None = None,
     max_bucket_size: int | None = None,
-    **options: Unpack[BatchOptions],
+    **options: Unpack[PairOptions],
 ) -> dict[str, Evaluation]:
     """Score several methods on the same labelled documents, as `evaluate` scores one.
 
     Parameters
     ----------
-    source, label, pairs, max_bucket_size : as in `evaluate`.
+    source, label, pairs, max_bucket_size, engine, master : as in `evaluate`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
     methods : two or more names of methods, or a dictionary of names to settings.
@@ -178,13 +189,15 @@ def compare_methods(
         selection=SelectionSettings(max_bucket_size=max_bucket_size),
         outputs=(path,),
     )
+    truth = _Given(label, pairs)
+    on_spark = _uses_spark(run)
     first = _checked(curve_from)
     settings = {name: method_named(method) for name, method in named.items()}
     results = {}
     for name, method in settings.items():
         # A curve of distances has no lowest threshold.
         begin = first if method_of(method).limit.at_least else None
-        results[name], _ = _evaluate(replace(run, method=method), label, pairs, begin)
+        results[name], _ = _evaluate(replace(run, method=method), truth, on_spark, begin)
     if path is not None:
         save_drawing(score_chart([(name, result.report) for name, result in results.items()]), path)
     # All methods read the same inputs.
@@ -221,23 +234,55 @@ def _checked(curve_from: float | None) -> float | None:
     )
 
 
+class _Given(NamedTuple):
+    """The options `label` and `pairs`."""
+
+    label: str | None
+    pairs: Source | None
+
+
+def _uses_spark(run: Run) -> bool:
+    """Return whether the engine is Spark. Raise SettingError if it does not take an option."""
+    uses_spark = is_spark(run)
+    (SPARK if uses_spark else LOCAL).refuse(run.command, run.options)
+    return uses_spark
+
+
+def _searches_of(job: Job, tasks: list[Task], on_spark: bool) -> RunSearches:
+    """Return the function of an engine that searches."""
+    if not on_spark:
+        run = job.run
+        return lambda searches: pipeline.run_searches(
+            tasks, searches, run.settings, job.scratch, job.stages
+        )
+    from neardup.engines.spark.engine import run_searches
+
+    return partial(run_searches, job, tasks)
+
+
 def _evaluate(
     run: Run,
-    label: str | None,
-    pairs: Source | None,
+    given: _Given,
+    on_spark: bool,
     curve_from: float | None,
     *,
     with_errors: bool = False,
 ) -> tuple[Evaluation, Errors | None]:
     """Score the method of a run."""
-    _check_label(label)
+    _check_label(given.label)
     inputs = run.find()
     # Before labels are read: a missing table of document frequencies is an error at once.
     method = inputs.method.resolve()
-    truth = _truth(inputs.tasks, label, pairs)
+    truth = _truth(inputs.tasks, given.label, given.pairs)
     with open_job(run) as job:
-        scored = engine.evaluate(
-            job, inputs.tasks, truth, method, curve_from=curve_from, with_errors=with_errors
+        scored = evaluation.evaluate(
+            job,
+            inputs.tasks,
+            truth,
+            method,
+            _searches_of(job, inputs.tasks, on_spark),
+            curve_from=curve_from,
+            with_errors=with_errors,
         )
     limit = method.limit.name
     points = [_at_limit(limit, score) for score in scored.curve]

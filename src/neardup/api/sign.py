@@ -41,12 +41,12 @@ from neardup.progress import Stages
 from neardup.report.contents import describe_cost, describe_losses
 from neardup.runs.reading import count_corpus, count_or_open
 from neardup.runs.run import (
+    CountOptions,
     EngineOptions,
     Found,
     ReadingOptions,
     Run,
     Source,
-    TextOptions,
     looks_like_path,
     named_paths,
     run_of,
@@ -67,12 +67,12 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@spelled_out(TextOptions)
+@spelled_out(CountOptions)
 def document_frequencies(
     source: Source,
     *,
     method: DocumentSettings | str = SimHash(),  # noqa: B008 - frozen
-    **options: Unpack[TextOptions],
+    **options: Unpack[CountOptions],
 ) -> IdfTable:
     """Count the documents of a corpus that contain each feature, as the table that TF-IDF needs.
 
@@ -81,6 +81,7 @@ def document_frequencies(
     source : as in `dedup`.
     method : the settings that cut texts into features, or the name of a method. For `page`, the
         features of the structure are counted: its index weighs them.
+    engine, master : as in `dedup`. The driver collects the counts.
     text_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, on_error, max_unreadable, progress : as in `dedup`. A document that cannot be read is
         not counted; the table lists it as `rejected`.
@@ -101,6 +102,32 @@ def document_frequencies(
     >>> neardup.lsh.keywords("the cat", table, top=1)[0][0]
     'cat'
     """
+    settings = counted_settings(method)
+    run = run_of("document_frequencies", source, options, method=settings)
+    on_spark = is_spark(run)
+    if on_spark:
+        SPARK.refuse(run.command, run.options)
+    inputs = run.find()
+    with open_job(run) as job:
+        if on_spark:
+            from neardup.engines.spark.engine import count_files
+
+            shingling = inputs.settings.shingling
+            table = count_files(run, inputs.tasks, shingling, job.stages)
+        else:
+            table = _count_here(job, inputs)
+        job.finished = describe_losses(Losses.of(table.rejected), 0)
+    return table
+
+
+def counted_settings(method: DocumentSettings | str) -> DocumentSettings:
+    """Return the settings that make the features of a method which are counted.
+
+    Raises
+    ------
+    SettingError
+        If it is no method of texts.
+    """
     named: DocumentSettings = method_named(method) if isinstance(method, str) else method
     if not isinstance(named, DocumentSettings):
         raise SettingError(
@@ -108,16 +135,21 @@ def document_frequencies(
             "or SimHash(...)."
         )
     # Methods of text and structure count the tags: only their structure is weighed.
-    settings = getattr(named, "of_structure", None) or named.shingling
-    run = run_of("document_frequencies", source, options, method=settings)
+    return getattr(named, "of_structure", None) or named.shingling
+
+
+def _count_here(job: Job, inputs: Found) -> IdfTable:
+    """Count the documents of each feature on this machine."""
+    run = job.run
     rejected: list[Rejected] = []
-    tasks, found, _ = run.find()
-    with open_job(run) as job:
-        with job.stages.stage("count", known_total(tasks)) as counting:
-            table = count_corpus(
-                tasks, found.shingling, run.threads, counting, run.rejecter(rejected.append)
-            )
-        job.finished = describe_losses(Losses.of(rejected), 0)
+    with job.stages.stage("count", known_total(inputs.tasks)) as counting:
+        table = count_corpus(
+            inputs.tasks,
+            inputs.settings.shingling,
+            run.threads,
+            counting,
+            run.rejecter(rejected.append),
+        )
     return replace(table, rejected=tuple(rejected))
 
 

@@ -14,6 +14,7 @@ from neardup.api.choose import choose
 from neardup.decide.outcome import Outcome
 from neardup.decide.rules import rule_of
 from neardup.documents.batch import Corpus
+from neardup.engines.base import Search
 from neardup.engines.local import pipeline
 from neardup.errors import SettingError
 from neardup.files import AnyPath, JsonObject
@@ -160,18 +161,17 @@ def _search(job: Job, inputs: Found, limits: Sequence[float]) -> _Swept:
     """Search at each threshold, and below the first one for near misses of it."""
     run = job.run
     methods = _methods(inputs.method.settings, limits)
-    searches = [
-        pipeline.Search(method, run.selection, rule_of(run.selection)) for method in methods
-    ]
+    searches = [Search(method, run.selection, rule_of(run.selection)) for method in methods]
     rows: list[JsonObject] = []
     chosen: list[_Chosen] = []
     found = pipeline.run_searches(inputs.tasks, searches, run.settings, job.scratch, job.stages)
     with closing(found):
         # Each search removes documents that the next threshold keeps. The first search is below all
         # thresholds, and after the last one there is no threshold.
-        for removed_at, kept_at, outcome in zip(
+        for removed_at, kept_at, searched in zip(
             [None, *limits], [*limits, None], found, strict=True
         ):
+            outcome = searched.outcome
             corpus = outcome.corpus
             chosen += _choose(outcome, removed_at, kept_at)
             if removed_at is not None:

@@ -21,6 +21,7 @@ from neardup.cli.running import (
 )
 from neardup.cli.settings import Named, SettingType, command, option, settings_options
 from neardup.cli.sources import (
+    engine_options,
     folder_options,
     inputs_argument,
     printing_options,
@@ -63,6 +64,7 @@ from neardup.settings.run import RunSettings
 @settings_options(ContaminationSettings, "Decision")
 @settings_options(RunSettings, "Running", without=("cache_bytes",))
 @config_option
+@engine_options
 @printing_options
 def contamination(
     inputs: list[Named], output: str, fail_above: float | None, **values: Any

@@ -12,6 +12,7 @@ from neardup.cli.methods import build_method, text_options
 from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import Named, command, settings_options
 from neardup.cli.sources import (
+    engine_options,
     inputs_argument,
     job_options,
     output_options,
@@ -31,6 +32,7 @@ from neardup.settings.run import FileSettings
 # The help shows the defaults of SimHash, whose weights need such a table.
 @partial(text_options, methods=("simhash",))
 @job_options
+@engine_options
 def document_frequencies(inputs: list[Named], output: str, overwrite: bool, **values: Any) -> None:
     """Count the documents of a corpus that contain each word, and save the table for --weights
     tfidf.

@@ -11,6 +11,7 @@ from neardup.cli.methods import build_method, build_methods, method_options
 from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import Named, command, option, settings_options
 from neardup.cli.sources import (
+    engine_options,
     inputs_argument,
     overwrite_option,
     printing_options,
@@ -67,6 +68,7 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 @method_options
 @settings_options(SelectionSettings, "Running", only=("max_bucket_size",))
 @settings_options(RunSettings, "Running", without=("cache_bytes",))
+@engine_options
 @printing_options
 def evaluate(
     inputs: list[Named], pairs: str | None, compare_methods: tuple[str, ...], **values: Any

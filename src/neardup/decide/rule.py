@@ -65,6 +65,29 @@ class Queue(NamedTuple):
         first: Mask = self.representative == np.arange(len(self.representative))
         return first
 
+    @property
+    def last(self) -> Positions:
+        """Return by position the last position with the same content."""
+        last = np.empty_like(self.representative)
+        # The last copy of a content is written last.
+        last[self.representative] = np.arange(len(last), dtype=last.dtype)
+        return last[self.representative]
+
+    @property
+    def is_last(self) -> Mask:
+        """Return whether each position is the last with its content."""
+        is_last: Mask = self.last == np.arange(len(self.representative))
+        return is_last
+
+    def queries(self, *, directed: bool) -> Mask:
+        """Return which positions look up buckets in a search among different contents.
+
+        directed : whether a pair is measured in one direction. Then a document that follows the
+        first of a content may be similar to a later copy of it alone, so the last copy is compared
+        with the documents after the first.
+        """
+        return self.is_first | self.is_last if directed else self.is_first
+
     def by_document(self, positions: Array) -> Ints:
         """Return the order of positions by their documents: tables list them in input order."""
         return np.argsort(self.order[positions], kind="stable")
@@ -103,8 +126,9 @@ class Found:
     confirmed : the pairs that the rule needs. lengths : int64 by document, the bytes of its text.
     values : uint64 by document, the hash of its value in the column of groups or of counts; empty
     without one. unlisted : yields the first position that a full bucket does not list, with each
-    position that looks up the bucket. measure : measures pairs of documents, the kept one first.
-    sieved : whether the search has decided as the sieve does.
+    position that looks up the bucket; of copies that are not compared, one position. measure :
+    measures pairs of documents, the kept one first. sieved : whether the search has decided as the
+    sieve does.
     """
 
     queue: Queue

@@ -12,7 +12,7 @@ import numpy as np
 from neardup.arrays import Floats, Mask, Positions, Words
 from neardup.decide.clusters import first_members
 from neardup.decide.outcome import Edits, Outcome, Pairs, Totals, count_decisions
-from neardup.decide.rule import Decision, Found, Names
+from neardup.decide.rule import Decision, Found, Names, Rule
 from neardup.documents.batch import Corpus
 from neardup.files import JsonObject
 from neardup.formats.reading import Task
@@ -44,6 +44,25 @@ class Inputs(NamedTuple):
     method: Method
     selection: SelectionSettings
     warnings: list[str]
+
+
+class Search(NamedTuple):
+    """A search among documents that other searches share, and the rule that decides over its pairs.
+
+    On one machine, its method differs from the methods of the others in its limit only.
+    """
+
+    method: Method
+    selection: SelectionSettings
+    rule: Rule
+
+
+class SearchOutcome(NamedTuple):
+    """The decisions of a search. method : with the table of document frequencies that it names."""
+
+    outcome: Outcome
+    method: Method
+    locations: DocumentLocations
 
 
 class Cleaned(NamedTuple):
@@ -141,6 +160,11 @@ class Searched:
         # Pairs of one cluster share signatures: they are found or missed together.
         clusters = first_members(len(self.found.queue.order), left, right)[left]
         return estimate_recall(similarity, clusters, probability)
+
+    def decide(self, rule: Rule) -> SearchOutcome:
+        """Return the decisions of a rule, without the pairs and features of the search."""
+        outcome = self.outcome(rule.decide(self.found))
+        return SearchOutcome(outcome, self.method, self.locations)
 
     def names(self) -> Names:
         """Return the names for the tables of a rule."""

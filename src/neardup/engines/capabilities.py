@@ -161,11 +161,24 @@ INDEX = Capabilities(
 SPARK = Capabilities(
     name="spark",
     where="on Spark",
-    commands=("dedup", "cluster", "find_pairs", "sign"),
+    commands=(
+        "dedup",
+        "cluster",
+        "find_pairs",
+        "sign",
+        "evaluate",
+        "document_frequencies",
+        "find_contamination",
+    ),
     limits=(
         Limit(
             "against",
             accepted=(None, "a collection"),
+            reason="workers do not share the locks of an index",
+        ),
+        Limit(
+            "corpus",
+            accepted=("a collection", None),
             reason="workers do not share the locks of an index",
         ),
         Limit("update", accepted=(False,), reason="workers do not share the locks of an index"),
@@ -243,7 +256,7 @@ def index_of(max_bucket_size: int) -> Capabilities:
 FRAMES = Capabilities(
     name="frames",
     where="with a DataFrame",
-    commands=("dedup", "cluster", "find_pairs", "sign"),
+    commands=("dedup", "cluster", "find_pairs", "sign", "document_frequencies"),
     limits=(
         Limit(
             "keep",

@@ -89,8 +89,8 @@ class Rules(NamedTuple):
     earliest. num_against : leading positions that are always kept. all_pairs : whether pairs are
     only measured, and nothing is removed. bits : of a fingerprint, if there is one. structure : the
     least cosine of the structure of two pages; 0 for none. skips_copies : whether copies are not
-    compared, since they are in one cluster anyway. above_chance : whether two documents must share
-    more shingles than unrelated texts do.
+    compared with each other, since they are in one cluster anyway. above_chance : whether two
+    documents must share more shingles than unrelated texts do.
     """
 
     threshold: float
@@ -155,6 +155,19 @@ class Postings(NamedTuple):
     next: np.ndarray
     member: np.ndarray
     used: np.ndarray
+
+
+class Probes(NamedTuple):
+    """The look-ups in postings.
+
+    needed : int64 (num_samples + 1,), the hits that make a candidate, by the size of a sample.
+    queries : bool by position, whether the document is compared with earlier ones. hits : int32 by
+    position, zeros between two look-ups.
+    """
+
+    needed: np.ndarray
+    queries: np.ndarray
+    hits: np.ndarray
 
 
 class Neighbours(NamedTuple):
@@ -533,13 +546,13 @@ def enter_samples(postings, sets, documents, num_samples):
 
 
 @kernel
-def _hits(postings, sample, needed, max_bucket_size, hits, candidates):
-    """List the kept documents that have `needed` or more of a sample; return their number, and 1 if
-    a shingle has an earlier document that it does not list.
+def _hits(postings, sample, floor, probes, max_bucket_size, candidates):
+    """List the kept documents from position `floor` on that have enough of a sample; return their
+    number, and 1 if a shingle has an earlier document that it does not list.
 
-    hits : int32 by position, zero before and after. candidates : uint32, with room for all entries
-    of the postings of a sample.
+    candidates : uint32, with room for all entries of the postings of a sample.
     """
+    hits = probes.hits
     touched = 0
     full = 0
     for key in sample:
@@ -556,10 +569,11 @@ def _hits(postings, sample, needed, max_bucket_size, hits, candidates):
                 touched += 1
             hits[member] += 1
             entry = postings.next[entry]
+    needed = probes.needed[len(sample)]
     count = 0
     for i in range(touched):
         member = candidates[i]
-        if hits[member] >= needed:
+        if hits[member] >= needed and member >= floor:
             candidates[count] = member
             count += 1
         hits[member] = 0
@@ -585,16 +599,15 @@ def _post(postings, position, hashes, kept, max_bucket_size):
 
 
 @kernel(allocates=True)
-def sieve_contained(span, order, compared, postings, needed, hits, rules, found):
+def sieve_contained(span, order, compared, postings, probes, rules, found):
     """Decide positions span[0] to span[1]; return the first position that is not decided: earlier
     if `found` or the postings are full.
 
-    As `sieve`, but a document is compared with the kept ones that have needed[n] of the n shingles
-    sampled from it, among the earliest `max_bucket_size` documents of each. needed : int64
-    (num_samples + 1,); hits : int32 by position, zeros.
+    As `sieve`, but a document is compared with the kept ones that have enough of the shingles
+    sampled from it, among the earliest `max_bucket_size` documents of each.
     """
     sets = compared.shingles
-    num_samples = len(needed) - 1
+    num_samples = len(probes.needed) - 1
     candidates = np.empty(num_samples * rules.max_bucket_size + 1, np.uint32)
     for position in range(span[0], span[1]):
         first = np.int64(order.representative[position])
@@ -607,20 +620,21 @@ def sieve_contained(span, order, compared, postings, needed, hits, rules, found)
         if _is_plain_copy(position, order, rules, found):
             continue
         order.kept[position] = 1
-        if rules.skips_copies and first != position:
+        if not probes.queries[position]:
             continue
+        is_skipped = rules.skips_copies and first != position
         if position >= rules.num_against or rules.all_pairs:
-            num_sampled = min(len(hashes), num_samples)
-            sample = hashes[:num_sampled]
-            limit = rules.max_bucket_size
-            count, full = _hits(postings, sample, needed[num_sampled], limit, hits, candidates)
+            sample = hashes[: min(len(hashes), num_samples)]
+            # The first document with this content was compared with the documents before it.
+            floor = first + 1 if is_skipped else 0
+            count, full = _hits(postings, sample, floor, probes, rules.max_bucket_size, candidates)
             if count and _judge(
                 position, candidates[:count], (0, 0), order, compared, rules, found, found
             ):
                 order.kept[position] = 0
             else:
                 order.kept[position] += full
-        if first == position or rules.all_pairs:
+        if first == position or (rules.all_pairs and not is_skipped):
             _post(postings, position, hashes, order.kept[position], rules.max_bucket_size)
     return span[1]
 

@@ -24,6 +24,7 @@ from neardup.features.grouping import hash_values, partition_by_group
 from neardup.features.shingles import Workspace, shingle_documents
 from neardup.methods.base import Described, Method
 from neardup.schemas import SIMILARITY
+from neardup.settings.methods import Shingling
 from neardup.verify.audit import Audit, Audited
 from neardup.verify.measured import Measured, can_reach
 
@@ -171,20 +172,29 @@ def sign_documents(batches: Batches, method: Method, read: Read) -> Iterator[pa.
         )
 
 
-def count_documents(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
-    """Return the number of documents of each feature, as schemas.COUNTS."""
-    counted = method.counted
-    assert counted is not None
+def count_documents(
+    batches: Batches, method: Method, read: Read, counted: Shingling
+) -> Iterator[pa.RecordBatch]:
+    """Return the number of documents of each feature, and rejected rows, as schemas.COUNTS.
+
+    counted : the settings that make the features.
+    """
     for texts in read(batches):
+        if not texts["rejected"].null_count:  # a batch has rejected rows or none
+            zeros = np.zeros(len(texts), np.int64)
+            keys = texts["document"].cast("int64")
+            yield batch_of(schemas.COUNTS, zeros, zeros, keys, texts["rejected"])
+            continue
         shingles = shingle_documents(texts["text"], counted)
         distinct = distinct_features(shingles.hashes, shingles.offsets)
         # Each feature once a batch: fewer rows to move.
         hashes, counts = np.unique(distinct.hashes, return_counts=True)
         # 0, which is no hash, for all documents.
         hashes = np.append(hashes, np.uint64(0))
-        counts = np.append(counts, texts["rejected"].null_count)
+        counts = np.append(counts, len(texts))
+        none = pa.nulls(len(hashes))
         # Spark has no unsigned integers: the bits stay.
-        yield batch_of(schemas.COUNTS, hashes.view(np.int64), counts)
+        yield batch_of(schemas.COUNTS, hashes.view(np.int64), counts, none, none)
 
 
 def list_entries(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from neardup.arrays import (
     Array,
     Mask,
+    Positions,
     Rows,
     arrow_of,
     begins_run,
@@ -24,17 +25,17 @@ from neardup.arrays import (
 )
 from neardup.candidates.items import WHOLE, ItemTable
 from neardup.decide.items import RULES, Hits
-from neardup.documents.batch import Corpus, Losses
+from neardup.documents.batch import Losses
 from neardup.features.spans import word_ranges
 from neardup.files import JsonObject
-from neardup.formats.reading import Task
 from neardup.output import write as writing
 from neardup.output.kept import KeptWriter
 from neardup.progress import Progress
 from neardup.report.items import Example, Marker, Place
+from neardup.runs.found_items import FoundItems
 from neardup.runs.items import Items
-from neardup.runs.locations import DocumentLocations
 from neardup.schemas import boilerplate_schema, found_items_schema, items_schema
+from neardup.settings.contamination import ContaminationSettings
 
 CONTAMINATED = "contaminated"
 BOILERPLATE = "boilerplate"
@@ -43,31 +44,6 @@ CLEAN = "clean"
 STATUSES = (CONTAMINATED, BOILERPLATE, SHORT, CLEAN)
 _MAX_WORDS = 30  # of an item, that are missing in a document
 _HITS_AT_ONCE = 1 << 14
-
-
-class Found(NamedTuple):
-    """Items in a corpus.
-
-    hits : all hits. further : (num_further, 2), further documents, and the item that each has
-    whole. enough : int64 by item, the number of documents that have enough of it, boilerplate
-    included. num_documents : int64 by place, the number of documents that have the words around it.
-    is_rare : bool by place, whether these are few. excerpts : the text around an item in a
-    document, by document and item.
-    """
-
-    tasks: list[Task]
-    corpus: Corpus
-    locations: DocumentLocations
-    hits: Hits
-    further: Rows
-    enough: Rows
-    num_documents: Rows
-    is_rare: Mask
-    excerpts: dict[tuple[int, int], str]
-
-    def parts(self, documents: Array) -> Rows:
-        """Return the number of the input of each document."""
-        return np.searchsorted(self.corpus.part_ends, documents, "right")
 
 
 class _Words(NamedTuple):
@@ -86,7 +62,7 @@ class _Words(NamedTuple):
         return self.text[self.ranges[first_word, 0] : self.ranges[last_word, 1]]
 
 
-def _words_of(table: ItemTable, found: Found) -> _Words:
+def _words_of(table: ItemTable, found: FoundItems) -> _Words:
     """Return the words of the fields of hits, and of fields with boilerplate."""
     fields = np.unique(
         np.concatenate(
@@ -110,7 +86,7 @@ class ItemTables:
     item is then not searched for in its own input.
     """
 
-    def __init__(self, items: Items, table: ItemTable, found: Found, *, between: bool) -> None:
+    def __init__(self, items: Items, table: ItemTable, found: FoundItems, *, between: bool) -> None:
         self.items = items
         self._table = table
         # Further documents of an item without a hit have it as boilerplate only.
@@ -133,7 +109,7 @@ class ItemTables:
             "boilerplate": self._boilerplate_table(),
         }
 
-    def _without_own_input(self, found: Found, further: Rows) -> tuple[Found, Rows]:
+    def _without_own_input(self, found: FoundItems, further: Rows) -> tuple[FoundItems, Rows]:
         """Return hits, and further documents, in other inputs than the input of the item."""
         parts = np.array(self.items.parts)
         hits = found.hits
@@ -292,7 +268,7 @@ class ItemTables:
             "items": len(self._status),
             **{name: status[name] for name in STATUSES},
             "hits": len(self.found.hits.items),
-            "documents_with_items": len(np.unique(self._found_in)),
+            "documents_with_items": len(self.documents_with_items()),
             "read": tally.documents,
             "rejected": tally.losses.rejected,
             "items_rejected": Losses.of(self.items.rejected).rejected,
@@ -330,13 +306,22 @@ class ItemTables:
             for (items_part, part), count in counted.most_common()
         ]
 
+    @property
+    def settings(self) -> ContaminationSettings:
+        """The settings of the search."""
+        return self._table.settings
+
+    def documents_with_items(self) -> Positions:
+        """Return the documents that contain items, each once, rising."""
+        return np.unique(self._found_in)
+
     def write_copies(
         self, folder: Path, progress: Progress, threads: int, *, of_items: bool
     ) -> None:
         """Write copies in their formats: of the items without the ones found, or of the corpus
         without the documents that contain items.
         """
-        left_out = np.unique(self._found_items if of_items else self._found_in)
+        left_out = np.unique(self._found_items) if of_items else self.documents_with_items()
         first = 0
         for task in self.items.tasks if of_items else self.found.tasks:
             # Rows are told by number: of a file that changed since, others would be left out.
@@ -417,7 +402,7 @@ def _documents_with_words(hits: Hits, num_documents: Rows) -> Rows:
     many, and the greatest the count of a common phrase in an item of one document. No document may
     have a sequence around a shingle if words are changed, so 1 is the minimum.
 
-    num_documents : by place, as in `Found`.
+    num_documents : by place, as in `FoundItems`.
     """
     numbers = np.repeat(np.arange(len(hits.items)), [len(places) for places in hits.found])
     # A hit and a place, or a hit and a count, are packed into one integer, which sorts faster.

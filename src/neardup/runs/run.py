@@ -341,6 +341,14 @@ class PairOptions(BatchOptions, EngineOptions, total=False):
     """The options of functions that search for pairs on several engines."""
 
 
+class CountOptions(TextOptions, EngineOptions, total=False):
+    """The options of functions that count features on several engines."""
+
+
+class CorpusOptions(FolderOptions, EngineOptions, total=False):
+    """The options of functions that search a corpus on several engines, and write a folder."""
+
+
 class SelectionOptions(CacheOptions, EngineOptions, total=False):
     """The options of functions that choose documents to keep."""
 

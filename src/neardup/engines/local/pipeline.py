@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +18,11 @@ import pyarrow as pa
 from neardup import kernels, schemas
 from neardup.arrays import Floats, Ints, Positions, Uint32s
 from neardup.candidates.sorted_members import find_copies
-from neardup.decide.outcome import SHORT, Outcome
+from neardup.decide.outcome import SHORT
 from neardup.decide.priority import priority_order, rank_columns
 from neardup.decide.rule import Confirmed, Found, Queue, Rule
 from neardup.documents.batch import BatchCache, Corpus
-from neardup.engines.base import Engine, Searched
+from neardup.engines.base import Engine, Search, Searched, SearchOutcome
 from neardup.engines.local import searches
 from neardup.engines.local.searches import LocalSearch, Scope
 from neardup.engines.local.sets import SetSource, build_sets, build_structure_sets, stretches
@@ -86,24 +85,13 @@ class LocalEngine(Engine):
         )
 
 
-class Search(NamedTuple):
-    """A search among documents that are read once.
-
-    method : a method that differs from the methods of the other searches in its limit only.
-    """
-
-    method: Method
-    selection: SelectionSettings
-    rule: Rule
-
-
 def run_searches(
     tasks: list[Task],
     requested: Sequence[Search],
     run_settings: RunSettings,
     scratch: Scratch,
     stages: Stages,
-) -> Generator[Outcome, None, None]:
+) -> Generator[SearchOutcome, None, None]:
     """Yield the decisions of each search; the documents are read once.
 
     Requires: the selections of all searches have the same settings of reading.
@@ -135,17 +123,19 @@ def run_searches(
                 method=search.method.with_idf(source.method.idf), scratch=columns
             )
             # No name: the generator would hold the features of this search during the next one.
-            yield _decided(
+            yield _find(
+                documents,
                 search.rule,
-                _find(
-                    documents,
-                    search.rule,
-                    search.selection,
-                    stages=stages,
-                    threads=count_threads(run_settings.threads),
-                    located=located,
-                ),
-            )
+                search.selection,
+                stages=stages,
+                threads=count_threads(run_settings.threads),
+                located=located,
+            ).decide(search.rule)
+
+
+def _counted(limits: Sequence[Method], method: Method) -> list[Method]:
+    """Return methods with the document frequencies of another one."""
+    return [limit.with_idf(method.idf) for limit in limits]
 
 
 def _columns_of_keys(method: Method, limits: Sequence[Method]) -> list[range]:
@@ -154,13 +144,10 @@ def _columns_of_keys(method: Method, limits: Sequence[Method]) -> list[range]:
     """
     # An empty text is enough to count the keys of each method.
     features = method.describe(pa.array([""], pa.large_string()))
-    num_keys = [keys.values.shape[1] for keys in method.summarise_at(limits, features)]
+    keys_of_limits = method.summarise_at(_counted(limits, method), features)
+    num_keys = [keys.values.shape[1] for keys in keys_of_limits]
     ends = list(accumulate(num_keys, initial=0))
     return [range(start, end) for start, end in pairwise(ends)]
-
-
-def _decided(rule: Rule, searched: Searched) -> Outcome:
-    return searched.outcome(rule.decide(searched.found))
 
 
 def _find(
@@ -286,7 +273,7 @@ def _read(
 
 def _summarise_at(method: Method, limits: Sequence[Method]) -> Callable[[Features], Keys]:
     """Return a function that returns the keys of all limits, one after the other."""
-    limits = [limit.with_idf(method.idf) for limit in limits]
+    limits = _counted(limits, method)
 
     def summarise(features: Features) -> Keys:
         keys = method.summarise_at(limits, features)

@@ -103,7 +103,7 @@ class LocalSearch(ABC):
     @abstractmethod
     def unlisted(self) -> Iterable[tuple[Array, Array]]:
         """Yield the first position that a bucket does not list, with each position that looks up
-        the bucket, earlier or later.
+        the bucket, earlier or later; of each content one position.
 
         Requires: `sieve` has run, and copies of a document were not compared.
         """
@@ -354,13 +354,20 @@ class SampleSearch(LocalSearch):
         self._order_by_size(self._sets.sizes)
         self._postings = self._make_postings(self._sets)
         rules = self._rules()
-        needed = np.array(self.lookup.needed)
-        hits = np.zeros(len(self.queue.order), np.int32)
+        num_positions = len(self.queue.order)
+        queries = np.ones(num_positions, np.bool_)
+        if self.scope.connected:
+            queries = self.queue.queries(directed=self.method.directed)
+        probes = kernels.sieve.Probes(
+            needed=np.array(self.lookup.needed),
+            queries=queries,
+            hits=np.zeros(num_positions, np.int32),
+        )
 
         def step(begin: int, stop: int, order: Order, found: Found, _: Ahead | None) -> int:
             reached = int(
                 kernels.sieve.sieve_contained(
-                    (begin, stop), order, compared, self._postings, needed, hits, rules, found
+                    (begin, stop), order, compared, self._postings, probes, rules, found
                 )
             )
             # No progress: the postings are full.
@@ -389,10 +396,14 @@ class SampleSearch(LocalSearch):
         by_key = np.argsort(full_keys)
         full_keys = full_keys[by_key]
         first_unlisted = self._postings.unlisted[is_full][by_key]
-        positions = np.flatnonzero(self.queue.is_first)
+        # The last copy of a content has all documents before it that another copy has.
+        positions = np.flatnonzero(self.queue.is_last)
+        documents = order[self.queue.representative[positions]]
         for rank in range(self.lookup.samples.num_samples):
-            positions = positions[sets.sizes[order[positions]] > rank]
-            sampled = sets.hashes[sets.starts[order[positions]] + rank]
+            has_sample = sets.sizes[documents] > rank
+            positions = positions[has_sample]
+            documents = documents[has_sample]
+            sampled = sets.hashes[sets.starts[documents] + rank]
             index, is_found = find_in(full_keys, sampled)
             yield first_unlisted[index[is_found]], positions[is_found]
 
@@ -485,7 +496,9 @@ class ComposedSearch(LocalSearch):
         left = self._candidates.left
         right = self._candidates.right
         if self.scope.connected:  # copies are in one cluster anyway
-            is_compared = queue.is_first[right]
+            # A copy was not compared, or its first document with the documents before it.
+            is_new = queue.is_first[right] | (left > queue.representative[right])
+            is_compared = is_new & queue.queries(directed=self.method.directed)[right]
             left = left[is_compared]
             right = right[is_compared]
 
@@ -510,7 +523,7 @@ class ComposedSearch(LocalSearch):
         """Return whether a bucket of each position does not list an earlier document."""
         positions = self._candidates.unlisted.document
         if self.scope.connected:
-            positions = positions[self.queue.is_first[positions]]
+            positions = positions[self.queue.queries(directed=self.method.directed)[positions]]
         is_full = np.zeros(len(self.queue.order), np.bool_)
         is_full[positions] = True
         if not self.scope.keeps_all:
@@ -533,8 +546,11 @@ class ComposedSearch(LocalSearch):
 
     def unlisted(self) -> Iterable[tuple[Array, Array]]:
         unlisted = self._candidates.unlisted
-        is_first = self.queue.is_first[unlisted.document]
-        return [(unlisted.member[is_first], unlisted.document[is_first])]
+        # Of a directed method, the last copy of a content has all members before it.
+        queue = self.queue
+        looks_up = queue.is_last if self.method.directed else queue.is_first
+        chosen = looks_up[unlisted.document]
+        return [(unlisted.member[chosen], unlisted.document[chosen])]
 
 
 FUSED: dict[str, type[LocalSearch]] = {

@@ -8,7 +8,7 @@ deliver, too large to collect     workers decide, too, and the driver collects c
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,16 @@ from neardup import schemas
 from neardup.arrays import arrow_of
 from neardup.decide.outcome import Removals
 from neardup.documents.batch import Rejected
-from neardup.engines.base import Counted, Decided, Engine, Inputs, Searched, decide
+from neardup.engines.base import (
+    Counted,
+    Decided,
+    Engine,
+    Inputs,
+    Search,
+    Searched,
+    SearchOutcome,
+    decide,
+)
 from neardup.engines.capabilities import large_spark_of
 from neardup.engines.spark import output, pipeline
 from neardup.engines.spark.found import find_here, list_documents, place_documents
@@ -31,10 +40,15 @@ from neardup.engines.spark.session import open_session, translated
 from neardup.engines.spark.source import Files
 from neardup.features.binary import flat_numbers
 from neardup.features.grouping import hash_ids
+from neardup.features.idf import IdfTable
 from neardup.fingerprints.sketches import Sketches
+from neardup.formats.reading import Task
+from neardup.methods.registry import method_of
 from neardup.methods.sketcher import Sketcher
+from neardup.output.job import Job
 from neardup.output.tables import removed_batches
 from neardup.progress import Progress, Stages
+from neardup.report.contents import removed_by_input
 from neardup.report.items import Example
 from neardup.report.record import EngineFacts
 from neardup.runs.directory import OutputDirectory
@@ -43,6 +57,7 @@ from neardup.runs.locations import DocumentLocations
 from neardup.runs.run import Found, Run
 from neardup.runs.scratch import Scratch
 from neardup.runs.signed import SignedCounts
+from neardup.settings.methods import MinHash, Shingling
 from neardup.verify.audit import draw_sample
 
 
@@ -147,6 +162,25 @@ class SparkEngine(Engine):
         return replace(searched, warnings=warnings, audited=audited, engine=_facts(rounds=0))
 
 
+def run_searches(
+    job: Job, tasks: list[Task], searches: Sequence[Search]
+) -> Generator[SearchOutcome, None, None]:
+    """Yield the decisions of each search among the documents of files. Each reads them anew."""
+    tasks = [task.identified() for task in tasks]
+    for number, search in enumerate(searches):
+        rule = search.rule
+        inputs = Inputs(tasks, search.method, search.selection, [])
+        of_search = replace(job.run, selection=search.selection, rule=rule)
+        with SparkEngine(of_search).open(inputs, job.stages) as (flow, _):
+            found = flow.search()
+            with flow.named("decide"):
+                listed = list_documents(found.listed, rule, tasks, search.selection.keep)
+                outcome = find_here(flow, found, listed, tasks, rule).decide(rule)
+        if number == 0:  # the others read the same documents
+            put_rejected(job.scratch, listed.rejected)
+        yield outcome
+
+
 def _facts(rounds: int) -> EngineFacts:
     """Return the facts of a run. rounds : of the sieve on the cluster, 0 if the driver decided."""
     return EngineFacts(engine={"name": "spark", "rounds": rounds})
@@ -158,6 +192,21 @@ def put_rejected(scratch: Scratch, lines: list[str]) -> None:
     # A name may contain lone surrogates, which UTF-8 cannot encode.
     scratch.append(schemas.REJECTED, np.frombuffer(text.encode("utf-8", "replace"), np.uint8))
     scratch.close_columns()
+
+
+def count_files(run: Run, tasks: list[Task], counted: Shingling, stages: Stages) -> IdfTable:
+    """Count the documents of each feature of files on a cluster; the driver collects the counts.
+
+    counted : the settings that make the features.
+    """
+    # No document is compared, so any method will do.
+    inputs = Inputs(tasks, method_of(MinHash()), run.selection, [])
+    with SparkEngine(run).open(inputs, stages) as (flow, _):
+        found = flow.count(counted)
+    lines = output.in_order(found.rejected)
+    return replace(
+        found.frequencies, rejected=tuple(Rejected(**json.loads(line)) for line in lines)
+    )
 
 
 def sign_files(
@@ -216,8 +265,10 @@ class Delivery(NamedTuple):
 
     def write_kept(self, folder: OutputDirectory, progress: Progress) -> None:
         """Let workers write the kept documents."""
+        outcome = self.decided.outcome
+        sizes = output.PartSizes(outcome.corpus.part_ends, removed_by_input(outcome))
         with self.flow.labelled("write", progress):
-            output.write_kept(self.corpus, self.lists(), self.decided.outcome, folder)
+            output.write_kept(self.corpus, self.lists(), sizes, folder)
 
     def examples(self) -> list[Example]:
         """Return the removed documents that the report shows."""

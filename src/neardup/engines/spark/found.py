@@ -197,27 +197,43 @@ def _table_of(removals: Removals, places: Ints, method: Method) -> pa.RecordBatc
 
 def _found(flow: Run, search: Search, at: _Positions, pairs: _Pairs, rule: Rule) -> Found:
     """Return the confirmed pairs of a search; it has neither lengths nor values of documents."""
+    queue = at.queue
+    method = flow.method.value
     hidden = collect(search.hidden, CANDIDATES)
     unlisted = at.of_places(hidden["left"].to_numpy()), at.of_places(hidden["right"].to_numpy())
     confirmed = Confirmed(
-        kept=np.ones(len(at.queue.order), np.bool_),
+        kept=np.ones(len(queue.order), np.bool_),
         left=pairs.left,
         right=pairs.right,
         measured=pairs.measured,
         best=np.zeros(len(pairs.keys), np.bool_),
-        left_out=_left_out(*unlisted, at.queue, rule),
+        left_out=_left_out(*unlisted, queue, rule, directed=method.directed),
         compared=search.compared,
         collisions=None,
     )
+    if rule.pairs == "distinct" and method.directed:
+        unlisted = unlisted[0], queue.last[unlisted[1]]
+        confirmed = _name_last_copies(confirmed, queue)
     return Found(
-        queue=at.queue,
+        queue=queue,
         confirmed=confirmed,
-        method=flow.method.value,
+        method=method,
         lengths=np.empty(0, np.int64),
         values=np.empty(0, np.uint64),
         unlisted=lambda: [unlisted],
         measure=partial(_measure, flow, at),
         sieved=False,
+    )
+
+
+def _name_last_copies(pairs: Confirmed, queue: Queue) -> Confirmed:
+    """Return pairs of contents with `left` before `right`: the last copy, which was compared, in
+    place of a first document that comes before `left`.
+    """
+    right = np.where(pairs.left < pairs.right, pairs.right, queue.last[pairs.right])
+    order = np.lexsort((pairs.left, right))
+    return pairs._replace(
+        left=pairs.left[order], right=right[order], measured=pairs.measured.take(order)
     )
 
 
@@ -329,20 +345,23 @@ def _keys(left: Array, right: Array) -> Ints:
     return keys
 
 
-def _left_out(unlisted: Positions, later: Positions, queue: Queue, rule: Rule) -> Mask:
+def _left_out(
+    unlisted: Positions, later: Positions, queue: Queue, rule: Rule, *, directed: bool
+) -> Mask:
     """Return by position whether a bucket has an earlier document that it does not list.
 
     A copy looks up the buckets of the first document of its content, unless the rule compares
     contents alone.
 
     unlisted, later : uint32, a position that a bucket does not list, and one that looks it up.
+    directed : whether a pair is measured in one direction.
     """
     num_positions = len(queue.order)
     first_unlisted = np.full(num_positions, num_positions, np.int64)
     np.minimum.at(first_unlisted, later, unlisted)
     left_out = np.arange(num_positions) > first_unlisted[queue.representative]
     if rule.pairs == "distinct":
-        left_out &= queue.is_first
+        left_out &= queue.queries(directed=directed)
     else:
         left_out[: queue.num_against] = False
     return left_out

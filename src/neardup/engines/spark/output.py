@@ -45,7 +45,7 @@ from neardup.methods.base import Method
 from neardup.methods.stages import Batches, Read
 from neardup.output import write
 from neardup.output.kept import KeptWriter
-from neardup.report.contents import describe_values, removed_by_input
+from neardup.report.contents import describe_values
 from neardup.report.items import Example
 from neardup.runs.directory import OutputDirectory, RemoteFolder
 from neardup.runs.locations import DocumentLocations
@@ -186,8 +186,8 @@ def in_order(rejected: pa.Table) -> list[str]:
 def _num_overflows(search: Search, outcome: Outcome) -> int:
     """Return the number of documents with an earlier one in a bucket that does not list it.
 
-    Documents that the sieve removed are not counted. With linkage="connected", copies look up no
-    bucket, and documents of the same cluster do not count.
+    Documents that the sieve removed are not counted. With linkage="connected", a content counts
+    once, and documents of the same cluster do not count.
     """
     hidden = outcome.hidden.select("left", "right")
     if outcome.clusters is not None:
@@ -419,7 +419,14 @@ def lists_of_removed(corpus: Files, removed: Ints) -> DataFrame:
     return corpus.spark.createDataFrame(table)
 
 
-def write_kept(corpus: Files, lists: DataFrame, totals: Totals, output: OutputDirectory) -> None:
+class PartSizes(NamedTuple):
+    """The documents of each part, and the number of removed ones. part_ends : as in Corpus."""
+
+    part_ends: Ints
+    removed: list[int]
+
+
+def write_kept(corpus: Files, lists: DataFrame, sizes: PartSizes, output: OutputDirectory) -> None:
     """Let the workers write the kept documents of each new part, in its format.
 
     lists : as `list_removed` returns.
@@ -437,11 +444,11 @@ def write_kept(corpus: Files, lists: DataFrame, totals: Totals, output: OutputDi
     parts = corpus.spread(corpus.all().join(lists, "part", "left"))
     rows = parts.mapInArrow(function, declare(_WRITTEN)).toArrow()
     written = [Written(**row) for row in rows.to_pylist()]
-    place_kept(written, corpus.tasks.value, totals, output)
+    place_kept(written, corpus.tasks.value, sizes, output)
 
 
 def place_kept(
-    written: list[Written], tasks: list[Task], totals: Totals, output: OutputDirectory
+    written: list[Written], tasks: list[Task], sizes: PartSizes, output: OutputDirectory
 ) -> None:
     """Check the files that count, and move them from `attempts` to `kept`.
 
@@ -452,7 +459,7 @@ def place_kept(
     OutputError
         If a file is missing, or has another size than its worker wrote.
     """
-    _refuse_changed(written, tasks, totals)
+    _refuse_changed(written, tasks, sizes)
     attempts = output.partial / "attempts"
     files = {}
     for row in written:
@@ -460,12 +467,12 @@ def place_kept(
             files[f"kept/{tasks[row.part].part.relative_name}"] = row
     if output.remote is None:
         paths = {name: attempts / row.file for name, row in files.items()}
-        sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
+        num_bytes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
     else:
-        sizes = output.remote.sizes()
+        num_bytes = output.remote.sizes()
     for name, row in files.items():
         # A file that is missing, or was cut off.
-        if sizes.get(name) != row.bytes:
+        if num_bytes.get(name) != row.bytes:
             raise OutputError(
                 f"The output {output.path} has no file {name} of {row.bytes:,} bytes, as a worker "
                 "wrote it. Use a folder that the driver and all workers share, or an address such "
@@ -477,13 +484,12 @@ def place_kept(
             os.replace(attempts / row.file, target)
 
 
-def _refuse_changed(written: list[Written], tasks: list[Task], totals: Totals) -> None:
+def _refuse_changed(written: list[Written], tasks: list[Task], sizes: PartSizes) -> None:
     """Raise InputError if a part was written with other documents than were decided about."""
-    sizes = np.diff(totals.corpus.part_ends, prepend=0).tolist()
-    removed = removed_by_input(totals)
+    documents = np.diff(sizes.part_ends, prepend=0).tolist()
     found = {row.part: (row.documents, row.rows) for row in written}
     expected = {
-        part: (sizes[part], sizes[part] - removed[part])
+        part: (documents[part], documents[part] - sizes.removed[part])
         for part, task in enumerate(tasks)
         if not task.against
     }

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import Broadcast
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -17,6 +18,7 @@ from neardup import schemas
 from neardup.arrays import Ints
 from neardup.candidates.blocks import Radius, choose_join_blocks
 from neardup.candidates.cells import choose_cells
+from neardup.candidates.items import ItemTable
 from neardup.decide.priority import SortKey, sort_keys
 from neardup.engines.spark import decide, session, workers
 from neardup.engines.spark.blocks import (
@@ -128,20 +130,27 @@ class Outcome(NamedTuple):
         return self.removed.selectExpr("right as position")
 
 
+class Counted(NamedTuple):
+    """The documents of each feature, and the rows that could not be read, of schemas.COUNTS."""
+
+    frequencies: IdfTable
+    rejected: pa.Table
+
+
 class Run:
     """The flow of one run. A context: it fits the number of shuffled partitions, unless it is set.
 
     The documents of files in input order travel as blocks (`_packed`). Documents in another order,
     or of a DataFrame, are rows until their positions are known.
 
-    `search` comes first: `decide` and `measure` use the documents that it describes. `audit` and
-    `sign` need no search. `release` comes last.
+    `search` comes first: `decide` and `measure` use the documents that it describes. `audit`,
+    `count`, `sign` and `search_items` need no search. `release` comes last.
 
     Parameters
     ----------
     all_pairs : whether to measure every proposed pair and remove nothing.
     distinct : whether a rule needs the pairs of documents with different contents, so that copies
-        look up no bucket.
+        look up no bucket, except the last one if the method is directed; see `Queue.queries`.
     order : numbers the documents in the order of a rule: takes their blocks and their number, and
         returns the columns document and position. None for the order of `keep`.
     """
@@ -194,15 +203,17 @@ class Run:
         self.method: Broadcast[Method] = spark.sparkContext.broadcast(method)
         if method.counted is not None:
             # Counting runs a stage, which needs a method: the table is added afterwards.
-            weighted = method.with_idf(self._count(method.counted))
+            weighted = method.with_idf(self.count(method.counted).frequencies)
             self.method = spark.sparkContext.broadcast(weighted)
 
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
         if self._sets_partitions:
             self.spark.conf.unset(_PARTITIONS)
+        if error is not None:
+            self.release()
 
     def _persist(self, frame: DataFrame) -> DataFrame:
         """Return a frame that Spark stores when it is first computed, until `release`."""
@@ -302,6 +313,34 @@ class Run:
         sign = partial(stages.sign_documents, read=self.corpus.read)
         return self._persist(self._map(self.corpus.all(), sign, declare(schemas.SIGNED)))
 
+    def count(self, counted: Shingling) -> Counted:
+        """Count the documents of each feature. counted : the settings that make the features."""
+        count = partial(stages.count_documents, read=self.corpus.read, counted=counted)
+        rows = self._map(self.corpus.all(), count, declare(schemas.COUNTS))
+        # A rejected row is a group of its own, so that one job returns all.
+        groups = rows.groupBy("feature", "document", "rejected")
+        with self.named("count"):
+            sums = groups.agg(F.sum("documents").cast("long").alias("documents")).toArrow()
+        is_rejected = pc.is_valid(sums["rejected"])
+        table = sums.filter(pc.invert(is_rejected))
+        hashes = table["feature"].to_numpy().view(np.uint64)
+        documents = table["documents"].to_numpy()
+        num_documents = int(documents[hashes == 0].sum())  # 0 is no hash: it counts all documents
+        order = np.argsort(hashes)
+        order = order[hashes[order] != 0]
+        counts = documents[order].astype(np.uint32)
+        scheme = describe_features(counted)
+        return Counted(
+            frequencies=IdfTable(num_documents, hashes[order], counts, scheme),
+            rejected=sums.filter(is_rejected),
+        )
+
+    def search_items(self, table: ItemTable) -> DataFrame:
+        """Return the items that are found in all documents, as schemas.SEARCHED."""
+        sent_table = self.spark.sparkContext.broadcast(table)
+        search = partial(workers.search_items, read=self.corpus.read, table=sent_table)
+        return self._map(self.corpus.all(), search, declare(schemas.SEARCHED))
+
     def measure(self, pairs: DataFrame) -> DataFrame:
         """Measure pairs of the first documents of their contents; return blocks of all of them.
 
@@ -389,21 +428,12 @@ class Run:
     def _num_partitions(self) -> int:
         return int(str(self.spark.conf.get(_PARTITIONS)))
 
-    # Describe documents, and give them positions.
+    @property
+    def _copies_query(self) -> bool:
+        """True if the copies of a content look up buckets."""
+        return not self.distinct or self.method.value.directed
 
-    def _count(self, counted: Shingling) -> IdfTable:
-        """Count the documents of each feature."""
-        count = partial(stages.count_documents, read=self.corpus.read)
-        rows = self._map(self.corpus.all(), count, declare(schemas.COUNTS))
-        sums = rows.groupBy("feature").agg(F.sum("documents").cast("long").alias("documents"))
-        with self.named("count"):
-            table = sums.toArrow()
-        hashes = table["feature"].to_numpy().view(np.uint64)
-        documents = table["documents"].to_numpy()
-        num_documents = int(documents[hashes == 0].sum())  # 0 is no hash: it counts all documents
-        order = np.argsort(hashes)[1:]  # without the 0
-        counts = documents[order].astype(np.uint32)
-        return IdfTable(num_documents, hashes[order], counts, describe_features(counted))
+    # Describe documents, and give them positions.
 
     def _describe_and_place(self) -> None:
         """Describe all documents, and find their positions."""
@@ -507,10 +537,10 @@ class Run:
         """Return the buckets of contents as blocks of schemas.ENTRIES."""
         lookup = self.method.value.lookup
         if self._packed and lookup.radius is None and not lookup.by_sets:
-            listing = partial(workers.list_entries, distinct=self.distinct)
+            listing = partial(workers.list_entries, copies_query=self._copies_query)
             return self._to_blocks(self.blocks, listing, route, PLACED)
         contents = self.contents
-        if self.distinct:  # copies look up no bucket
+        if not self._copies_query:
             contents = contents.withColumn("last", F.col("position"))
         if lookup.radius is not None:
             return self._to_blocks(self._list_near(contents, lookup.radius), same, route)

@@ -6,6 +6,7 @@ methods/stages.py and of this module on rows of Spark, or on the tables in block
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -15,7 +16,8 @@ from pyspark import Accumulator, Broadcast
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from neardup import schemas
-from neardup.arrays import Integers, arrow_of, begins_run, find_in
+from neardup.arrays import Array, Integers, arrow_of, begins_run, find_in, flatten_strings
+from neardup.candidates.items import ItemTable
 from neardup.engines.spark.blocks import Cells, Route, Routed, gather, hash_cells, scatter
 from neardup.engines.spark.source import NEW, PART_SHIFT
 from neardup.features.binary import rows_of
@@ -23,6 +25,7 @@ from neardup.methods import stages
 from neardup.methods.base import Method
 from neardup.methods.stages import Batches, Read, batch_of
 from neardup.progress import compile_seconds
+from neardup.runs.found_items import ItemSearch, ItemsInTexts
 
 Stage = Callable[[Batches, Method], Iterator[pa.RecordBatch]]
 
@@ -177,14 +180,16 @@ def _positions(rows: pa.RecordBatch) -> Integers:
 # Find pairs, and measure them.
 
 
-def list_entries(batches: Batches, method: Method, distinct: bool) -> Iterator[pa.RecordBatch]:
+def list_entries(
+    batches: Batches, method: Method, *, copies_query: bool
+) -> Iterator[pa.RecordBatch]:
     """Return the buckets of the first document of each content, PLACED, as schemas.ENTRIES.
 
-    distinct : whether copies look up no bucket.
+    copies_query : whether copies look up buckets.
     """
     for rows in batches:
         contents = rows.filter(pc.equal(rows["position"], rows["first"]))
-        if distinct:
+        if not copies_query:
             index = contents.schema.get_field_index("last")
             contents = contents.set_column(index, "last", contents["position"])
         yield from stages.list_entries([contents], method)
@@ -222,6 +227,55 @@ def audit_documents(
 ) -> Iterator[pa.RecordBatch]:
     """Compare documents with a sample; see stages.audit_documents."""
     return stages.audit_documents(batches, method, read, sample.value, threshold)
+
+
+def search_items(
+    batches: Batches, method: Method, read: Read, table: Broadcast[ItemTable]
+) -> Iterator[pa.RecordBatch]:
+    """Find items in documents; return a row of schemas.SEARCHED for each batch."""
+    num_documents = np.zeros(len(table.value.around.is_counted), np.int64)
+    search = ItemSearch(table.value, num_documents)
+    num_excerpts: Counter[int] = Counter()
+    for texts in read(batches):
+        found = search.find(texts["text"])
+        np.add.at(num_documents, found.keys, 1)
+        yield _searched(texts, found.without_further_excerpts(table.value, num_excerpts))
+
+
+def _searched(texts: pa.RecordBatch, found: ItemsInTexts) -> pa.RecordBatch:
+    """Return the items in documents, schemas.READ, as a row of schemas.SEARCHED."""
+    is_read = texts["rejected"].is_null().to_numpy(zero_copy_only=False)
+    num_bytes = np.diff(flatten_strings(texts["text"])[1])
+    counts = (
+        np.count_nonzero(is_read),
+        num_bytes.sum(),
+        np.count_nonzero(is_read & (num_bytes == 0)),
+    )
+    matches = found.matches
+    located = texts.take(arrow_of(matches.documents))
+    lists = (
+        texts["rejected"].drop_null(),
+        found.keys,
+        found.items,
+        found.states,
+        *matches,
+        *found.ranges.T,
+        pa.array(found.excerpts, pa.string()),
+        located["id"],
+        located["row"],
+    )
+    return batch_of(
+        schemas.SEARCHED,
+        texts["document"][:1],
+        *(np.array([count]) for count in counts),
+        *map(_list_of, lists),
+    )
+
+
+def _list_of(values: Array | pa.Array) -> pa.ListArray:
+    """Return one list of all values."""
+    items = arrow_of(values) if isinstance(values, np.ndarray) else values
+    return pa.ListArray.from_arrays(pa.array([0, len(items)], pa.int32()), items)
 
 
 def same(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,7 @@ clusters.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -16,27 +16,22 @@ from neardup.arrays import Array, Floats, Ints, Mask, Positions, arrow_of_string
 from neardup.decide.clusters import first_members
 from neardup.decide.outcome import Outcome, Pairs, Removals
 from neardup.decide.rules import Every, rule_of
-from neardup.engines.local import pipeline
-from neardup.engines.local.pipeline import Search
+from neardup.engines.base import Search, SearchOutcome
 from neardup.errors import InputError
 from neardup.features.described import distinct_lists
+from neardup.features.grouping import hash_ids
 from neardup.files import JsonObject
 from neardup.formats.reading import Task
 from neardup.methods.base import Described, Method
 from neardup.output import write
 from neardup.output.job import Job
-from neardup.progress import NullProgress
 from neardup.report.contents import Findings, warn_of_bound
 from neardup.report.dedup_html import Errors
 from neardup.report.items import Example
 from neardup.report.wording import plural
-from neardup.runs import reading
 from neardup.runs.ids import find_repeated_id
 from neardup.runs.labels import Verdicts, read_labels
 from neardup.runs.locations import DocumentLocations
-from neardup.runs.reading import count_or_open
-from neardup.runs.scratch import Scratch
-from neardup.schemas import ID_HASHES
 from neardup.settings.run import SelectionSettings
 from neardup.verify import scores
 from neardup.verify.scores import Judgements, Labels, Score, Truth
@@ -78,6 +73,10 @@ class Evaluated(NamedTuple):
     errors: Errors | None
 
 
+RunSearches = Callable[[Sequence[Search]], Generator[SearchOutcome, None, None]]
+"""Performs searches among the documents of a run, one after the other."""
+
+
 class _Known(NamedTuple):
     """The truth, with its counts for the report.
 
@@ -108,28 +107,29 @@ def evaluate(
     tasks: list[Task],
     given_truth: str | Verdicts,
     method: Method,
+    run_searches: RunSearches,
     *,
     curve_from: float | None = None,
     with_errors: bool = False,
 ) -> Evaluated:
-    """Read once, search three times, and score the found pairs.
+    """Search three times, and score the found pairs.
 
-    given_truth : the column of labels, or judged pairs. curve_from : the threshold where the curve
-    begins; None is the method's own choice. with_errors : whether to read examples of wrong and of
-    missed pairs.
+    given_truth : the column of labels, or judged pairs. run_searches : of an engine. curve_from :
+    the threshold where the curve begins; None is the method's own choice. with_errors : whether to
+    read examples of wrong and of missed pairs.
     """
     limits, loosest = method.curve(curve_from)
     wide = method.in_all_pairs(job.run.selection)
-    # The outcomes come in the order of `_search`; each search runs when its outcome is requested.
+    # The outcomes come in the order of `_searches`; each search runs when its outcome is requested.
     # The generator holds files of the scratch folder; closed, it ends the search under way.
-    with closing(_search(job, tasks, method, loosest, wide)) as outcomes:
-        judged = _judge(job, tasks, given_truth, next(outcomes), method)
+    with closing(run_searches(_searches(method, loosest, wide, job.run.selection))) as found:
+        judged = _judge(job, tasks, given_truth, next(found))
         errors = None
         if with_errors:
             with job.stages.stage("errors"):
-                errors = _find_errors(job, tasks, judged)
-        curve, warnings = _score_curve(next(outcomes), judged, limits, wide)
-        clusters = _score_clusters(judged, outcomes)
+                errors = _find_errors(tasks, judged)
+        curve, warnings = _score_curve(next(found).outcome, judged, limits, wide)
+        clusters = _score_clusters(judged, found)
 
     best = scores.best_of(curve, at_least=method.limit.at_least)
     warnings += [*judged.known.warnings, *_warn_of_first(curve, best, method)]
@@ -143,7 +143,7 @@ def evaluate(
             tasks=tasks,
             method=method,
             selection=wide,
-            outcome=judged.outcome,
+            outcome=judged.found.outcome,
             stages=job.stages,
             warnings=warnings,
         ),
@@ -153,19 +153,17 @@ def evaluate(
     )
 
 
-def _search(
-    job: Job, tasks: list[Task], method: Method, loosest: Method, wide: SelectionSettings
-) -> Generator[Outcome, None, None]:
-    """Yield all pairs at the threshold, all pairs at the loosest limit, and the decisions of the
-    sieve.
+def _searches(
+    method: Method, loosest: Method, wide: SelectionSettings, selection: SelectionSettings
+) -> list[Search]:
+    """Return the searches for all pairs at the threshold, for all pairs at the loosest limit, and
+    for the decisions of the sieve.
     """
-    selection = job.run.selection
-    searches = [
+    return [
         Search(method, wide, Every()),
         Search(loosest, wide, Every()),
         Search(method, selection, rule_of(selection)),
     ]
-    return pipeline.run_searches(tasks, searches, job.run.settings, job.scratch, job.stages)
 
 
 class _Judged(NamedTuple):
@@ -175,16 +173,15 @@ class _Judged(NamedTuple):
     of duplicate pairs, found or not. at_threshold : the score of the search.
     """
 
-    outcome: Outcome
+    found: SearchOutcome
     known: _Known
-    method: Method
     pairs: _Pairs
     positives: Ints
     at_threshold: Score
 
     def counts(self) -> JsonObject:
         """Return the counts of the truth for the report."""
-        num_found = len(self.outcome.pairs.left)
+        num_found = len(self.found.outcome.pairs.left)
         return self.known.counts | {
             "pairs": self.known.truth.num_pairs,
             "found_unknown": num_found - self.at_threshold.found,
@@ -192,12 +189,13 @@ class _Judged(NamedTuple):
 
 
 def _judge(
-    job: Job, tasks: list[Task], given_truth: str | Verdicts, outcome: Outcome, method: Method
+    job: Job, tasks: list[Task], given_truth: str | Verdicts, found: SearchOutcome
 ) -> _Judged:
-    """Read the truth, and score a search at the threshold of the method."""
+    """Read the truth, and score a search at the threshold of its method."""
+    method = found.method
     with job.stages.stage("labels"):
-        known = _read_known(tasks, given_truth, outcome, job.scratch)
-    pairs = _known_pairs(outcome, known.truth, method)
+        known = _read_known(tasks, given_truth, found)
+    pairs = _known_pairs(found.outcome, known.truth, method)
     positives = known.truth.count_positives(known.classes)
     at_threshold = Score(
         limit=method.limit.value,
@@ -206,9 +204,8 @@ def _judge(
         positives=int(positives.sum()),
     )
     return _Judged(
-        outcome=outcome,
+        found=found,
         known=known,
-        method=method,
         pairs=pairs,
         positives=positives,
         at_threshold=at_threshold,
@@ -249,7 +246,7 @@ def _score_curve(
     Bands that are set stay. Otherwise bands are chosen for the lowest threshold, and find nearly
     all pairs at higher thresholds. At its own limit, the method has the score of its own bands.
     """
-    method = judged.method
+    method = judged.found.method
     at_threshold = judged.at_threshold
     at_least = method.limit.at_least
     pairs = _known_pairs(outcome, judged.known.truth, method)
@@ -266,7 +263,7 @@ def _score_curve(
 
 
 def _score_clusters(
-    judged: _Judged, sieves: Iterator[Outcome]
+    judged: _Judged, sieves: Iterator[SearchOutcome]
 ) -> tuple[float | None, float | None]:
     """Return the adjusted Rand index of the clusters of the sieve, and of connected clusters; None
     for judged pairs.
@@ -274,9 +271,9 @@ def _score_clusters(
     truth = judged.known.truth
     if isinstance(truth, Judgements):
         return None, None
-    pairs = judged.outcome.pairs
+    pairs = judged.found.outcome.pairs
     num_documents = len(truth.codes)
-    removals = next(sieves).removals
+    removals = next(sieves).outcome.removals
     sieved = np.arange(num_documents)
     sieved[removals.documents] = removals.kept
     connected = first_members(num_documents, pairs.left, pairs.right)
@@ -316,30 +313,28 @@ def _by_length(judged: _Judged) -> list[LengthScore]:
     return rows
 
 
-def _read_known(
-    tasks: list[Task], given_truth: str | Verdicts, outcome: Outcome, scratch: Scratch
-) -> _Known:
+def _read_known(tasks: list[Task], given_truth: str | Verdicts, found: SearchOutcome) -> _Known:
     """Return the labels, or the documents of the judged pairs, with the length class of each
     document.
     """
-    locations = reading.locations(tasks, outcome.corpus, scratch)
+    corpus = found.outcome.corpus
+    locations = found.locations
     column = given_truth if isinstance(given_truth, str) else None
-    documents = np.arange(outcome.corpus.num_documents, dtype=np.uint32)
-    lengths, labels = _read_labels_of(
-        tasks, column, outcome.corpus.part_ends, locations.rows(documents)
-    )
+    documents = np.arange(corpus.num_documents, dtype=np.uint32)
+    lengths, labels = _read_labels_of(tasks, column, corpus.part_ends, locations.rows(documents))
     # frexp returns the number of binary digits as the exponent.
     classes = np.frexp(lengths.astype(np.float64))[1].astype(np.int64)
     if isinstance(given_truth, str):
         truth, counts = _truth_of_labels(pa.concat_arrays(labels), given_truth)
         return _Known(truth, classes, counts, warnings=[])
-    repeated = find_repeated_id(scratch.column(ID_HASHES), outcome.corpus, locations)
+    ids = locations.ids(documents)
+    repeated = find_repeated_id(hash_ids(ids), corpus, locations)
     if repeated is not None:
         raise InputError(
             f"{repeated} Judged pairs refer to documents by id. Use another id_column "
             "(--id-column)."
         )
-    return _truth_of_verdicts(given_truth, locations.ids(documents), classes)
+    return _truth_of_verdicts(given_truth, ids, classes)
 
 
 def _read_labels_of(
@@ -462,23 +457,22 @@ def _named(ids: pa.Array) -> str:
     return f"{shown} and {len(ids) - 5:,} more" if len(ids) > 5 else shown
 
 
-def _find_errors(job: Job, tasks: list[Task], judged: _Judged) -> Errors:
+def _find_errors(tasks: list[Task], judged: _Judged) -> Errors:
     """Return twenty pairs of each kind of error, or all of them if there are fewer.
 
     Wrong pairs are evenly spaced from the most to the least similar; missed pairs are drawn at
     random.
     """
-    method = _with_counts(judged.method, job, tasks)
+    method = judged.found.method
+    locations = judged.found.locations
     truth = judged.known.truth
-    outcome = judged.outcome
-    pairs = outcome.pairs
+    pairs = judged.found.outcome.pairs
     wrong = np.flatnonzero(truth.judge(pairs.left, pairs.right) == scores.DIFFERENT)
     drawn = _draw_wrong(pairs, wrong, method)
     missed_left, missed_right = _draw_missed(truth, pairs)
 
     shown = np.concatenate([drawn.documents, drawn.kept, missed_left, missed_right])
     documents = np.unique(shown).astype(np.uint32)
-    locations = reading.locations(tasks, outcome.corpus, job.scratch)
     texts = dict(write.read_texts(tasks, locations.part_ends, documents))
     missed = _measure(missed_left, missed_right, documents, texts, method)
     at_threshold = judged.at_threshold
@@ -490,16 +484,6 @@ def _find_errors(job: Job, tasks: list[Task], judged: _Judged) -> Errors:
     )
 
 
-def _with_counts(method: Method, job: Job, tasks: list[Task]) -> Method:
-    """Return the method with the table of document frequencies, which the search has counted."""
-    if method.counted is None:
-        return method
-    threads = job.run.threads
-    # The file of the search: nothing is counted again.
-    idf = count_or_open(method.counted, tasks, job.scratch, threads, NullProgress())
-    return method.with_idf(idf)
-
-
 def _draw_missed(truth: Truth, pairs: Pairs) -> tuple[Positions, Positions]:
     """Return duplicate pairs that were not found, drawn at random."""
     found = np.sort(scores.pair_keys(pairs.left, pairs.right))
@@ -509,7 +493,9 @@ def _draw_missed(truth: Truth, pairs: Pairs) -> tuple[Positions, Positions]:
 def _draw_wrong(pairs: Pairs, wrong: Ints, method: Method) -> Removals:
     """Return wrong pairs, evenly spaced from the most to the least similar."""
     strength = method.strength(pairs.measured.take(wrong))
-    by_strength = wrong[np.argsort(-strength, kind="stable")]
+    earlier = np.minimum(pairs.left[wrong], pairs.right[wrong])
+    later = np.maximum(pairs.left[wrong], pairs.right[wrong])
+    by_strength = wrong[np.lexsort((later, earlier, -strength))]
     num_drawn = min(len(wrong), NUM_EXAMPLES)
     drawn = by_strength[np.linspace(0, len(wrong) - 1, num_drawn).astype(np.int64)]
     return Removals(pairs.left[drawn], pairs.right[drawn], pairs.measured.take(drawn))
