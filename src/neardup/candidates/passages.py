@@ -126,7 +126,9 @@ class Anchoring:
         self.size = (64 if min_length >= 2 * 64 else 32) if size is None else size
         assert min_length >= min(MIN_LENGTH, self.size)
         window = min_length - self.size + 1
-        self._reach = (min_length + bridge + _MARGIN_BEFORE, window + _MARGIN_AFTER)
+        self._reach = kernels.passage_anchors.Reach(
+            before=min_length + bridge + _MARGIN_BEFORE, after=window + _MARGIN_AFTER
+        )
         bases = np.random.default_rng(seed).integers(0, 2**64, 256, np.uint64)
         self._grams = kernels.passage_anchors.Grams(bases, self.size, window)
 
@@ -142,17 +144,18 @@ class Anchoring:
         data, offsets = flatten_strings(texts)
         ends = np.empty(len(texts), np.int64)
         characters = np.empty(len(texts), np.int64)
-        places, hashes = kernels.passage_anchors.find_anchors(data, offsets, self._grams, ends)
-        edges = np.empty((len(places), len(_Edges._fields)), np.int64)
+        positions, hashes = kernels.passage_anchors.find_anchors(data, offsets, self._grams, ends)
+        anchors = kernels.passage_anchors.Anchors(positions=positions, hashes=hashes, ends=ends)
+        edges = np.empty((len(positions), len(_Edges._fields)), np.int64)
         # The chosen anchors replace the first ones.
         num_pieces, num_anchors = kernels.passage_anchors.select_pieces(
-            data, offsets, (places, hashes, ends), counts, self._reach, edges, characters
+            data, offsets, anchors, counts, self._reach, edges, characters
         )
         found = _Edges(*edges[:num_pieces].T)
         return Selected(
             text=found.join(data),
             pieces=found.rows(offsets),
-            places=found.move(places[:num_anchors]),
+            places=found.move(positions[:num_anchors]),
             hashes=hashes[:num_anchors],
             characters=characters,
         )

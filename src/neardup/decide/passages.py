@@ -36,15 +36,19 @@ _ENDS: tuple[CutAt, ...] = ("character", "word", "sentence", "line")
 """The ends of cuts, numbered as in kernels/passages.py."""
 _ANCHORS_AT_ONCE = 1 << 18
 
-# A cut as the kernels write it, eight numbers. Positions are bytes in the text of `Pieces`:
-#
-#     kept text:    ... source |=========== window |====== source_stop | ...
-#     this piece:   ...          start |----- cut ------| stop
-#
-# The text from `start` on is kept from `kept` on, which lies between `source` and `source_stop`.
-# `window` is the end of the first `min_length` characters of the kept text. A cut of the other rule
-# has the number of documents that have it as `source`; a number that a kind does not have is -1.
-_CUT_FIELDS = ("kind", "piece", "start", "stop", "kept", "source", "window", "source_stop")
+# A cut as the kernels write it, nine numbers: kernels/passages.py draws them. `window` is the end
+# of the first `min_length` characters of the kept text. A number that a kind does not have is -1.
+_CUT_FIELDS = (
+    "kind",
+    "piece",
+    "start",
+    "stop",
+    "kept",
+    "source",
+    "window",
+    "source_stop",
+    "num_documents",
+)
 _CUT = np.dtype([(name, np.int64) for name in _CUT_FIELDS])
 _NUM_FRAGMENTS, _NUM_CUTS, _NUM_ANCHORS = range(3)  # of the state of kernels.passages.resolve
 
@@ -127,7 +131,7 @@ def decide_passages(
     for stop in _ends_of_stretches(pieces):
         num_anchors = int(pieces.anchors[stop - 1]) - int(state[_NUM_ANCHORS])
         state[_NUM_CUTS] = 0
-        span = (first, stop, num_against)
+        span = kernels.passages.PieceSpan(first, stop, num_against)
         rows = kernels.passages.resolve(
             pieces, anchors, fragments, rule, gram_size, span, _no_rows(num_anchors + 2), state
         )
@@ -154,7 +158,7 @@ def _anchors_of(places: Ints, groups: Groups) -> Anchors:
 
 
 def _no_rows(size: int) -> Ints:
-    """Return room for cuts: int64 (size, 8), as kernels write them; see _CUT."""
+    """Return room for cuts: int64 (size, 9), as kernels write them; see _CUT."""
     return np.empty((size, len(_CUT_FIELDS)), np.int64)
 
 
@@ -341,7 +345,7 @@ def _count_up_to(pieces: Pieces, owners: Ints, positions: Ints) -> Ints:
 def _occurrences(cuts: np.ndarray) -> Ints:
     """Return how often the text of each cut was found; see `Passages`."""
     named = kernels.passages
-    occurrences: Ints = np.where(cuts["kind"] == named.COMMON, cuts["source"], 1)
+    occurrences: Ints = np.where(cuts["kind"] == named.COMMON, cuts["num_documents"], 1)
     is_repeated = cuts["kind"] == named.REPEATED
     repeated = cuts[is_repeated]
     # The cuts whose kept text begins at or before this one, less the cuts whose kept text ends

@@ -38,6 +38,17 @@ class _Context(NamedTuple):
     stop: int
 
 
+class _Around(NamedTuple):
+    """The text [start, stop) around an anchor. distance : the bytes since the anchor before it.
+    repeats : whether it equals the text around that anchor.
+    """
+
+    start: int
+    stop: int
+    distance: int
+    repeats: bool
+
+
 @kernel
 def hash_around(pieces, span, positions, is_hashed, length, size, contexts):
     """Hash the blocks of characters around anchors: four bits for each side up to the end of each
@@ -60,36 +71,54 @@ def hash_around(pieces, span, positions, is_hashed, length, size, contexts):
     for piece in range(span[0], span[1]):
         begin = pieces.starts[piece]
         end = pieces.starts[piece + 1]
-        start = NONE  # the text of the last context; NONE if the piece lacks some of its blocks
-        stop = NONE
-        distance = NONE
-        repeats = False
+        around = _at(NONE, NONE)
         while anchor < pieces.anchors[piece]:
-            is_copy = False
-            if is_hashed[anchor] and stop >= 0:
-                last_distance = distance
+            if not is_hashed[anchor]:
+                _write_context(contexts, anchor, _ANY, _ANY)
+                around = _at(NONE, NONE)
+                anchor += 1
+                continue
+            if around.stop >= 0:
                 distance = positions[anchor] - positions[anchor - 1]
-                is_periodic = repeats and distance == last_distance
-                repeats = _recurs(text, start, stop, end, distance, is_periodic)
-                is_copy = repeats
-            if is_copy:
-                contexts[anchor, 0] = contexts[anchor - 1, 0]
-                contexts[anchor, 1] = contexts[anchor - 1, 1]
-                start += distance
-                stop += distance
-            elif is_hashed[anchor]:
-                context = _context_of(text, begin, end, positions[anchor], length, size)
-                contexts[anchor, 0] = context.before
-                contexts[anchor, 1] = context.after
-                start = context.start
-                stop = context.stop
+                around = _move_on(text, end, around, distance)
+            if around.repeats:
+                _write_context(contexts, anchor, contexts[anchor - 1, 0], contexts[anchor - 1, 1])
             else:
-                contexts[anchor, 0] = _ANY
-                contexts[anchor, 1] = _ANY
-                start = NONE
-                stop = NONE
-                repeats = False  # nothing is known of the text after the gap
+                context = _context_of(text, begin, end, positions[anchor], length, size)
+                _write_context(contexts, anchor, context.before, context.after)
+                around = _at(context.start, context.stop)
             anchor += 1
+
+
+@kernel
+def _at(start, stop):
+    """Return the text around an anchor that repeats no earlier one; NONE if it is not known."""
+    return _Around(start=start, stop=stop, distance=NONE, repeats=False)
+
+
+@kernel
+def _move_on(text, end, around, distance):
+    """Return the text around the next anchor if it repeats the text around the last one; otherwise
+    the last one, with `repeats` unset.
+
+    A text of period `distance`, which contains many anchors at this distance, is compared in linear
+    time: each comparison is of the bytes at the end.
+    """
+    is_periodic = around.repeats and distance == around.distance
+    if _recurs(text, around.start, around.stop, end, distance, is_periodic):
+        return _Around(
+            start=around.start + distance,
+            stop=around.stop + distance,
+            distance=distance,
+            repeats=True,
+        )
+    return _at(around.start, around.stop)
+
+
+@kernel
+def _write_context(contexts, anchor, before, after):
+    contexts[anchor, 0] = before
+    contexts[anchor, 1] = after
 
 
 @kernel
@@ -202,32 +231,36 @@ def connect_around(offsets, members, contexts, parents):
     contexts : of `hash_around`. parents : uint32 (num_members,), a forest, each its own parent;
     written.
     """
-    largest = 2
+    max_size = 2
     for group in range(len(offsets) - 1):
-        largest = max(largest, offsets[group + 1] - offsets[group])
-    whole_table = _table(largest)
-    links = _Links(left=np.empty(largest, I64), right=np.empty(largest, I64))
+        max_size = max(max_size, offsets[group + 1] - offsets[group])
+    table = _table(max_size)
+    links = _Links(left=np.empty(max_size, I64), right=np.empty(max_size, I64))
     for group in range(len(offsets) - 1):
         first = offsets[group]
         stop = offsets[group + 1]
         if stop - first <= FEW:
             parents[first:stop] = first
-            continue
-        num_slots = _num_slots(stop - first)
-        table = _Table(
-            keys=whole_table.keys[:num_slots], occupants=whole_table.occupants[:num_slots]
-        )
-        quarter = I64(contexts[members[first], 0] >> U64(60)) + 1 >> 2
-        for part in range(4):
-            num_before = part * quarter
-            num_after = (3 - part) * quarter
-            num_links = _list_links(
-                contexts, members[first:stop], num_before, num_after, table, links
+        else:
+            _connect_group(
+                contexts, members, first, stop, _begin_of(table, stop - first), links, parents
             )
-            for i in range(num_links):
-                links.left[i] += first
-                links.right[i] += first
-            connect(parents, links.left[:num_links], links.right[:num_links])
+
+
+@kernel(allocates=True)
+def _connect_group(contexts, members, first, stop, table, links, parents):
+    """Connect members[first:stop] that share three quarters of the needed blocks: the nearest
+    blocks before and after, divided in each of four ways.
+    """
+    quarter = I64(contexts[members[first], 0] >> U64(60)) + 1 >> 2
+    for part in range(4):
+        num_before = part * quarter
+        num_after = (3 - part) * quarter
+        num_links = _list_links(contexts, members[first:stop], num_before, num_after, table, links)
+        for i in range(num_links):
+            links.left[i] += first
+            links.right[i] += first
+        connect(parents, links.left[:num_links], links.right[:num_links])
 
 
 @kernel
@@ -278,6 +311,13 @@ def _table(count):
     return _Table(keys=np.empty(num_slots, U64), occupants=np.empty(num_slots, np.int32))
 
 
+@kernel(allocates=True)
+def _begin_of(table, count):
+    """Return the begin of a table, with room for `count` keys."""
+    num_slots = _num_slots(count)
+    return _Table(keys=table.keys[:num_slots], occupants=table.occupants[:num_slots])
+
+
 @kernel
 def _num_slots(count):
     """Return the slots of a table that is at most half full with `count` keys, a power of two."""
@@ -288,13 +328,24 @@ def _num_slots(count):
 
 
 class _Texts(NamedTuple):
-    """Different texts around anchors, int64. anchors : the first anchor of each text; starts, stops
-    : its range.
+    """Different texts around anchors, numbered in `table` by their hash. By number, int64: anchors
+    : the first anchor of the text; starts, stops : its range.
     """
 
+    table: _Table
     anchors: np.ndarray
     starts: np.ndarray
     stops: np.ndarray
+
+
+class _Group(NamedTuple):
+    """The anchors of a group. starts : int64, of the pieces of the text, and the end of the last.
+    By anchor: pieces : int64, its piece; positions : int64, the last byte that is hashed.
+    """
+
+    starts: np.ndarray
+    pieces: np.ndarray
+    positions: np.ndarray
 
 
 class _Windows(NamedTuple):
@@ -322,12 +373,12 @@ class _Windows(NamedTuple):
 def connect_equal(text, starts, pieces, positions, length, size, parents, leads):
     """Connect the anchors of a group around which some window of `length` characters is equal.
 
-    starts : int64, of the pieces of the text, and the end of the last. By anchor: pieces : int64,
-    its piece; positions : int64, the last byte that is hashed. parents : uint32 (num_anchors,), a
-    forest, each its own parent; written. leads : bool, all false; written: whether an anchor is the
-    first with some window that another anchor has, too.
+    starts, pieces, positions : as in `_Group`. parents : uint32 (num_anchors,), a forest, each its
+    own parent; written. leads : bool, all false; written: whether an anchor is the first with some
+    window that another anchor has, too.
     """
-    chosen = _connect_same(text, starts, pieces, positions, length, parents, leads)
+    group = _Group(starts=starts, pieces=pieces, positions=positions)
+    chosen = _connect_same(text, group, length, parents, leads)
     bounds = np.empty((len(chosen), 2), I64)
     for i, member in enumerate(chosen):
         bounds[i, 0] = starts[pieces[member]]
@@ -340,60 +391,71 @@ def connect_equal(text, starts, pieces, positions, length, size, parents, leads)
 
 
 @kernel(allocates=True)
-def _connect_same(text, piece_starts, pieces, positions, length, parents, leads):
+def _connect_same(text, group, length, parents, leads):
     """Connect the anchors with the same text all around, since one of them is enough; return the
     first anchor of each text.
     """
-    count = len(positions)
-    table = _table(count)
-    table.occupants[:] = FREE
-    texts = _Texts(
-        anchors=np.empty(count, I64), starts=np.empty(count, I64), stops=np.empty(count, I64)
-    )
+    positions = group.positions
+    texts = _no_texts(len(positions))
     num_texts = 0
     first = NONE  # the first anchor with the text of the last anchor
-    start = NONE
-    stop = NONE
-    before = NONE
-    repeats = False
-    for anchor in range(count):
-        begin = piece_starts[pieces[anchor]]
-        end = piece_starts[pieces[anchor] + 1]
-        distance = positions[anchor] - positions[anchor - 1] if anchor else I64(0)
-        is_whole = before == length and pieces[anchor] == pieces[anchor - 1]
-        is_periodic = repeats and distance == positions[anchor - 1] - positions[anchor - 2]
-        repeats = is_whole and _recurs(text, start, stop, end, distance, is_periodic)
-        if repeats:
-            start += distance
-            stop += distance
+    around = _at(NONE, NONE)
+    before = NONE  # its characters up to the anchor
+    for anchor in range(len(positions)):
+        piece = group.pieces[anchor]
+        end = group.starts[piece + 1]
+        is_whole = before == length and piece == group.pieces[anchor - 1]
+        if is_whole:
+            around = _move_on(text, end, around, positions[anchor] - positions[anchor - 1])
+        if is_whole and around.repeats:
             parents[anchor] = first
             leads[first] = True
             continue
-        start = retreat(text, positions[anchor] + 1, begin, length)
-        before = count_characters(text, start, positions[anchor] + 1)
-        stop = advance(text, positions[anchor] + 1, end, length)[0]
-        key = mix(_hash(text, start, stop) + U64(before))
-        slot = find_slot(table.keys, table.occupants, FREE, key)
-        if table.occupants[slot] == FREE:
-            table.keys[slot] = key
-            table.occupants[slot] = num_texts
-            first = I64(anchor)
-            _write_text(texts, num_texts, anchor, start, stop)
+        after = positions[anchor] + 1
+        start = retreat(text, after, group.starts[piece], length)
+        stop = advance(text, after, end, length)[0]
+        around = _at(start, stop)
+        before = count_characters(text, start, after)
+        number = _enter_text(text, texts, num_texts, anchor, around, before)
+        first = texts.anchors[number]
+        if number == num_texts:
             num_texts += 1
         else:
-            number = table.occupants[slot]
-            first = texts.anchors[number]
             parents[anchor] = first
             is_same = _is_same_text(text, texts, number, start, stop)
             leads[first if is_same else anchor] = True
     return texts.anchors[:num_texts]
 
 
+@kernel(allocates=True)
+def _no_texts(count):
+    """Return room for `count` texts."""
+    table = _table(count)
+    table.occupants[:] = FREE
+    return _Texts(
+        table=table,
+        anchors=np.empty(count, I64),
+        starts=np.empty(count, I64),
+        stops=np.empty(count, I64),
+    )
+
+
 @kernel
-def _write_text(texts, number, anchor, start, stop):
-    texts.anchors[number] = anchor
-    texts.starts[number] = start
-    texts.stops[number] = stop
+def _enter_text(text, texts, num_texts, anchor, around, before):
+    """Return the number of the text around an anchor: `num_texts` if it is new, and entered.
+
+    before : its characters up to the anchor.
+    """
+    table = texts.table
+    key = mix(_hash(text, around.start, around.stop) + U64(before))
+    slot = find_slot(table.keys, table.occupants, FREE, key)
+    if table.occupants[slot] == FREE:
+        table.keys[slot] = key
+        table.occupants[slot] = num_texts
+        texts.anchors[num_texts] = anchor
+        texts.starts[num_texts] = around.start
+        texts.stops[num_texts] = around.stop
+    return I64(table.occupants[slot])
 
 
 @kernel
@@ -451,21 +513,23 @@ def _connect_windows(text, members, length, size, parents, leads):
     table = _table(count)
     links = _Links(left=np.empty(count, U32), right=np.empty(count, U32))
     sites = np.zeros(count, I64)
+    # A window is equal in two texts at one distance from the anchor: try one distance at a time.
     for before in range(length, 0, -1):
         table.occupants[:] = FREE
         num_links = 0
         for i in range(count):
             latest = members.positions[i] + 1 - size
-            if _has_window(text, windows, i, before, latest, members.bounds[i, 1]):
-                slot = _slot_of(text, windows, sites, i, table)
-                if table.occupants[slot] == FREE:
-                    table.occupants[slot] = i
-                else:
-                    other = members.numbers[table.occupants[slot]]
-                    leads[other] = True
-                    links.left[num_links] = other
-                    links.right[num_links] = members.numbers[i]
-                    num_links += 1
+            if not _has_window(text, windows, i, before, latest, members.bounds[i, 1]):
+                continue
+            slot = _slot_of(text, windows, sites, i, table)
+            if table.occupants[slot] == FREE:
+                table.occupants[slot] = i
+                continue
+            other = members.numbers[table.occupants[slot]]
+            leads[other] = True
+            links.left[num_links] = other
+            links.right[num_links] = members.numbers[i]
+            num_links += 1
         connect(parents, links.left[:num_links], links.right[:num_links])
 
 
@@ -567,10 +631,13 @@ def mark_common(text, offsets, anchors, length, size, ranges):
 
 
 class _Owners(NamedTuple):
-    """The documents of a window, int64 by slot: the last document, and their number."""
+    """The documents of a window, int64 by slot: the last document, and their number. slots : int64
+    by anchor, the slot of its window, or NONE.
+    """
 
     last: np.ndarray
     number: np.ndarray
+    slots: np.ndarray
 
 
 @kernel(allocates=True)
@@ -579,25 +646,37 @@ def _mark_group(text, anchors, length, size, ranges):
     count = len(anchors.positions)
     windows = _first_windows(text, anchors.bounds, anchors.positions, length)
     table = _table(count)
-    owners = _Owners(last=np.empty(len(table.keys), I64), number=np.empty(len(table.keys), I64))
-    slots = np.empty(count, I64)
+    num_slots = len(table.keys)
+    owners = _Owners(
+        last=np.empty(num_slots, I64), number=np.empty(num_slots, I64), slots=np.empty(count, I64)
+    )
     for before in range(length, 0, -1):
         table.occupants[:] = FREE
         for i in range(count):
-            slots[i] = NONE
+            owners.slots[i] = NONE
             latest = anchors.positions[i] + 1 - size
             if _has_window(text, windows, i, before, latest, anchors.bounds[i, 1]):
                 slot = _slot_of(text, windows, anchors.sites, i, table)
-                slots[i] = slot
-                if table.occupants[slot] == FREE:
-                    table.occupants[slot] = i
-                    owners.last[slot] = NONE
-                    owners.number[slot] = 0
-                owners.number[slot] += owners.last[slot] != anchors.owners[i]
-                owners.last[slot] = anchors.owners[i]
+                _add_owner(table, owners, slot, i, anchors.owners[i])
         for i in range(count):
-            if slots[i] >= 0 and owners.number[slots[i]] >= anchors.needed[i]:
-                _extend_range(ranges[i], windows, i, owners.number[slots[i]])
+            slot = owners.slots[i]
+            if slot >= 0 and owners.number[slot] >= anchors.needed[i]:
+                _extend_range(ranges[i], windows, i, owners.number[slot])
+
+
+@kernel
+def _add_owner(table, owners, slot, anchor, owner):
+    """Count the document of an anchor among the documents that have its window.
+
+    Requires: the anchors of a document follow each other.
+    """
+    owners.slots[anchor] = slot
+    if table.occupants[slot] == FREE:
+        table.occupants[slot] = anchor
+        owners.last[slot] = NONE
+        owners.number[slot] = 0
+    owners.number[slot] += owners.last[slot] != owner
+    owners.last[slot] = owner
 
 
 @kernel

@@ -159,4 +159,5 @@ def _cut_of(pieces, piece, source):
         source=source_start,
         window=source_start + 1,
         source_stop=pieces.starts[source + 1],
+        num_documents=NONE,
     )

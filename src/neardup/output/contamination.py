@@ -50,8 +50,8 @@ class Found(NamedTuple):
 
     hits : all hits. further : (num_further, 2), further documents, and the item that each has
     whole. enough : int64 by item, the number of documents that have enough of it, boilerplate
-    included. num_documents : int64 by place, the number of documents that have the words around it.
-    is_rare : bool by place, whether these are few. excerpts : the text around an item in a
+    included. num_documents : int64 by entry, the number of documents that have the words around it.
+    is_rare : bool by entry, whether these are few. excerpts : the text around an item in a
     document, by document and item.
     """
 
@@ -195,7 +195,7 @@ class ItemTables:
             pa.array(self._status),
             arrow_of(best),
             arrow_of(num_documents),
-            arrow_of(table.num_own + shared),
+            arrow_of(table.num_entries + shared),
             arrow_of(common + shared),
         ]
         return pa.Table.from_arrays(columns, schema=items_schema())
@@ -205,7 +205,7 @@ class ItemTables:
         table = self._table
         conditions = [
             num_documents > 0,
-            table.num_own < table.settings.min_rare,
+            table.num_entries < table.settings.min_rare,
             self.found.enough > 0,
         ]
         status: list[str] = np.select(
@@ -276,10 +276,10 @@ class ItemTables:
         table = self._table
         has_shingles = table.num_tokens >= table.ngrams
         is_missing: Mask = np.repeat(has_shingles[fields], table.num_tokens[fields])
-        places = np.concatenate(hits.found)
-        words = (table.words.offsets[table.fields] + table.positions)[places]
+        entries = np.concatenate(hits.found)
+        words = (table.words.offsets[table.fields] + table.positions)[entries]
         words -= np.repeat(shifts, [len(found) for found in hits.found])
-        is_missing[ranges(words, table.ngrams[table.fields[places]])] = False
+        is_missing[ranges(words, table.ngrams[table.fields[entries]])] = False
         return is_missing
 
     def counts(self) -> dict[str, int]:
@@ -411,16 +411,16 @@ def _documents_with_words(hits: Hits, num_documents: Rows) -> Rows:
     many, and the greatest the count of a common phrase in an item of one document. No document may
     have a sequence around a shingle if words are changed, so 1 is the minimum.
 
-    num_documents : by place, as in `Found`.
+    num_documents : by entry, as in `Found`.
     """
-    numbers = np.repeat(np.arange(len(hits.items)), [len(places) for places in hits.found])
-    # A hit and a place, or a hit and a count, are packed into one integer, which sorts faster.
-    num_places = len(num_documents)
-    pairs = np.sort(numbers * num_places + np.concatenate(hits.found))
+    numbers = np.repeat(np.arange(len(hits.items)), [len(entries) for entries in hits.found])
+    # A hit and an entry, or a hit and a count, are packed into one integer, which sorts faster.
+    num_entries = len(num_documents)
+    pairs = np.sort(numbers * num_entries + np.concatenate(hits.found))
     pairs = pairs[begins_run(pairs)]
-    of_hit, places = np.divmod(pairs, num_places)
+    of_hit, entries = np.divmod(pairs, num_entries)
     num_counts = int(num_documents.max()) + 1
-    counts = np.sort(of_hit * num_counts + num_documents[places]) % num_counts
+    counts = np.sort(of_hit * num_counts + num_documents[entries]) % num_counts
     sizes = np.bincount(of_hit)
     middles = offsets_from_lengths(sizes)[:-1] + (sizes - 1) // 2
     medians: Rows = counts[middles]

@@ -44,14 +44,14 @@ _MAX_LENGTH = 2000  # characters of an excerpt
 
 # A row of schemas.MATCHES. `characters` are the first character of the match and its end.
 _MATCH = np.dtype(
-    [("document", np.int64), ("place", np.int64), ("token", np.int64), ("characters", np.int64, 2)]
+    [("document", np.int64), ("entry", np.int64), ("token", np.int64), ("characters", np.int64, 2)]
 )
 
 
 class _Batch(NamedTuple):
     """The items that were found in a batch.
 
-    keys : int32, the sequences around places that its documents contain. kept : the items that its
+    keys : int32, the sequences around entries that its documents contain. kept : the items that its
     documents have enough of. matches : the matches of items that may be hits. ranges : int64
     (num_matches, 2), the characters of each match in its document. excerpts : the text around each
     of these items, in the order of the matches.
@@ -110,7 +110,8 @@ class _Search:
             keys, matches = finder.find(texts)
         # The counts only grow: a sequence that is common now is common in the end, so the result
         # does not depend on the number of documents counted so far.
-        is_common = table.most_around(self._num_documents, matches.places) > table.settings.common
+        num_documents = table.max_around(self._num_documents, matches.entries)
+        is_common = num_documents > table.settings.common
         kept = keep_matches(table, matches, is_common)
         matches = matches.take(kept.matches)
         ranges, excerpts = self._locate(texts, matches)
@@ -125,7 +126,7 @@ class _Search:
         ranges = self._characters(strings, text_numbers, edges)
 
         # The matches of one item in one document are a run of rows: one excerpt shows them all.
-        items = self._table.items[matches.places]
+        items = self._table.items[matches.entries]
         run_starts = np.flatnonzero(begins_run(matches.documents, items))
         begins = ranges[run_starts, 0]
         # A later match may end earlier. `reduceat` needs a run.
@@ -145,7 +146,7 @@ class _Search:
         the first and the last word of each match, numbered over all texts.
         """
         table = self._table
-        fields = table.fields[matches.places]
+        fields = table.fields[matches.entries]
         words = shingle_documents(texts, self._words)
         item_words = table.words
         # The first word of the text or field of each match, and the end of its words: (2, n).
@@ -158,7 +159,7 @@ class _Search:
             limits[0] + matches.positions,
             item_words.hashes,
             item_limits,
-            item_limits[0] + table.positions[matches.places],
+            item_limits[0] + table.positions[matches.entries],
             table.ngrams[fields],
             edges,
         )
@@ -199,14 +200,14 @@ class _Search:
         """
         states = found.kept.states
         documents = found.matches.documents + self._reading.tally.documents
-        items = self._table.items[found.matches.places]
+        items = self._table.items[found.matches.entries]
 
         # The matches of one item in one document are a run of rows, in the order of `found.kept`.
         begins = begins_run(documents, items)
         run = np.cumsum(begins) - 1
         # States rise from ENOUGH, which has no matches, over KEPT and ALL to FURTHER.
         is_listed = states[states >= KEPT] < FURTHER  # one value per run
-        columns = (documents, found.matches.places, found.matches.positions, found.ranges)
+        columns = (documents, found.matches.entries, found.matches.positions, found.ranges)
         matches = np.column_stack(columns).astype(np.int64)
         self._scratch.append(schemas.MATCHES, matches[is_listed[run]])
 
@@ -235,11 +236,11 @@ class _Search:
         rows = self._scratch.column(schemas.MATCHES).view(_MATCH)[:, 0]
         matches = Matches(
             documents=rows["document"],
-            places=rows["place"].astype(np.int32),
+            entries=rows["entry"].astype(np.int32),
             positions=rows["token"].astype(np.int32),
         )
-        num_documents = table.most_around(self._num_documents, slice(None))
-        is_rare = num_documents <= table.most_documents(self._num_whole > 0)
+        num_documents = table.max_around(self._num_documents, slice(None))
+        is_rare = num_documents <= table.max_documents(self._num_whole > 0)
         excerpts = {(excerpt.document, excerpt.item): excerpt.text for excerpt in self._excerpts()}
         return Found(
             tasks=self._reading.tasks,
