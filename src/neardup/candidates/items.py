@@ -254,25 +254,18 @@ def build_items(
     """
     words = shingle_documents(texts, replace(shingling, ngram=1, html=None))
     all_fields = _FieldTexts(texts, np.diff(words.offsets), shingling)
-    ngrams = _ngrams(texts, settings, shingling)
-    lengths = np.where(
-        all_fields.num_tokens < sequence_lengths(ngrams), ngrams, sequence_lengths(ngrams)
-    )
-    shingles = all_fields.shingles(ngrams)
-    sequences = all_fields.shingles(lengths)
+    cut = _cut_fields(all_fields, _ngrams(texts, settings, shingling))
 
-    distinct = _distinct(shingles, field_items, num_items)
-    numbered = _number_keys(distinct.hashes, sequences.hashes)
+    distinct = _distinct(cut.shingles, field_items, num_items)
+    numbered = _number_keys(distinct.hashes, cut.sequences.hashes)
     num_sharing = _count_items(distinct, numbered, field_items)
     is_entry = num_sharing <= settings.common
     fields = distinct.fields[is_entry]
     positions = distinct.positions[is_entry]
 
-    num_later = (lengths - ngrams).astype(np.int32)  # shingles that a sequence has after its first
-    around = _find_around(fields, positions, num_later, sequences.counts, numbered)
+    around = _find_around(fields, positions, cut, numbered)
     postings = _list_postings(numbered, is_entry, field_items[fields])
     kernels.item_shingles.drop_keys(numbered.slots, around.is_counted, postings.offsets)
-    bits, shift = _make_filter(_shortest_shingles(all_fields, shingles, ngrams, settings.ngram))
     return ItemTable(
         settings=settings,
         shingling=shingling,
@@ -280,7 +273,7 @@ def build_items(
         texts=texts,
         field_items=field_items,
         weights=weights,
-        ngrams=ngrams,
+        ngrams=cut.ngrams,
         words=Lists(words.hashes, words.offsets),
         items=field_items[fields],
         fields=fields,
@@ -288,7 +281,7 @@ def build_items(
         shared=_shared_shingles(distinct, num_sharing, ~is_entry),
         postings=postings,
         around=around,
-        lookup=Lookup(_lookup_lengths(ngrams, settings.ngram), numbered.slots, bits, shift),
+        lookup=_make_lookup(all_fields, cut, numbered.slots, settings.ngram),
     )
 
 
@@ -308,7 +301,7 @@ def _shared_shingles(distinct: _DistinctShingles, num_sharing: Rows, is_shared: 
 def _ngrams(
     texts: pa.LargeStringArray, settings: ContaminationSettings, shingling: Shingling
 ) -> Rows:
-    """Return the words of a shingle of each field: more if most words are a single character."""
+    """Return the words of a shingle of each field: more where words are mostly one character."""
     ngrams = np.full(len(texts), settings.ngram)
     rows = np.flatnonzero(~np.asarray(pc.string_is_ascii(texts), np.bool_))
     tokens = token_strings(texts.take(arrow_of(rows)), shingling)
@@ -353,6 +346,31 @@ class _FieldTexts:
             found = shingle_documents(self.texts.filter(arrow_of(chosen)), options)
             hashes[np.repeat(chosen, counts)] = found.hashes
         return _Shingles(hashes, counts)
+
+
+class _CutFields(NamedTuple):
+    """The shingles and the sequences of all fields.
+
+    ngrams : int64 by field, the words of a shingle. num_later : int32 by field, the shingles that a
+    sequence has after its first.
+    """
+
+    ngrams: Rows
+    shingles: _Shingles
+    sequences: _Shingles
+    num_later: Int32s
+
+
+def _cut_fields(all_fields: _FieldTexts, ngrams: Rows) -> _CutFields:
+    """Return the shingles and the sequences of fields; short fields have shingles as sequences."""
+    lengths = sequence_lengths(ngrams)
+    lengths = np.where(all_fields.num_tokens < lengths, ngrams, lengths)
+    return _CutFields(
+        ngrams=ngrams,
+        shingles=all_fields.shingles(ngrams),
+        sequences=all_fields.shingles(lengths),
+        num_later=(lengths - ngrams).astype(np.int32),
+    )
 
 
 class _DistinctShingles(NamedTuple):
@@ -411,15 +429,10 @@ def _number_keys(shingles: Words, sequences: Words) -> _Numbered:
     return _Numbered(slots, of_shingles, of_sequences, num_keys)
 
 
-def _find_around(
-    fields: Int32s, positions: Int32s, num_later: Int32s, num_sequences: Rows, numbered: _Numbered
-) -> Around:
-    """Return the sequences that contain each entry.
-
-    num_later, num_sequences : by field, the shingles of a sequence after its first, and the
-    sequences.
-    """
-    first = np.maximum(0, positions - num_later[fields])
+def _find_around(fields: Int32s, positions: Int32s, cut: _CutFields, numbered: _Numbered) -> Around:
+    """Return the sequences that contain each entry. fields, positions : by entry."""
+    num_sequences = cut.sequences.counts
+    first = np.maximum(0, positions - cut.num_later[fields])
     last = np.minimum(positions, num_sequences.astype(np.int32)[fields] - 1)
     around = Around(
         keys=numbered.sequences,
@@ -431,14 +444,18 @@ def _find_around(
     return around
 
 
-def _shortest_shingles(
-    all_fields: _FieldTexts, shingles: _Shingles, ngrams: Rows, shortest: int
-) -> Words:
+def _make_lookup(all_fields: _FieldTexts, cut: _CutFields, slots: Words, shortest: int) -> Lookup:
+    """Return the tables in which hashes are looked up. shortest : the words of short shingles."""
+    bits, shift = _make_filter(_shortest_shingles(all_fields, cut, shortest))
+    return Lookup(_lookup_lengths(cut.ngrams, shortest), slots, bits, shift)
+
+
+def _shortest_shingles(all_fields: _FieldTexts, cut: _CutFields, shortest: int) -> Words:
     """Return the hashes of all shingles of `shortest` words, also of fields with longer ones."""
-    long_fields = np.flatnonzero(ngrams > shortest)
+    long_fields = np.flatnonzero(cut.ngrams > shortest)
     of_long = all_fields.take(long_fields).shingles(np.full(len(long_fields), shortest))
-    is_shortest = np.repeat(ngrams == shortest, shingles.counts)
-    return np.append(of_long.hashes, shingles.hashes[is_shortest])
+    is_shortest = np.repeat(cut.ngrams == shortest, cut.shingles.counts)
+    return np.append(of_long.hashes, cut.shingles.hashes[is_shortest])
 
 
 def _count_items(distinct: _DistinctShingles, numbered: _Numbered, field_items: Int32s) -> Rows:

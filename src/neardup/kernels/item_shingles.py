@@ -219,6 +219,7 @@ def _hash_runs(tokens, runs, num_tokens, length, hashes, chosen):
         begin = I64(runs[i, 0])
         size = runs[i, 1] - runs[i, 0] + num_tokens
         if size >= length:
+            # The hashes of shingles are no longer needed: hashes of sequences replace them.
             for position in range(begin, roll(tokens[begin:], size, length, hashes, begin)):
                 chosen[count] = position
                 count += 1
@@ -249,17 +250,27 @@ def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
         )
         num_chosen = _select(hashes, end, lookup.bits, lookup.shift, chosen)
         count = _find(hashes, chosen[:num_chosen], lookup.slots, keys, positions, count)
-        # Sequences consist of the shortest shingles of items, so that few are looked up: in runs
-        # with the shingles of the shortest sequence or more.
-        min_run = lookup.lengths[1] - shortest + 1
-        num_runs = _find_runs(chosen[:num_chosen], min_run, spaces.runs)
-        for length in lookup.lengths[1:]:
-            num_chosen = _hash_runs(
-                buffers.tokens, spaces.runs[:num_runs], shortest, length, hashes, chosen
-            )
-            count = _find(hashes, chosen[:num_chosen], lookup.slots, keys, positions, count)
+        count = _find_sequences(buffers.tokens, lookup, spaces, num_chosen, keys, positions, count)
         ends[document] = count
     return ends
+
+
+@kernel
+def _find_sequences(tokens, lookup, spaces, num_chosen, keys, positions, count):
+    """Append the keys and positions of sequences to the first `count`; return the new count.
+
+    Sequences consist of the shortest shingles of items, so that few are looked up: in runs of
+    chosen shingles with as many as the shortest sequence has, or more.
+    """
+    shortest = lookup.lengths[0]
+    min_run = lookup.lengths[1] - shortest + 1
+    num_runs = _find_runs(spaces.chosen[:num_chosen], min_run, spaces.runs)
+    runs = spaces.runs[:num_runs]
+    for length in lookup.lengths[1:]:
+        num_hashes = _hash_runs(tokens, runs, shortest, length, spaces.hashes, spaces.chosen)
+        chosen = spaces.chosen[:num_hashes]
+        count = _find(spaces.hashes, chosen, lookup.slots, keys, positions, count)
+    return count
 
 
 @kernel(allocates=True)
@@ -441,8 +452,8 @@ def _find_stretch(matches, begin, end, width, counts, best):
     """
     positions = matches.positions
     best[:] = 0
-    max_distinct = I64(-1)
-    min_length = I64(-1)
+    max_distinct = I64(0)
+    min_length = I64(0)
     window = _Window(first=begin, num_distinct=I64(0), num_rare=I64(0))
     for last in range(begin, end):
         window = _enter(matches, counts, window, last)

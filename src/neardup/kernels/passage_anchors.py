@@ -1,7 +1,7 @@
 """Find the anchors of passages, and the text around repeated ones.
 
 A passage of L characters is found by its anchors: in each window of W characters, the last
-character with the least hash of the bytes up to it (winnowing: Schleimer, Wilkerson and Aiken,
+character with the minimum hash of the bytes up to it (winnowing: Schleimer, Wilkerson and Aiken,
 SIGMOD 2003). Equal passages have equal anchors, so it is enough to compare the texts around them. A
 long run of one character, whose windows are all equal, has fewer.
 """
@@ -101,7 +101,8 @@ def find_anchors(data, offsets, grams, ends):
     return found.positions[:count], found.hashes[:count]
 
 
-@kernel(allocates=True)
+# Inlined by Numba: LLVM makes a better loop of it where the arrays are allocated.
+@kernel(allocates=True, inline="always")
 def _scan_document(data, begin, stop, grams, block, found, count):
     """Append the anchors of data[begin:stop] to `count` others; return the anchors, in longer
     arrays if needed, and their new number.
@@ -348,9 +349,8 @@ def select_pieces(data, offsets, anchors, counts, reach, edges, characters):
             # A character has a byte or more: closer anchors are in one piece, wherever it starts
             # and stops.
             if last < 0 or position - last > reach.before + reach.after:
+                _end_piece(data, last, stop, reach, edges, num_pieces)
                 start = retreat(data, position, begin, reach.before)
-                if last >= 0:
-                    edges[num_pieces - 1, _STOP] = advance(data, last, stop, reach.after)[0]
                 if last < 0 or start > edges[num_pieces - 1, _STOP]:
                     edges[num_pieces, _DOCUMENT] = document
                     edges[num_pieces, _START] = start
@@ -358,10 +358,18 @@ def select_pieces(data, offsets, anchors, counts, reach, edges, characters):
             last = position
             anchor += 1
             edges[num_pieces - 1, _ANCHORS] = anchor
-        if last >= 0:
-            edges[num_pieces - 1, _STOP] = advance(data, last, stop, reach.after)[0]
+        _end_piece(data, last, stop, reach, edges, num_pieces)
         characters[document] = _count_before(data, begin, stop, edges[first:num_pieces])
     return num_pieces, anchor
+
+
+@kernel
+def _end_piece(data, last, stop, reach, edges, num_pieces):
+    """Write the stop of the last piece of a document, if it has one: as far as its last anchor
+    reaches.
+    """
+    if last >= 0:
+        edges[num_pieces - 1, _STOP] = advance(data, last, stop, reach.after)[0]
 
 
 @kernel

@@ -14,7 +14,7 @@ import numpy as np
 from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.decisions import connect, flatten
 from neardup.kernels.intrinsics import address_of, count_trailing_zeros, fold_product, load_u64
-from neardup.kernels.mixing import find_slot, mix
+from neardup.kernels.mixing import find_slot, max_length, mix
 from neardup.kernels.strings import advance, common_after, count_characters, hash_at, retreat
 
 NONE = I64(-1)
@@ -67,16 +67,15 @@ def hash_around(pieces, span, positions, is_hashed, length, size, contexts):
     block that is not in the piece, and never 1; _ANY for anchors that are not hashed.
     """
     text = pieces.text
-    anchor = pieces.anchors[span[0] - 1] if span[0] else I64(0)
     for piece in range(span[0], span[1]):
         begin = pieces.starts[piece]
         end = pieces.starts[piece + 1]
+        first = pieces.anchors[piece - 1] if piece else I64(0)
         around = _at(NONE, NONE)
-        while anchor < pieces.anchors[piece]:
+        for anchor in range(first, pieces.anchors[piece]):
             if not is_hashed[anchor]:
                 _write_context(contexts, anchor, _ANY, _ANY)
                 around = _at(NONE, NONE)
-                anchor += 1
                 continue
             if around.stop >= 0:
                 distance = positions[anchor] - positions[anchor - 1]
@@ -87,7 +86,6 @@ def hash_around(pieces, span, positions, is_hashed, length, size, contexts):
                 context = _context_of(text, begin, end, positions[anchor], length, size)
                 _write_context(contexts, anchor, context.before, context.after)
                 around = _at(context.start, context.stop)
-            anchor += 1
 
 
 @kernel
@@ -124,7 +122,7 @@ def _write_context(contexts, anchor, before, after):
 @kernel
 def _context_of(text, begin, end, position, length, size):
     """Hash the blocks around one anchor in the piece [begin, end)."""
-    hashed = advance(text, position + 1 - size, position, 0)[0]
+    hashed = advance(text, position + 1 - size, position, 0)[0]  # the first whole character
     rest = length - count_characters(text, hashed, position)
     width = (rest + _BLOCKS + 3) // (_BLOCKS + 2)
     needed = U64((rest - width + 1) // width) << U64(60)
@@ -150,6 +148,7 @@ def _blocks_before(text, begin, position, width):
         if start == begin and count_characters(text, start, stop) < width:
             break
         state = _extend(text, state, start, stop)
+        # Four bits of a state that covers the nearer blocks, too.
         blocks |= max(U64(2), state >> U64(60)) << U64(4 * block)
     return blocks, start
 
@@ -231,23 +230,23 @@ def connect_around(offsets, members, contexts, parents):
     contexts : of `hash_around`. parents : uint32 (num_members,), a forest, each its own parent;
     written.
     """
-    max_size = 2
-    for group in range(len(offsets) - 1):
-        max_size = max(max_size, offsets[group + 1] - offsets[group])
-    table = _table(max_size)
+    max_size = max(2, max_length(offsets))
+    whole_table = _table(max_size)
     links = _Links(left=np.empty(max_size, I64), right=np.empty(max_size, I64))
     for group in range(len(offsets) - 1):
         first = offsets[group]
         stop = offsets[group + 1]
         if stop - first <= FEW:
             parents[first:stop] = first
-        else:
-            _connect_group(
-                contexts, members, first, stop, _begin_of(table, stop - first), links, parents
-            )
+            continue
+        num_slots = _num_slots(stop - first)
+        table = _Table(
+            keys=whole_table.keys[:num_slots], occupants=whole_table.occupants[:num_slots]
+        )
+        _connect_group(contexts, members, first, stop, table, links, parents)
 
 
-@kernel(allocates=True)
+@kernel
 def _connect_group(contexts, members, first, stop, table, links, parents):
     """Connect members[first:stop] that share three quarters of the needed blocks: the nearest
     blocks before and after, divided in each of four ways.
@@ -311,13 +310,6 @@ def _table(count):
     return _Table(keys=np.empty(num_slots, U64), occupants=np.empty(num_slots, np.int32))
 
 
-@kernel(allocates=True)
-def _begin_of(table, count):
-    """Return the begin of a table, with room for `count` keys."""
-    num_slots = _num_slots(count)
-    return _Table(keys=table.keys[:num_slots], occupants=table.occupants[:num_slots])
-
-
 @kernel
 def _num_slots(count):
     """Return the slots of a table that is at most half full with `count` keys, a power of two."""
@@ -352,7 +344,8 @@ class _Windows(NamedTuple):
     """A window of each anchor, which moves from the earliest to the latest.
 
     starts, stops : int64; before : int64, its characters up to the position, 0 if there is no
-    window. A hash rolls with it, by powers of _BASE, uint64:
+    window; latest : int64, the last possible start; ends : int64, the end of its piece. A hash
+    rolls with it, by powers of _BASE, uint64:
 
         sums = sum of (byte + 1) * power      the first byte has the power `lefts`,
                                               the byte after the last one `rights`
@@ -363,6 +356,8 @@ class _Windows(NamedTuple):
     starts: np.ndarray
     stops: np.ndarray
     before: np.ndarray
+    latest: np.ndarray
+    ends: np.ndarray
     sums: np.ndarray
     lefts: np.ndarray
     rights: np.ndarray
@@ -403,28 +398,36 @@ def _connect_same(text, group, length, parents, leads):
     before = NONE  # its characters up to the anchor
     for anchor in range(len(positions)):
         piece = group.pieces[anchor]
-        end = group.starts[piece + 1]
-        is_whole = before == length and piece == group.pieces[anchor - 1]
-        if is_whole:
-            around = _move_on(text, end, around, positions[anchor] - positions[anchor - 1])
-        if is_whole and around.repeats:
-            parents[anchor] = first
-            leads[first] = True
-            continue
-        after = positions[anchor] + 1
-        start = retreat(text, after, group.starts[piece], length)
-        stop = advance(text, after, end, length)[0]
-        around = _at(start, stop)
-        before = count_characters(text, start, after)
+        if before == length and piece == group.pieces[anchor - 1]:
+            distance = positions[anchor] - positions[anchor - 1]
+            around = _move_on(text, group.starts[piece + 1], around, distance)
+            if around.repeats:
+                parents[anchor] = first
+                leads[first] = True
+                continue
+        around = _text_around(text, group, anchor, length)
+        before = count_characters(text, around.start, positions[anchor] + 1)
         number = _enter_text(text, texts, num_texts, anchor, around, before)
         first = texts.anchors[number]
         if number == num_texts:
             num_texts += 1
         else:
             parents[anchor] = first
-            is_same = _is_same_text(text, texts, number, start, stop)
+            is_same = _is_same_text(text, texts, number, around)
             leads[first if is_same else anchor] = True
     return texts.anchors[:num_texts]
+
+
+@kernel
+def _text_around(text, group, anchor, length):
+    """Return the text of `length` characters before and after an anchor, less at an end of its
+    piece.
+    """
+    piece = group.pieces[anchor]
+    after = group.positions[anchor] + 1
+    start = retreat(text, after, group.starts[piece], length)
+    stop = advance(text, after, group.starts[piece + 1], length)[0]
+    return _at(start, stop)
 
 
 @kernel(allocates=True)
@@ -447,6 +450,7 @@ def _enter_text(text, texts, num_texts, anchor, around, before):
     before : its characters up to the anchor.
     """
     table = texts.table
+    # Equal text counts as the same only if the anchor is at the same position in it.
     key = mix(_hash(text, around.start, around.stop) + U64(before))
     slot = find_slot(table.keys, table.occupants, FREE, key)
     if table.occupants[slot] == FREE:
@@ -459,9 +463,10 @@ def _enter_text(text, texts, num_texts, anchor, around, before):
 
 
 @kernel
-def _is_same_text(text, texts, number, start, stop):
-    """Return whether a text has the bytes of [start, stop)."""
-    size = stop - start
+def _is_same_text(text, texts, number, around):
+    """Return whether the text of a number has the same bytes as the text around an anchor."""
+    start = around.start
+    size = around.stop - start
     other = texts.starts[number]
     return texts.stops[number] - other == size and common_after(text, other, start, size) == size
 
@@ -476,7 +481,7 @@ def _meeting(text, bounds, positions, length):
     """
     table = _table(len(positions))
     meets = np.zeros(len(positions), np.bool_)
-    step = max(1, length // 8)
+    step = max(1, length // 8)  # eight passes; a smaller step finds fewer false anchors
     for before in range(1, length + 1, step):
         table.occupants[:] = FREE
         for i in range(len(positions)):
@@ -509,7 +514,7 @@ class _Members(NamedTuple):
 def _connect_windows(text, members, length, size, parents, leads):
     """Connect anchors around which some window is equal. parents, leads : by number."""
     count = len(members.positions)
-    windows = _first_windows(text, members.bounds, members.positions, length)
+    windows = _first_windows(text, members, length, size)
     table = _table(count)
     links = _Links(left=np.empty(count, U32), right=np.empty(count, U32))
     sites = np.zeros(count, I64)
@@ -518,8 +523,7 @@ def _connect_windows(text, members, length, size, parents, leads):
         table.occupants[:] = FREE
         num_links = 0
         for i in range(count):
-            latest = members.positions[i] + 1 - size
-            if not _has_window(text, windows, i, before, latest, members.bounds[i, 1]):
+            if not _has_window(text, windows, i, before):
                 continue
             slot = _slot_of(text, windows, sites, i, table)
             if table.occupants[slot] == FREE:
@@ -534,27 +538,38 @@ def _connect_windows(text, members, length, size, parents, leads):
 
 
 @kernel(allocates=True)
-def _first_windows(text, bounds, positions, length):
-    """Return the earliest window of each anchor."""
-    count = len(positions)
-    windows = _Windows(
+def _first_windows(text, anchors, length, size):
+    """Return the earliest window of each anchor. anchors : _Members or Common."""
+    windows = _make_windows(len(anchors.positions))
+    for i in range(len(anchors.positions)):
+        after = anchors.positions[i] + 1
+        end = anchors.bounds[i, 1]
+        start = retreat(text, after, anchors.bounds[i, 0], length)
+        stop, missing = advance(text, start, end, length)
+        before = count_characters(text, start, after)
+        windows.starts[i] = start
+        windows.stops[i] = stop
+        windows.before[i] = 0 if missing else before
+        windows.latest[i] = after - size
+        windows.ends[i] = end
+        _add_bytes(text, windows, i, start, stop)
+    return windows
+
+
+@kernel(allocates=True)
+def _make_windows(count):
+    """Return room for `count` windows, whose hashes are of no bytes."""
+    return _Windows(
         starts=np.empty(count, I64),
         stops=np.empty(count, I64),
         before=np.empty(count, I64),
+        latest=np.empty(count, I64),
+        ends=np.empty(count, I64),
         sums=np.zeros(count, U64),
         lefts=np.ones(count, U64),
         rights=np.ones(count, U64),
         inverses=np.ones(count, U64),
     )
-    for i in range(count):
-        start = retreat(text, positions[i] + 1, bounds[i, 0], length)
-        stop, missing = advance(text, start, bounds[i, 1], length)
-        before = count_characters(text, start, positions[i] + 1)
-        windows.starts[i] = start
-        windows.stops[i] = stop
-        windows.before[i] = 0 if missing else before
-        _add_bytes(text, windows, i, start, stop)
-    return windows
 
 
 @kernel
@@ -566,21 +581,21 @@ def _add_bytes(text, windows, i, start, stop):
 
 
 @kernel
-def _has_window(text, windows, i, before, latest, stop):
+def _has_window(text, windows, i, before):
     """Move the window of an anchor so that it has `before` characters up to the position; return
     whether there is one.
 
-    latest : the last position for its start; stop : the end of its piece. Requires: `before` falls
-    by 1 from call to call.
+    Requires: `before` falls by 1 from call to call.
     """
     if windows.before[i] > before:
         old_start = windows.starts[i]
         old_stop = windows.stops[i]
-        new_start = advance(text, old_start, stop, 1)[0]
-        new_stop, missing = advance(text, old_stop, stop, 1)
+        new_start = advance(text, old_start, windows.ends[i], 1)[0]
+        new_stop, missing = advance(text, old_stop, windows.ends[i], 1)
         windows.starts[i] = new_start
         windows.stops[i] = new_stop
-        windows.before[i] = 0 if missing or new_start > latest else before
+        windows.before[i] = 0 if missing or new_start > windows.latest[i] else before
+        # The first byte leaves with the power `lefts`; its successor has the next power.
         for position in range(old_start, new_start):
             windows.sums[i] -= (U64(text[position]) + U64(1)) * windows.lefts[i]
             windows.lefts[i] *= _BASE
@@ -644,7 +659,7 @@ class _Owners(NamedTuple):
 def _mark_group(text, anchors, length, size, ranges):
     """Mark the windows of one group; ranges : as of `mark_common`, zeros."""
     count = len(anchors.positions)
-    windows = _first_windows(text, anchors.bounds, anchors.positions, length)
+    windows = _first_windows(text, anchors, length, size)
     table = _table(count)
     num_slots = len(table.keys)
     owners = _Owners(
@@ -654,8 +669,7 @@ def _mark_group(text, anchors, length, size, ranges):
         table.occupants[:] = FREE
         for i in range(count):
             owners.slots[i] = NONE
-            latest = anchors.positions[i] + 1 - size
-            if _has_window(text, windows, i, before, latest, anchors.bounds[i, 1]):
+            if _has_window(text, windows, i, before):
                 slot = _slot_of(text, windows, anchors.sites, i, table)
                 _add_owner(table, owners, slot, i, anchors.owners[i])
         for i in range(count):
@@ -698,6 +712,7 @@ def _slot_of(text, windows, sites, i, table):
     mask = len(table.keys) - 1
     key = mix(mix(windows.sums[i] * windows.inverses[i]) + U64(sites[i]))
     slot = I64(key & U64(mask))
+    # Equal keys are not enough: a site could choose texts whose rolling hashes collide.
     while table.occupants[slot] != FREE:
         other = table.occupants[slot]
         other_start = windows.starts[other]

@@ -106,9 +106,9 @@ class Anchors(NamedTuple):
 class Rule(NamedTuple):
     """The rule of cuts.
 
-    length : the fewest characters of a passage. bridge : the most characters between two cuts that
-    are cut, too. max_loss : the share of a document that may be cut before it is dropped. ends :
-    the ends of cuts. classes : uint16 by code point.
+    length : the minimum characters of a passage. bridge : the maximum characters between two cuts
+    that are cut, too. max_loss : the share of a document that may be cut before it is dropped.
+    ends : the ends of cuts. classes : uint16 by code point.
     """
 
     length: int
@@ -248,7 +248,7 @@ def resolve(pieces, anchors, fragments, rule, size, span, rows, state):
             rows, lost_here = _cut_piece(walk, pieces, piece, rows)
             lost += lost_here
         state[NEXT_ANCHOR] = piece.stop_anchor
-        if ends_document(pieces, number) and lost > rule.max_loss * pieces.characters[document]:
+        if loses_too_much(pieces, number, lost, rule.max_loss):
             _withdraw(anchors, first_of_document, piece.stop_anchor)
             rows = _with_room(rows, state[NUM_ROWS])
             state[NUM_ROWS] = write_drop(rows, state[NUM_ROWS], number)
@@ -274,10 +274,13 @@ def begins_document(pieces, piece):
 
 
 @kernel
-def ends_document(pieces, piece):
-    """Return whether a piece is the last of its document."""
-    last = len(pieces.documents) - 1
-    return piece == last or pieces.documents[piece] != pieces.documents[piece + 1]
+def loses_too_much(pieces, piece, lost, max_loss):
+    """Return whether a piece is the last of its document, which loses more than the share of its
+    characters that is allowed.
+    """
+    document = pieces.documents[piece]
+    is_last = piece == len(pieces.documents) - 1 or document != pieces.documents[piece + 1]
+    return is_last and lost > max_loss * pieces.characters[document]
 
 
 @kernel
@@ -303,33 +306,41 @@ def _cut_piece(walk, pieces, piece, rows):
     """Cut repeated passages from a piece; return the rows, and the number of characters cut."""
     state = walk.state
     opened = _open_at(piece.start, piece.first_anchor)
-    scan = piece.start  # where the next match may begin
-    first = piece.first_anchor
     lost = 0
     while True:
-        first = _first_anchor_from(walk, scan, first, piece.stop_anchor)
-        match, listed = _find(walk, piece, opened, scan, first)
-        opened = _OpenFragment(start=opened.start, first_anchor=opened.first_anchor, listed=listed)
-        if match.start < 0:
+        cut, opened = _next_cut(walk, pieces, piece, opened)
+        if cut.start == NONE:
             _keep(walk, opened, piece.stop, piece.stop_anchor)
             return rows, lost
-        stop = _match_stop(walk, match, piece.stop)
-        cut_start, cut_stop = _trim(pieces, walk.rule, piece.number, match.start, stop)
-        if cut_start >= cut_stop:  # no whole unit: its text stays in the open fragment
-            scan = stop
-            continue
-
         rows = _with_room(rows, state[NUM_ROWS])
-        next_anchor = _keep(walk, opened, cut_start, piece.stop_anchor)
-        cut = _cut_of(piece.number, match, stop, cut_start, cut_stop)
+        next_anchor = _keep(walk, opened, cut.start, piece.stop_anchor)
         last_cut = opened.start if opened.start > piece.start else NONE
         state[NUM_ROWS], num_cut = _cut_with_bridge(
             walk.text, walk.rule.bridge, rows, state[NUM_ROWS], last_cut, cut
         )
         lost += num_cut
-        scan = cut_stop
-        next_anchor = _first_anchor_from(walk, cut_stop, next_anchor, piece.stop_anchor)
-        opened = _open_at(cut_stop, next_anchor)
+        next_anchor = _first_anchor_from(walk, cut.stop, next_anchor, piece.stop_anchor)
+        opened = _open_at(cut.stop, next_anchor)
+
+
+@kernel
+def _next_cut(walk, pieces, piece, opened):
+    """Return the next cut of a piece, with start NONE if there is none, and the open fragment, of
+    which more anchors are listed.
+    """
+    scan = opened.start  # where the next match may begin
+    first = opened.first_anchor
+    while True:
+        first = _first_anchor_from(walk, scan, first, piece.stop_anchor)
+        match, listed = _find(walk, piece, opened, scan, first)
+        opened = _OpenFragment(start=opened.start, first_anchor=opened.first_anchor, listed=listed)
+        if match.start < 0:
+            return _without_source(REPEATED, piece.number, NONE, NONE, NONE), opened
+        stop = _match_stop(walk, match, piece.stop)
+        cut_start, cut_stop = _trim(pieces, walk.rule, piece.number, match.start, stop)
+        if cut_start < cut_stop:
+            return _cut_of(piece.number, match, stop, cut_start, cut_stop), opened
+        scan = stop  # no whole unit: its text stays in the open fragment
 
 
 @kernel
@@ -391,6 +402,7 @@ def _cut_with_bridge(text, max_bridge, rows, count, last_cut, cut):
 @kernel
 def _first_anchor_from(walk, position, anchor, stop_anchor):
     """Return the first anchor from `anchor` on whose hashed bytes start at a position or later."""
+    # Callers pass rising positions and anchors, so the walk over a piece is linear.
     while anchor < stop_anchor and walk.anchors.positions[anchor] - walk.size + 1 < position:
         anchor += 1
     return anchor
@@ -405,6 +417,7 @@ def _match_stop(walk, match, piece_stop):
         max_length = walk.fragments[match.fragment, 1] - match.source
     max_length = min(max_length, piece_stop - match.start)
     stop = match.start + common_after(walk.text, match.start, match.source, max_length)
+    # Bytes of a character may agree in part: back to its first byte.
     while stop < piece_stop and not is_lead(walk.text[stop]):
         stop -= 1
     return stop
@@ -467,10 +480,10 @@ def _find_in_group(walk, limits, anchor, group, best):
 def _list_before(walk, open_start, listed, last_position):
     """List the anchors of the open fragment up to a position; return the anchor after them.
 
-    An anchor is listed once a window may lie between it and the anchor that is looked at.
+    An anchor is listed once a window may lie between it and the current anchor.
     """
     anchors = walk.anchors
-    # Ends before the anchor that is looked at: `last_position` is `length` bytes before its own.
+    # Ends before the current anchor, whose position is `length` bytes after `last_position`.
     while anchors.positions[listed] <= last_position:
         if anchors.positions[listed] - walk.size + 1 >= open_start:
             _enter(anchors, listed, _OPEN)
@@ -591,6 +604,7 @@ def _keep(walk, opened, stop, stop_anchor):
     after = first
     while after < stop_anchor and anchors.positions[after] < stop:
         after += 1
+    # Kept text without a window contains no later passage.
     if advance(walk.text, opened.start, stop, walk.rule.length)[1] > 0:
         _withdraw(anchors, first, opened.listed)
         return after
@@ -622,6 +636,7 @@ def _enter(anchors, anchor, fragment):
 @kernel
 def _withdraw(anchors, first, stop):
     """Remove the anchors in [first, stop) from the ends of their lists."""
+    # Anchors are listed in order, so the last ones of the text are the last ones of their lists.
     for anchor in range(stop - 1, first - 1, -1):
         if anchors.fragments[anchor] != _UNLISTED:
             anchors.group_sizes[anchors.groups[anchor]] -= 1
@@ -674,7 +689,6 @@ def cut_ranges(pieces, ranges, rule, rows):
     entry = 0
     lost = 0
     for piece in range(len(pieces.documents)):
-        document = pieces.documents[piece]
         previous = NONE  # the end of the last cut in this piece
         if begins_document(pieces, piece):
             lost = 0
@@ -688,7 +702,7 @@ def cut_ranges(pieces, ranges, rule, rows):
             count, num_cut = _cut_with_bridge(pieces.text, rule.bridge, rows, count, previous, cut)
             lost += num_cut
             previous = stop
-        if ends_document(pieces, piece) and lost > rule.max_loss * pieces.characters[document]:
+        if loses_too_much(pieces, piece, lost, rule.max_loss):
             count = write_drop(rows, count, piece)
     return count
 
