@@ -348,9 +348,9 @@ def joined(selected: list[Selected]) -> tuple[Any, np.ndarray, np.ndarray]:
     for each in selected:
         documents, text_bytes, anchors = first
         columns.append(
-            (each.pieces + np.array([documents, 0, 0, 0, anchors, 0]), each.places + text_bytes)
+            (each.pieces + np.array([documents, 0, 0, 0, anchors, 0]), each.positions + text_bytes)
         )
-        first += [len(each.characters), len(each.text), len(each.places)]
+        first += [len(each.characters), len(each.text), len(each.positions)]
     rows = np.ascontiguousarray(np.concatenate([pieces for pieces, _ in columns]).T)
     owners, lengths, offsets, before, up_to, bounded = rows
     text = np.concatenate([each.text for each in selected])

@@ -44,7 +44,7 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
         "cli": 7,
         "compat": 1,
         "engines": 1,
-        "kernels": 50,
+        "kernels": 13,
         "output": 2,
         "report": 1,
         "service": 1,

@@ -506,7 +506,7 @@ SEARCHED = _schema(
     _field("items", pa.list_(pa.int32()), "An item that a document has enough of."),
     _field("states", pa.list_(pa.int32()), "Its state; see decide.items."),
     _field("found", pa.list_(pa.int64()), "By match: the number of the document in the batch."),
-    _field("places", pa.list_(pa.int32()), "By match: the place in the items."),
+    _field("entries", pa.list_(pa.int32()), "By match: the entry of the items."),
     _field("tokens", pa.list_(pa.int32()), "By match: the token in the document."),
     _field("begins", pa.list_(pa.int64()), "By match: its first character."),
     _field("ends", pa.list_(pa.int64()), "By match: the end of its characters."),

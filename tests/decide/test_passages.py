@@ -189,10 +189,10 @@ def found(
     settings = SimpleNamespace(min_length=length, cut_at=cut_at, bridge=bridge, max_loss=max_loss)
     pieces, selected = selected_of(Anchoring(length, bridge, size=size, seed=seed), texts)
     groups = group_anchors(
-        pieces, selected.places, selected.hashes, length, size, num_against=num_against
+        pieces, selected.positions, selected.hashes, length, size, num_against=num_against
     )
     *_, (_, cut) = decide_passages(
-        pieces, selected.places, groups, settings, gram_size=size, num_against=num_against
+        pieces, selected.positions, groups, settings, gram_size=size, num_against=num_against
     )
     columns = (cut.documents, cut.first, cut.last, cut.kept, cut.kept_first, cut.is_bridge)
     rows = [
@@ -309,7 +309,7 @@ def test_what_enough_documents_of_a_site_have_is_cut_from_all_of_them(cut_at, py
         )
         numbers = np.array(sites, np.uint64)
         cut = decide_common(
-            pieces, selected.places, selected.hashes, numbers, settings, gram_size=size
+            pieces, selected.positions, selected.hashes, numbers, settings, gram_size=size
         )
         rows = [*zip(cut.documents.tolist(), cut.first.tolist(), cut.last.tolist(), strict=True)]
         assert rows == common(texts, sites, length, share, cut_at), (
@@ -378,7 +378,7 @@ def test_a_short_text_in_many_contexts_is_compared_with_few():
     ]
     anchoring = Anchoring(200)
     pieces, selected = selected_of(anchoring, texts)
-    groups = group_anchors(pieces, selected.places, selected.hashes, 200, anchoring.size)
+    groups = group_anchors(pieces, selected.positions, selected.hashes, 200, anchoring.size)
     is_hashed = groups.contexts[:, 0] != np.iinfo(np.uint64).max  # of few, none is
     compared = [
         is_compared for one, _, is_compared in pairs_of_one_hash(selected, groups) if is_hashed[one]
@@ -393,7 +393,7 @@ def pairs_of_one_hash(selected, groups):
     """Pairs of anchors, and whether one is compared with the other."""
     asked = kernels.passage_groups.asked
     may_share = kernels.passage_groups.may_share
-    for one, other in itertools.combinations(range(len(selected.places)), 2):
+    for one, other in itertools.combinations(range(len(selected.positions)), 2):
         if selected.hashes[one] == selected.hashes[other]:
             in_one_group = groups.numbers[one] == groups.numbers[other] >= 0
             before, behind = groups.contexts[other]
@@ -431,14 +431,14 @@ def test_anchors_that_share_a_window_are_in_one_group_and_are_compared(length, s
             around[0] + common[start : start + length + chance.randint(-30, 10)] + around[1]
         )
     pieces, selected = selected_of(Anchoring(length, size=size), texts)
-    groups = group_anchors(pieces, selected.places, selected.hashes, length, size)
-    owners = np.searchsorted(pieces.anchors, np.arange(len(selected.places)), "right")
+    groups = group_anchors(pieces, selected.positions, selected.hashes, length, size)
+    owners = np.searchsorted(pieces.anchors, np.arange(len(selected.positions)), "right")
     sides = [
         [
             bytes(part).decode()
             for part in (pieces.text[pieces.starts[o] : p], pieces.text[p : pieces.starts[o + 1]])
         ]
-        for o, p in zip(owners, selected.places, strict=True)
+        for o, p in zip(owners, selected.positions, strict=True)
     ]
     compared = {
         (one, other): is_compared for one, other, is_compared in pairs_of_one_hash(selected, groups)

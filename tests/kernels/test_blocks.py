@@ -27,9 +27,9 @@ def records_of(fingerprints: list[int], bits: int) -> kernel.Records:
 
 
 def scratch_for(count: int) -> kernel.Scratch:
-    places, order, cells = (np.empty(count, np.uint32) for _ in range(3))
+    listed, order, cells = (np.empty(count, np.uint32) for _ in range(3))
     return kernel.Scratch(
-        places, order, cells, np.empty(count, np.uint64), np.zeros(1 << 16, np.uint32)
+        listed, order, cells, np.empty(count, np.uint64), np.zeros(1 << 16, np.uint32)
     )
 
 

@@ -170,7 +170,7 @@ def test_a_second_process_that_fails_leaves_its_kernels_to_the_run(
     if fails != "is not there":
         script(tmp_path / "python3", "exit 1" if fails == "exits" else "exec sleep 1000")
     monkeypatch.setattr(sys, "executable", program)
-    monkeypatch.setattr(first_run, "_LEAST_WAIT_S", 0.1)
+    monkeypatch.setattr(first_run, "_MIN_WAIT_S", 0.1)
     started = []
     popen = subprocess.Popen
     monkeypatch.setattr(

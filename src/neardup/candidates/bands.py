@@ -76,7 +76,7 @@ def choose_bands(
     ----------
     threshold : Jaccard similarity in (0, 1].
     recall : share in (0, 1) of the pairs just at the threshold that must share a band.
-    num_hashes : the length of existing signatures, the most hashes that bands may use. None: as
+    num_hashes : the length of existing signatures, the maximum that bands may use. None: as
         many hashes as needed.
     rows_per_band : the rows of a band. None: the cheapest number.
 

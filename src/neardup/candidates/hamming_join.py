@@ -511,7 +511,7 @@ class _Part:
         )
         count = len(self.records.positions)
         scratch = kernels.blocks.Scratch(
-            places=buffers.places[:count],
+            listed=buffers.listed[:count],
             order=buffers.order[:count],
             cells=buffers.cells[:count],
             words=buffers.words[:count],
@@ -539,7 +539,7 @@ class _Part:
 def _make_buffers(count: int) -> Scratch:
     num_cells = max(1 << 16, 1 << (count - 1).bit_length())
     return kernels.blocks.Scratch(
-        places=np.empty(count, np.uint32),
+        listed=np.empty(count, np.uint32),
         order=np.empty(count, np.uint32),
         cells=np.empty(count, np.uint32),
         words=np.empty(count, np.uint64),

@@ -57,11 +57,11 @@ class Lookup(NamedTuple):
 
 
 class Around(NamedTuple):
-    """The sequences of words around places.
+    """The sequences of words around entries.
 
-    The keys around place i are keys[first[i] : first[i] + sizes[i]], at least one. A shingle of a
-    field that is shorter than a sequence is its own. is_counted : bool by key, whether it is around
-    any place.
+    The keys around entry i are keys[first[i] : first[i] + sizes[i]], at least one. In a field that
+    is shorter than a sequence, the shingle itself is the sequence. is_counted : bool by key,
+    whether it is around any entry.
     """
 
     keys: Int32s
@@ -71,38 +71,38 @@ class Around(NamedTuple):
 
 
 class Postings(NamedTuple):
-    """The places of each key.
+    """The entries of each key.
 
-    offsets : int32, the postings of key i are offsets[i] to offsets[i + 1]. places, items : int32
-    by posting, the place, and its item.
+    offsets : int32, the postings of key i are offsets[i] to offsets[i + 1]. entries, items : int32
+    by posting, the entry, and its item.
     """
 
     offsets: Int32s
-    places: Int32s
+    entries: Int32s
     items: Int32s
 
 
 class Part(NamedTuple):
     """A part of the fields that can show an item: its first field, or all.
 
-    fields : bool by field, whether it belongs to the part. num_own : int64 by item, its own
-    shingles in the part. weights : float64 by item, the sum of their weights.
+    fields : bool by field, whether it belongs to the part. num_entries : int64 by item, its entries
+    in the part. weights : float64 by item, the sum of their weights.
     """
 
     fields: Mask
-    num_own: Rows
+    num_entries: Rows
     weights: Floats
 
 
 class Matches(NamedTuple):
     """Shingles of items found in documents, sorted by document.
 
-    documents : integers. places : int32, the place in the item. positions : int32, the token number
-    in the document, rising within a field of a document.
+    documents : integers. entries : int32, the entry of the item. positions : int32, the token
+    number in the document, rising within a field of a document.
     """
 
     documents: Array
-    places: Int32s
+    entries: Int32s
     positions: Int32s
 
     def take(self, rows: Array) -> Matches:
@@ -114,15 +114,20 @@ class Matches(NamedTuple):
 class ItemTable:
     """The shingles of all items.
 
-    A *field* is one text of an item. A *place* is a distinct shingle of an item, at its first
-    occurrence. Places are the places of an item's *own* shingles: no more than `settings.common`
-    different items have one of these. A *key* is a distinct shingle or sequence.
+    A *field* is one text of an item. An *entry* is a distinct shingle of an item, at its first
+    occurrence, which no more than `settings.common` different items have. A *key* is a distinct
+    shingle or sequence, of any item.
+
+        item      | item 0                    | item 1          |
+        field     | question    | answer      | question        |      texts, weights, ngrams
+        entry     | 0 | 1 | 2   | 3 | 4       | 5 | 6 | 7 | 8   |      items, fields, positions
+        key       | 0 | 1 | 2   | 0 | 3       | 4 | 1 | 5 | 6   |      entries 1 and 6 are equal
 
     texts : the texts of all fields. field_items : int32 by field, its item, rising. weights :
     float64 by field. ngrams : int64 by field, the words of a shingle. words : the hashes of the
-    words of each field. items, fields, positions : int32 by place, sorted by item; positions are
+    words of each field. items, fields, positions : int32 by entry, sorted by item; positions are
     token numbers. shared : int64 (num_shared, 3), the field, the position and the number of items
-    of each distinct shingle of an item that is not its own.
+    of each distinct shingle of an item that too many items have for an entry.
     """
 
     settings: ContaminationSettings
@@ -141,16 +146,16 @@ class ItemTable:
     around: Around
     lookup: Lookup
 
-    def most_around(self, counts: Rows, places: Array | slice) -> Rows:
-        """Return the greatest count of a sequence around each of some places.
+    def max_around(self, counts: Rows, entries: Array | slice) -> Rows:
+        """Return the largest count of a sequence around each of some entries.
 
         counts : int64 by key.
         """
         around = self.around
-        greatest: Rows = kernels.item_shingles.greatest(
-            counts, around.keys, around.first[places], around.sizes[places]
+        largest: Rows = kernels.item_shingles.max_counts(
+            counts, around.keys, around.first[entries], around.sizes[entries]
         )
-        return greatest
+        return largest
 
     @cached_property
     def num_tokens(self) -> Rows:
@@ -158,8 +163,8 @@ class ItemTable:
         return np.diff(self.words.offsets)
 
     @cached_property
-    def num_own(self) -> Rows:
-        """The number of own shingles, by item."""
+    def num_entries(self) -> Rows:
+        """The number of entries, by item."""
         return np.bincount(self.items, minlength=self.num_items)
 
     @cached_property
@@ -169,7 +174,7 @@ class ItemTable:
 
     @cached_property
     def num_first(self) -> Rows:
-        """The number of own shingles in the first field, by item."""
+        """The number of entries in the first field, by item."""
         return np.bincount(self.items[self.is_first[self.fields]], minlength=self.num_items)
 
     @cached_property
@@ -177,16 +182,16 @@ class ItemTable:
         """The parts that can show an item: the first field, and all fields."""
         return [
             self._part(self.is_first, self.num_first),
-            self._part(np.ones_like(self.is_first), self.num_own),
+            self._part(np.ones_like(self.is_first), self.num_entries),
         ]
 
-    def _part(self, fields: Mask, num_own: Rows) -> Part:
+    def _part(self, fields: Mask, num_entries: Rows) -> Part:
         weights = (self.weights * fields)[self.fields]
         totals = np.bincount(self.items, weights, self.num_items).astype(np.float64)
-        return Part(fields, num_own, totals)
+        return Part(fields, num_entries, totals)
 
-    def most_documents(self, is_whole: Mask) -> Rows:
-        """Return the number of documents that may have each place before it is boilerplate.
+    def max_documents(self, is_whole: Mask) -> Rows:
+        """Return the number of documents that may have each entry before it is boilerplate.
 
         Half of the setting if no document has the whole item: a text that several documents have
         without the rest of the item is a phrase. is_whole : bool by item.
@@ -195,24 +200,25 @@ class ItemTable:
         return np.where(is_whole[self.items], common, (common + 1) // 2)
 
     @cached_property
-    def min_own(self) -> Int32s:
-        """The fewest own shingles of a document worth a look, by item.
+    def min_entries(self) -> Int32s:
+        """The minimum number of entries in a document that is worth a look, by item.
 
-        It is the lesser of the numbers for the first field alone and for all fields.
+        It is the smaller of the numbers for the first field alone and for all fields.
         """
-        num_first = np.where(self.num_first > 0, self.num_first, self.num_own)
-        min_first = self._min_shingles(num_first)
-        min_own = np.minimum(min_first, self._min_shingles(self.num_own)).astype(np.int32)
+        num_first = np.where(self.num_first > 0, self.num_first, self.num_entries)
+        of_first = self._min_entries(num_first)
+        of_all = self._min_entries(self.num_entries)
+        min_entries = np.minimum(of_first, of_all).astype(np.int32)
         has_equal_weights = not len(self.weights) or np.ptp(self.weights) == 0
         if has_equal_weights:
-            return min_own
-        return np.minimum(min_own, self.settings.min_shingles)  # a few may weigh enough
+            return min_entries
+        return np.minimum(min_entries, self.settings.min_shingles)  # a few may weigh enough
 
-    def _min_shingles(self, num_own: Rows) -> Rows:
-        """Return the fewest of `num_own` shingles that are worth a look; at least 1."""
-        share = np.ceil(self.settings.threshold * num_own - 1e-9).astype(np.int64)
-        fewest = np.maximum(share, np.minimum(self.settings.min_shingles, num_own))
-        return np.asarray(np.maximum(1, np.minimum(fewest, least_whole(num_own))))
+    def _min_entries(self, num_entries: Rows) -> Rows:
+        """Return the minimum of `num_entries` entries that is worth a look; at least 1."""
+        share = np.ceil(self.settings.threshold * num_entries - 1e-9).astype(np.int64)
+        minimum = np.maximum(share, np.minimum(self.settings.min_shingles, num_entries))
+        return np.asarray(np.maximum(1, np.minimum(minimum, min_whole(num_entries))))
 
 
 def sequence_lengths(ngrams: Rows) -> Rows:
@@ -224,9 +230,10 @@ def sequence_lengths(ngrams: Rows) -> Rows:
     return 2 * ngrams + 2
 
 
-def least_whole(num_own: Rows) -> Rows:
-    """Return the fewest of an item's own shingles that count as all of it."""
-    return np.where(num_own < LONG, num_own, np.ceil(WHOLE * num_own - 1e-9)).astype(np.int64)
+def min_whole(num_entries: Rows) -> Rows:
+    """Return the minimum number of an item's entries that count as all of it."""
+    share = np.ceil(WHOLE * num_entries - 1e-9)
+    return np.where(num_entries < LONG, num_entries, share).astype(np.int64)
 
 
 def build_items(
@@ -247,26 +254,18 @@ def build_items(
     """
     words = shingle_documents(texts, replace(shingling, ngram=1, html=None))
     all_fields = _FieldTexts(texts, np.diff(words.offsets), shingling)
-    ngrams = _ngrams(texts, settings, shingling)
-    lengths = np.where(
-        all_fields.num_tokens < sequence_lengths(ngrams), ngrams, sequence_lengths(ngrams)
-    )
-    shingles = all_fields.shingles(ngrams)
-    sequences = all_fields.shingles(lengths)
+    cut = _cut_fields(all_fields, _ngrams(texts, settings, shingling))
 
-    distinct = _distinct(shingles, field_items, num_items)
-    numbered = _number_keys(distinct.hashes, sequences.hashes)
+    distinct = _distinct(cut.shingles, field_items, num_items)
+    numbered = _number_keys(distinct.hashes, cut.sequences.hashes)
     num_sharing = _count_items(distinct, numbered, field_items)
-    is_own = num_sharing <= settings.common
-    fields = distinct.fields[is_own]
-    positions = distinct.positions[is_own]
-    shared_columns: list[Array] = [distinct.fields, distinct.positions, num_sharing]
+    is_entry = num_sharing <= settings.common
+    fields = distinct.fields[is_entry]
+    positions = distinct.positions[is_entry]
 
-    num_later = (lengths - ngrams).astype(np.int32)  # shingles that a sequence has after its first
-    around = _find_around(fields, positions, num_later, sequences.counts, numbered)
-    offsets, places = kernels.item_shingles.invert(numbered.shingles[is_own], numbered.num_keys)
-    kernels.item_shingles.drop_keys(numbered.slots, around.is_counted, offsets)
-    bits, shift = _make_filter(_shortest_shingles(all_fields, shingles, ngrams, settings.ngram))
+    around = _find_around(fields, positions, cut, numbered)
+    postings = _list_postings(numbered, is_entry, field_items[fields])
+    kernels.item_shingles.drop_keys(numbered.slots, around.is_counted, postings.offsets)
     return ItemTable(
         settings=settings,
         shingling=shingling,
@@ -274,22 +273,35 @@ def build_items(
         texts=texts,
         field_items=field_items,
         weights=weights,
-        ngrams=ngrams,
+        ngrams=cut.ngrams,
         words=Lists(words.hashes, words.offsets),
         items=field_items[fields],
         fields=fields,
         positions=positions,
-        shared=np.stack([column[~is_own] for column in shared_columns], axis=1),
-        postings=Postings(offsets, places, field_items[fields[places]]),
+        shared=_shared_shingles(distinct, num_sharing, ~is_entry),
+        postings=postings,
         around=around,
-        lookup=Lookup(_lookup_lengths(ngrams, settings.ngram), numbered.slots, bits, shift),
+        lookup=_make_lookup(all_fields, cut, numbered.slots, settings.ngram),
     )
+
+
+def _list_postings(numbered: _Numbered, is_entry: Mask, items: Int32s) -> Postings:
+    """Return the entries of each key. is_entry : by shingle; items : by entry."""
+    keys = numbered.shingles[is_entry]
+    offsets, entries = kernels.item_shingles.invert(keys, numbered.num_keys)
+    return Postings(offsets, entries, items[entries])
+
+
+def _shared_shingles(distinct: _DistinctShingles, num_sharing: Rows, is_shared: Mask) -> Rows:
+    """Return `ItemTable.shared`. num_sharing : the number of items that have each shingle."""
+    columns: list[Array] = [distinct.fields, distinct.positions, num_sharing]
+    return np.stack([column[is_shared] for column in columns], axis=1)
 
 
 def _ngrams(
     texts: pa.LargeStringArray, settings: ContaminationSettings, shingling: Shingling
 ) -> Rows:
-    """Return the words of a shingle of each field: more if most words are a single character."""
+    """Return the words of a shingle of each field: more where words are mostly one character."""
     ngrams = np.full(len(texts), settings.ngram)
     rows = np.flatnonzero(~np.asarray(pc.string_is_ascii(texts), np.bool_))
     tokens = token_strings(texts.take(arrow_of(rows)), shingling)
@@ -334,6 +346,31 @@ class _FieldTexts:
             found = shingle_documents(self.texts.filter(arrow_of(chosen)), options)
             hashes[np.repeat(chosen, counts)] = found.hashes
         return _Shingles(hashes, counts)
+
+
+class _CutFields(NamedTuple):
+    """The shingles and the sequences of all fields.
+
+    ngrams : int64 by field, the words of a shingle. num_later : int32 by field, the shingles that a
+    sequence has after its first.
+    """
+
+    ngrams: Rows
+    shingles: _Shingles
+    sequences: _Shingles
+    num_later: Int32s
+
+
+def _cut_fields(all_fields: _FieldTexts, ngrams: Rows) -> _CutFields:
+    """Return the shingles and the sequences of fields; short fields have shingles as sequences."""
+    lengths = sequence_lengths(ngrams)
+    lengths = np.where(all_fields.num_tokens < lengths, ngrams, lengths)
+    return _CutFields(
+        ngrams=ngrams,
+        shingles=all_fields.shingles(ngrams),
+        sequences=all_fields.shingles(lengths),
+        num_later=(lengths - ngrams).astype(np.int32),
+    )
 
 
 class _DistinctShingles(NamedTuple):
@@ -392,15 +429,10 @@ def _number_keys(shingles: Words, sequences: Words) -> _Numbered:
     return _Numbered(slots, of_shingles, of_sequences, num_keys)
 
 
-def _find_around(
-    fields: Int32s, positions: Int32s, num_later: Int32s, num_sequences: Rows, numbered: _Numbered
-) -> Around:
-    """Return the sequences that contain each own shingle.
-
-    num_later, num_sequences : by field, the shingles of a sequence after its first, and the
-    sequences.
-    """
-    first = np.maximum(0, positions - num_later[fields])
+def _find_around(fields: Int32s, positions: Int32s, cut: _CutFields, numbered: _Numbered) -> Around:
+    """Return the sequences that contain each entry. fields, positions : by entry."""
+    num_sequences = cut.sequences.counts
+    first = np.maximum(0, positions - cut.num_later[fields])
     last = np.minimum(positions, num_sequences.astype(np.int32)[fields] - 1)
     around = Around(
         keys=numbered.sequences,
@@ -412,14 +444,18 @@ def _find_around(
     return around
 
 
-def _shortest_shingles(
-    all_fields: _FieldTexts, shingles: _Shingles, ngrams: Rows, shortest: int
-) -> Words:
+def _make_lookup(all_fields: _FieldTexts, cut: _CutFields, slots: Words, shortest: int) -> Lookup:
+    """Return the tables in which hashes are looked up. shortest : the words of short shingles."""
+    bits, shift = _make_filter(_shortest_shingles(all_fields, cut, shortest))
+    return Lookup(_lookup_lengths(cut.ngrams, shortest), slots, bits, shift)
+
+
+def _shortest_shingles(all_fields: _FieldTexts, cut: _CutFields, shortest: int) -> Words:
     """Return the hashes of all shingles of `shortest` words, also of fields with longer ones."""
-    long_fields = np.flatnonzero(ngrams > shortest)
+    long_fields = np.flatnonzero(cut.ngrams > shortest)
     of_long = all_fields.take(long_fields).shingles(np.full(len(long_fields), shortest))
-    is_shortest = np.repeat(ngrams == shortest, shingles.counts)
-    return np.append(of_long.hashes, shingles.hashes[is_shortest])
+    is_shortest = np.repeat(cut.ngrams == shortest, cut.shingles.counts)
+    return np.append(of_long.hashes, cut.shingles.hashes[is_shortest])
 
 
 def _count_items(distinct: _DistinctShingles, numbered: _Numbered, field_items: Int32s) -> Rows:
@@ -455,9 +491,11 @@ class Finder:
         self._table = table
         self._buffer = Workspace()
         num_keys = len(table.around.is_counted)
-        # See kernels.item_shingles.gather: by item, by key, and the items touched.
-        sizes = (table.num_items, num_keys + 1, table.num_items + 1)
-        self._workspace = tuple(np.zeros(size, np.int32) for size in sizes)
+        self._workspace = kernels.item_shingles.Workspace(
+            counts=np.zeros(table.num_items, np.int32),
+            seen=np.zeros(num_keys + 1, np.int32),
+            touched=np.zeros(table.num_items + 1, np.int32),
+        )
 
     def find(self, texts: pa.Array) -> tuple[Int32s, Matches]:
         """Return the distinct counted keys of each document, and the matches of items worth a look.
@@ -473,7 +511,7 @@ class Finder:
             others = others._replace(documents=np.flatnonzero(is_flagged)[others.documents])
             keys = np.append(keys, other_keys)
             matches = Matches(*map(np.append, matches, others))
-        order = np.lexsort((self._table.fields[matches.places], matches.documents))
+        order = np.lexsort((self._table.fields[matches.entries], matches.documents))
         return keys, matches.take(order)
 
     def _find(self, scan: Scan) -> _Found:
@@ -497,17 +535,21 @@ class Finder:
             keys[: ends.max(initial=0)],
             positions,
             ends,
-            tuple(table.postings),
-            table.min_own,
+            table.postings,
+            table.min_entries,
             table.around.is_counted,
             self._workspace,
         )
         return _Found(distinct, Matches(*found.reshape(-1, 3).T), is_flagged)
 
 
-def _make_spaces(size: int) -> tuple[Array, ...]:
-    """Return the working space of kernels.item_shingles.look_up, for the shingles of a document."""
-    return np.empty(size, np.uint64), np.empty(size, np.int32), np.empty((size, 2), np.int32)
+def _make_spaces(size: int) -> kernels.item_shingles.Spaces:
+    """Return working space for a document of up to `size` shingles."""
+    return kernels.item_shingles.Spaces(
+        hashes=np.empty(size, np.uint64),
+        chosen=np.empty(size, np.int32),
+        runs=np.empty((size, 2), np.int32),
+    )
 
 
 class _Found(NamedTuple):

@@ -324,7 +324,7 @@ class SampleLookup(Lookup):
 def _set_entries(sets: Lists, limit: int | None = None) -> Entries:
     """Return entries of the distinct hashes of sets, in one table; 0 is no hash.
 
-    limit : the least hashes of a set that are entered; None for all.
+    limit : the number of hashes of a set that are entered, the smallest; None for all.
     """
     hashes, offsets = distinct_lists(sets)
     sizes = np.diff(offsets)

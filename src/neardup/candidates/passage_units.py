@@ -100,7 +100,7 @@ class Units:
         return Selected(
             text=flatten_strings(all_units.filter(arrow_of(is_chosen)))[0],
             pieces=rows,
-            places=np.empty(0, np.int64),
+            positions=np.empty(0, np.int64),
             hashes=np.empty(0, np.uint32),
             characters=np.diff(characters[found.first_units]),
         )

@@ -41,14 +41,15 @@ Hashes = Uint32s  # with some collisions, which cost time only
 class Selected(NamedTuple):
     """The text of documents around the anchors that may repeat, in pieces.
 
-    text : uint8, all pieces. pieces : int64 (num_pieces, 6), see `piece_rows`. places : int64, the
-    anchors in the text. hashes : uint32, the hash of each anchor. characters : int64 by document.
-    Documents, anchors and places are numbered from 0 in each batch.
+    text : uint8, all pieces. pieces : int64 (num_pieces, 6), see `piece_rows`. positions : int64,
+    the anchors in the text. hashes : uint32, the hash of each anchor. characters : int64 by
+    document.
+    Documents, anchors and positions are numbered from 0 in each batch.
     """
 
     text: Bytes
     pieces: Ints
-    places: Ints
+    positions: Ints
     hashes: Hashes
     characters: Ints
 
@@ -107,17 +108,17 @@ class _Edges(NamedTuple):
             bounded=(self.starts == begins) + 2 * (self.stops == ends),
         )
 
-    def move(self, places: Ints) -> Ints:
-        """Return offsets in the joined pieces. places : the anchors' offsets in the batch."""
+    def move(self, positions: Ints) -> Ints:
+        """Return offsets in the joined pieces. positions : the anchors' offsets in the batch."""
         lengths = self.stops - self.starts
         shifts = np.cumsum(lengths) - lengths - self.starts
-        return np.asarray(places + np.repeat(shifts, np.diff(self.anchors, prepend=0)))
+        return np.asarray(positions + np.repeat(shifts, np.diff(self.anchors, prepend=0)))
 
 
 class Anchoring:
     """Finds the anchors of passages of at least `min_length` characters; threads may share it.
 
-    bridge : the most characters between two passages that are in one piece.
+    bridge : the maximum number of characters between two passages that are in one piece.
     """
 
     def __init__(
@@ -126,7 +127,9 @@ class Anchoring:
         self.size = (64 if min_length >= 2 * 64 else 32) if size is None else size
         assert min_length >= min(MIN_LENGTH, self.size)
         window = min_length - self.size + 1
-        self._reach = (min_length + bridge + _MARGIN_BEFORE, window + _MARGIN_AFTER)
+        self._reach = kernels.passage_anchors.Reach(
+            before=min_length + bridge + _MARGIN_BEFORE, after=window + _MARGIN_AFTER
+        )
         bases = np.random.default_rng(seed).integers(0, 2**64, 256, np.uint64)
         self._grams = kernels.passage_anchors.Grams(bases, self.size, window)
 
@@ -142,17 +145,18 @@ class Anchoring:
         data, offsets = flatten_strings(texts)
         ends = np.empty(len(texts), np.int64)
         characters = np.empty(len(texts), np.int64)
-        places, hashes = kernels.passage_anchors.find_anchors(data, offsets, self._grams, ends)
-        edges = np.empty((len(places), len(_Edges._fields)), np.int64)
+        positions, hashes = kernels.passage_anchors.find_anchors(data, offsets, self._grams, ends)
+        anchors = kernels.passage_anchors.Anchors(positions=positions, hashes=hashes, ends=ends)
+        edges = np.empty((len(positions), len(_Edges._fields)), np.int64)
         # The chosen anchors replace the first ones.
         num_pieces, num_anchors = kernels.passage_anchors.select_pieces(
-            data, offsets, (places, hashes, ends), counts, self._reach, edges, characters
+            data, offsets, anchors, counts, self._reach, edges, characters
         )
         found = _Edges(*edges[:num_pieces].T)
         return Selected(
             text=found.join(data),
             pieces=found.rows(offsets),
-            places=found.move(places[:num_anchors]),
+            positions=found.move(positions[:num_anchors]),
             hashes=hashes[:num_anchors],
             characters=characters,
         )
@@ -178,7 +182,7 @@ class Groups(NamedTuple):
 
     numbers : int32 by anchor, its group; -1 for an anchor without a group. sizes : int64, the
     anchors of each group. contexts : uint64 (num_anchors, 2), hashes of the text around each
-    anchor, by which most other anchors of its group are skipped.
+    anchor, by which nearly all other anchors of its group are skipped.
     """
 
     numbers: Int32s
@@ -188,7 +192,7 @@ class Groups(NamedTuple):
 
 def group_anchors(
     pieces: Pieces,
-    places: Ints,
+    positions: Ints,
     hashes: Hashes,
     length: int,
     size: int,
@@ -204,22 +208,22 @@ def group_anchors(
     Parameters
     ----------
     pieces : the text of the anchors.
-    places, hashes : the offset and the hash of each anchor.
+    positions, hashes : the offset and the hash of each anchor.
     length : the characters of a window.
     size : the bytes that are hashed.
     num_against : the number of documents that are kept whole: of copies in them, the first is
         enough.
     threads : worker threads.
     """
-    anchors = _Anchors(pieces, places, length, size)
+    anchors = _Anchors(pieces, positions, length, size)
     members, offsets = equal_anchors(hashes)
     sizes = np.diff(offsets)
-    is_hashed = np.zeros(len(places), np.bool_)
+    is_hashed = np.zeros(len(positions), np.bool_)
     is_hashed[members[np.repeat(sizes > kernels.passage_groups.FEW, sizes)]] = True
     contexts = anchors.hash_contexts(is_hashed, threads)
 
     roots = _connect(members, offsets, contexts, threads)
-    numbers = np.full(len(places), -1, np.int32)
+    numbers = np.full(len(positions), -1, np.int32)
     numbers[members], sizes = _without_single(roots)
     groups = Groups(numbers, sizes, contexts)
     return _split_large(groups, anchors, num_against, threads)
@@ -230,19 +234,19 @@ class _Anchors:
     """The anchors of pieces and the size of their windows; see `group_anchors`."""
 
     pieces: Pieces
-    places: Ints
+    positions: Ints
     length: int
     size: int
 
     def hash_contexts(self, is_hashed: Mask, threads: int) -> Words:
         """Return hashes of the text around anchors: `Groups.contexts`."""
-        contexts = np.empty((len(self.places), 2), np.uint64)
+        contexts = np.empty((len(self.positions), 2), np.uint64)
         num_pieces = len(self.pieces.anchors)
 
         def hash_pieces(first: int) -> None:
             span = (first, min(first + _ITEMS_PER_TASK, num_pieces))
             kernels.passage_groups.hash_around(
-                self.pieces, span, self.places, is_hashed, self.length, self.size, contexts
+                self.pieces, span, self.positions, is_hashed, self.length, self.size, contexts
             )
 
         map_all(range(0, num_pieces, _ITEMS_PER_TASK), hash_pieces, threads)
@@ -257,7 +261,7 @@ class _Anchors:
             self.pieces.text,
             self.pieces.starts,
             owners,
-            self.places[group],
+            self.positions[group],
             self.length,
             self.size,
             parents,

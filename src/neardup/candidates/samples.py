@@ -45,7 +45,7 @@ def hit_probability(containment: npt.ArrayLike, samples: Samples) -> Floats:
 
     Notes
     -----
-    The n least shingle hashes of a document are a random sample without replacement, each in the
+    The n smallest shingle hashes of a document are a random sample without replacement, each in the
     other document with a probability equal to the containment (Broder 1997, section 3). The
     binomial tail is the limit for long documents; a sample without replacement varies less
     (Hoeffding 1963, section 6).
@@ -103,7 +103,7 @@ def needed_by_size(threshold: float, recall: float, samples: Samples) -> Ints:
 
 
 def _max_needed(threshold: float, recall: float, size: int) -> int:
-    """Return the most hits that may be required without losing the recall; 0 if not even one."""
+    """Return the maximum number of hits that may be required without losing the recall, or 0."""
     missed = 0.0
     for hits in range(size):
         missed += math.comb(size, hits) * threshold**hits * (1.0 - threshold) ** (size - hits)

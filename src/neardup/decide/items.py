@@ -25,7 +25,7 @@ from neardup.arrays import (
     ranges,
     writable,
 )
-from neardup.candidates.items import LONG, ItemTable, Matches, least_whole
+from neardup.candidates.items import LONG, ItemTable, Matches, min_whole
 from neardup.settings.contamination import ContaminationSettings
 
 RULES = ("containment", "whole", "perfect")
@@ -83,7 +83,7 @@ class Hits(NamedTuple):
 
     documents : uint32. items, rules : int32; rules are numbers of RULES. containment : float64.
     starts, ends : int64, the characters of the document from the first match of the shown stretch
-    to its last. found : by hit, the places of all matches in its stretches, with repeats.
+    to its last. found : by hit, the entries of all matches in its stretches, with repeats.
     """
 
     documents: Positions
@@ -107,7 +107,7 @@ def find_stretches(table: ItemTable, matches: Matches, is_rare: Mask) -> Stretch
     matches : by document and field, in each by position.
     is_rare : bool by match.
     """
-    field_of_match = table.fields[matches.places]
+    field_of_match = table.fields[matches.entries]
     begins = np.flatnonzero(begins_run(matches.documents, field_of_match))
     fields = field_of_match[begins]
     # A stretch has half as many words again as the field.
@@ -115,7 +115,7 @@ def find_stretches(table: ItemTable, matches: Matches, is_rare: Mask) -> Stretch
     best = np.empty((len(begins), 4), np.int64)
     kernels.item_shingles.best_stretches(
         np.append(begins[1:], len(field_of_match))[: len(begins)],
-        writable(matches.places),
+        writable(matches.entries),
         writable(matches.positions),
         is_rare,
         num_words - table.ngrams[fields] + 1,
@@ -154,8 +154,8 @@ class Kept(NamedTuple):
 class _Shares(NamedTuple):
     """The share of a part of an item in a document, by item and document.
 
-    num_found, num_rare : int64, its shingles in the document, and the rare ones. num_own : int64,
-    the shingles of the part. share : float64, the weight found of the weight of the part.
+    num_found, num_rare : int64, its entries in the document, and the rare ones. num_entries :
+    int64, the entries of the part. share : float64, the weight found of the weight of the part.
     rare_weight : float64, the weight of the rare shingles found. contains : bool, whether enough is
     there, boilerplate included. is_whole : bool, whether all shingles are there, and they are
     enough to show an item. is_long : bool, whether they are also many.
@@ -163,7 +163,7 @@ class _Shares(NamedTuple):
 
     num_found: Rows
     num_rare: Rows
-    num_own: Rows
+    num_entries: Rows
     share: Floats
     rare_weight: Floats
     contains: Mask
@@ -185,22 +185,23 @@ def _shares(table: ItemTable, found: Stretches) -> Iterator[_Shares]:
     # A match of the answer alone is ignored: answers repeat across items.
     needed_first = np.ceil(settings.threshold / 2 * table.num_first[items] - _ROUNDING)
     has_first = found.total("shingles", table.is_first) >= needed_first
-    for is_part, num_own_of_items, weight_of_items in table.parts:
+    for is_part, num_entries_of_items, weight_of_items in table.parts:
         num_found = found.total("shingles", is_part)
-        num_own = num_own_of_items[items]
+        num_entries = num_entries_of_items[items]
         weights = table.weights * is_part
         share = found.total("shingles", weights) / np.maximum(weight_of_items[items], 1e-300)
-        is_whole = has_first & (num_own >= settings.min_rare) & (num_found >= least_whole(num_own))
+        may_show = has_first & (num_entries >= settings.min_rare)
+        is_whole = may_show & (num_found >= min_whole(num_entries))
         is_enough = (num_found >= settings.min_shingles) & (share >= settings.threshold - _ROUNDING)
         yield _Shares(
             num_found=num_found,
             num_rare=found.total("rare", is_part),
-            num_own=num_own,
+            num_entries=num_entries,
             share=share,
             rare_weight=found.total("rare", weights),
             contains=has_first & is_enough | is_whole,
             is_whole=is_whole,
-            is_long=is_whole & (num_own >= LONG),
+            is_long=is_whole & (num_entries >= LONG),
         )
 
 
@@ -215,7 +216,7 @@ def keep_matches(table: ItemTable, matches: Matches, is_common: Mask) -> Kept:
     has_all = np.zeros(len(items), np.bool_)
     has_enough = np.zeros(len(items), np.bool_)
     for part in _shares(table, found):
-        is_every = part.num_own == table.num_own[items]
+        is_every = part.num_entries == table.num_entries[items]
         has_all |= part.is_long | (part.is_whole & is_every)
         has_enough |= part.contains
         min_rare = np.where(part.is_whole, 1, table.settings.min_rare)
@@ -223,7 +224,7 @@ def keep_matches(table: ItemTable, matches: Matches, is_common: Mask) -> Kept:
 
     states = np.where(may_be_hit, KEPT + has_all, ENOUGH)
     return Kept(
-        matches=_in_stretches(found.best[np.repeat(may_be_hit, found.sizes)], len(matches.places)),
+        matches=_in_stretches(found.best[np.repeat(may_be_hit, found.sizes)], len(matches.entries)),
         items=items[has_enough],
         states=states[has_enough].astype(np.int32),
     )
@@ -243,9 +244,9 @@ def decide_hits(table: ItemTable, matches: Matches, characters: Integers, is_rar
     ----------
     matches : the kept matches of all documents, by document and field.
     characters : (num_matches, 2), the range of each match in its document.
-    is_rare : bool by place, whether few documents have the words around it.
+    is_rare : bool by entry, whether few documents have the words around it.
     """
-    found = find_stretches(table, matches, is_rare[matches.places])
+    found = find_stretches(table, matches, is_rare[matches.entries])
     items = found.items[found.starts]
     containment, rules = _best_parts(table, found, is_rare)
     shown = found.best[found.shown(table)]
@@ -257,7 +258,7 @@ def decide_hits(table: ItemTable, matches: Matches, characters: Integers, is_rar
         containment=containment,
         starts=characters[shown["first"], 0],
         ends=characters[shown["last"], 1],
-        found=_places(found, matches),
+        found=_entries(found, matches),
     )
     order = np.lexsort((documents, -containment, items))
     return hits.take(order[containment[order] > 0])
@@ -271,7 +272,7 @@ def _best_parts(table: ItemTable, found: Stretches, is_rare: Mask) -> tuple[Floa
     containment = np.zeros(len(items))
     rules = np.zeros(len(items), np.int64)
     for part, (is_part, _, _) in zip(_shares(table, found), table.parts, strict=True):
-        counted = part.num_found / np.maximum(part.num_own, 1)
+        counted = part.num_found / np.maximum(part.num_entries, 1)
         share = np.where(part.is_counted, counted, part.share)
         rare_weights = (table.weights * is_part)[table.fields] * is_rare
         all_rare = np.bincount(table.items, rare_weights, table.num_items)[items]
@@ -298,11 +299,11 @@ def _has_rare(part: _Shares, all_rare: Array, settings: ContaminationSettings) -
     return part.contains & has_rare
 
 
-def _places(found: Stretches, matches: Matches) -> Array:
-    """Return an array of arrays: by item in a document, the places of the matches in its
+def _entries(found: Stretches, matches: Matches) -> Array:
+    """Return an array of arrays: by item in a document, the entries of the matches in its
     stretches.
     """
     sizes = found.best["last"] - found.best["first"] + 1
-    places = matches.places[ranges(found.best["first"], sizes)]
+    entries = matches.entries[ranges(found.best["first"], sizes)]
     starts = offsets_from_lengths(sizes)[found.starts]
-    return np.fromiter(np.split(places, starts[1:]), np.object_)[: len(starts)]
+    return np.fromiter(np.split(entries, starts[1:]), np.object_)[: len(starts)]

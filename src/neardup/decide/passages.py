@@ -36,15 +36,19 @@ _ENDS: tuple[CutAt, ...] = ("character", "word", "sentence", "line")
 """The ends of cuts, numbered as in kernels/passages.py."""
 _ANCHORS_AT_ONCE = 1 << 18
 
-# A cut as the kernels write it, eight numbers. Positions are bytes in the text of `Pieces`:
-#
-#     kept text:    ... source |=========== window |====== source_stop | ...
-#     this piece:   ...          start |----- cut ------| stop
-#
-# The text from `start` on is kept from `kept` on, which lies between `source` and `source_stop`.
-# `window` is the end of the first `min_length` characters of the kept text. A cut of the other rule
-# has the number of documents that have it as `source`; a number that a kind does not have is -1.
-_CUT_FIELDS = ("kind", "piece", "start", "stop", "kept", "source", "window", "source_stop")
+# A cut as the kernels write it, nine numbers: kernels/passages.py draws them. `window` is the end
+# of the first `min_length` characters of the kept text. A number that a kind does not have is -1.
+_CUT_FIELDS = (
+    "kind",
+    "piece",
+    "start",
+    "stop",
+    "kept",
+    "source",
+    "window",
+    "source_stop",
+    "num_documents",
+)
 _CUT = np.dtype([(name, np.int64) for name in _CUT_FIELDS])
 _NUM_FRAGMENTS, _NUM_CUTS, _NUM_ANCHORS = range(3)  # of the state of kernels.passages.resolve
 
@@ -100,7 +104,7 @@ class Passages(NamedTuple):
 
 def decide_passages(
     pieces: Pieces,
-    places: Ints,
+    positions: Ints,
     groups: Groups,
     settings: PassageSettings,
     *,
@@ -112,12 +116,12 @@ def decide_passages(
 
     Parameters
     ----------
-    places : int64, the last byte of each anchor in the text.
+    positions : int64, the last byte of each anchor in the text.
     groups : the groups of the anchors.
     gram_size : the number of bytes that are hashed.
     num_against : the number of documents, from the first, that are kept whole.
     """
-    anchors = _anchors_of(places, groups)
+    anchors = _anchors_of(positions, groups)
     # Kept fragments have as many bytes as a passage has characters, or more.
     fragments = np.empty((len(pieces.text) // settings.min_length + 1, 2), np.int64)
     rule = _rule(settings)
@@ -127,7 +131,7 @@ def decide_passages(
     for stop in _ends_of_stretches(pieces):
         num_anchors = int(pieces.anchors[stop - 1]) - int(state[_NUM_ANCHORS])
         state[_NUM_CUTS] = 0
-        span = (first, stop, num_against)
+        span = kernels.passages.PieceSpan(first, stop, num_against)
         rows = kernels.passages.resolve(
             pieces, anchors, fragments, rule, gram_size, span, _no_rows(num_anchors + 2), state
         )
@@ -137,15 +141,15 @@ def decide_passages(
     yield len(pieces.characters), _passages(pieces, np.concatenate(found))
 
 
-def _anchors_of(places: Ints, groups: Groups) -> Anchors:
+def _anchors_of(positions: Ints, groups: Groups) -> Anchors:
     """Return the anchors for the kernel, with room for the fragments that it lists."""
     starts = offsets_from_lengths(groups.sizes)
     num_listed = int(starts[-1])
     return kernels.passages.Anchors(
-        positions=places,
+        positions=positions,
         groups=groups.numbers,
         contexts=groups.contexts,
-        fragments=np.full(len(places), -2, np.int32),
+        fragments=np.full(len(positions), -2, np.int32),
         listed=np.empty(num_listed, np.int32),
         listed_contexts=np.empty((num_listed, 2), np.uint64),
         group_starts=starts[:-1],
@@ -154,13 +158,13 @@ def _anchors_of(places: Ints, groups: Groups) -> Anchors:
 
 
 def _no_rows(size: int) -> Ints:
-    """Return room for cuts: int64 (size, 8), as kernels write them; see _CUT."""
+    """Return room for cuts: int64 (size, 9), as kernels write them; see _CUT."""
     return np.empty((size, len(_CUT_FIELDS)), np.int64)
 
 
 def decide_common(
     pieces: Pieces,
-    places: Ints,
+    positions: Ints,
     hashes: Hashes,
     sites: Words,
     settings: PassageSettings,
@@ -171,17 +175,17 @@ def decide_common(
 
     Parameters
     ----------
-    places, hashes : the last byte of each anchor in the text, and its hashes.
+    positions, hashes : the last byte of each anchor in the text, and its hashes.
     sites : uint64 by document, equal for the documents of one site.
     gram_size : the number of bytes that are hashed.
     """
     members, offsets = equal_anchors(hashes)
-    piece = np.searchsorted(pieces.starts, places[members], "right") - 1
+    piece = np.searchsorted(pieces.starts, positions[members], "right") - 1
     bounds = np.stack([pieces.starts[piece], pieces.starts[piece + 1]], axis=1)
     owners = pieces.documents[piece]
     site, needed = _needed(sites, owners, settings)
     ranges = np.zeros((len(members), 3), np.int64)  # start, stop, number of documents
-    anchors = kernels.passage_groups.Common(bounds, places[members], owners, site, needed)
+    anchors = kernels.passage_groups.Common(bounds, positions[members], owners, site, needed)
     kernels.passage_groups.mark_common(
         pieces.text, offsets, anchors, settings.min_length, gram_size, ranges
     )
@@ -268,24 +272,24 @@ def _passages(pieces: Pieces, rows: Ints) -> Passages:
     """Return the cuts that a kernel wrote as rows; see _CUT."""
     named = kernels.passages
     cuts, dropped_pieces = _split(rows)
-    places = _in_pieces(pieces, cuts)
-    documents = pieces.documents[places.pieces].astype(np.uint32)
-    first, last = _characters(pieces, places)
+    passages = _in_pieces(pieces, cuts)
+    documents = pieces.documents[passages.pieces].astype(np.uint32)
+    first, last = _characters(pieces, passages)
     emptied = _emptied(documents, last - first, pieces)
     shift = pieces.offsets - pieces.starts[:-1]  # from the text of pieces to their documents
     return Passages(
         documents=documents,
-        starts=places.starts + shift[places.pieces],
-        ends=places.stops + shift[places.pieces],
+        starts=passages.starts + shift[passages.pieces],
+        ends=passages.stops + shift[passages.pieces],
         first=first,
         last=last,
         is_bridge=cuts["kind"] == named.BRIDGE,
         is_kept=cuts["kind"] == named.REPEATED,
-        kept=pieces.documents[places.kept_pieces].astype(np.uint32),
-        kept_starts=places.kept_starts + shift[places.kept_pieces],
-        kept_first=_characters_before(pieces, places.kept_pieces, places.kept_starts),
+        kept=pieces.documents[passages.kept_pieces].astype(np.uint32),
+        kept_starts=passages.kept_starts + shift[passages.kept_pieces],
+        kept_first=_characters_before(pieces, passages.kept_pieces, passages.kept_starts),
         occurrences=_occurrences(cuts),
-        in_pieces=places,
+        in_pieces=passages,
         dropped=np.union1d(pieces.documents[dropped_pieces], emptied).astype(np.uint32),
     )
 
@@ -315,10 +319,10 @@ def _emptied(documents: Positions, lost: Ints, pieces: Pieces) -> Ints:
     return np.flatnonzero((of_document == pieces.characters) & (of_document > 0))
 
 
-def _characters(pieces: Pieces, places: InPieces) -> tuple[Ints, Ints]:
+def _characters(pieces: Pieces, passages: InPieces) -> tuple[Ints, Ints]:
     """Return the characters of documents before the starts and before the stops of passages."""
-    bounds = np.column_stack([places.starts, places.stops])
-    owners = np.repeat(places.pieces, 2)
+    bounds = np.column_stack([passages.starts, passages.stops])
+    owners = np.repeat(passages.pieces, 2)
     counts = _count_up_to(pieces, owners, bounds.ravel()).reshape(-1, 2)
     return counts[:, 0], counts[:, 1]
 
@@ -341,7 +345,7 @@ def _count_up_to(pieces: Pieces, owners: Ints, positions: Ints) -> Ints:
 def _occurrences(cuts: np.ndarray) -> Ints:
     """Return how often the text of each cut was found; see `Passages`."""
     named = kernels.passages
-    occurrences: Ints = np.where(cuts["kind"] == named.COMMON, cuts["source"], 1)
+    occurrences: Ints = np.where(cuts["kind"] == named.COMMON, cuts["num_documents"], 1)
     is_repeated = cuts["kind"] == named.REPEATED
     repeated = cuts[is_repeated]
     # The cuts whose kept text begins at or before this one, less the cuts whose kept text ends

@@ -62,9 +62,9 @@ class SignatureExplanation:
     """The computation of a signature, by shingle in order of first occurrence, hash and band.
 
     features : the shingles. counts : their frequencies, which have no effect. hashes : their
-    hashes. signature : the least permuted value of all shingles, for each permutation. minima : the
-    index in `features` of the shingle with this value. keys : the key of each band; documents that
-    share the key of a band are compared.
+    hashes. signature : the minimum permuted value of all shingles, for each permutation. minima :
+    the index in `features` of the shingle with this value. keys : the key of each band; documents
+    that share the key of a band are compared.
     """
 
     features: tuple[str, ...]

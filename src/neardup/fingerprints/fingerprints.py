@@ -85,6 +85,7 @@ class Fingerprints(Sketches):
         """
         distances = np.empty(self._num_paired(other), np.int64)
         shape = (len(distances), self.values.shape[1])
+        # Contiguous copies, so that the kernel is compiled for one type of array.
         left = np.array(np.broadcast_to(self.values, shape), order="C")
         right = np.array(np.broadcast_to(other.values, shape), order="C")
         kernels.matches.row_distances(left, right, distances)
@@ -114,6 +115,7 @@ class Fingerprints(Sketches):
         return to_integers(self.values)
 
     def _to_bytes(self) -> Bytes:
+        # The highest word first, each big-endian: the bytes are the digits of the integer.
         digits = np.ascontiguousarray(self.values[:, ::-1]).astype(">u8").view(np.uint8)
         return digits[:, digits.shape[1] - self.bits // 8 :]
 
@@ -146,6 +148,7 @@ def is_fingerprint_file(path: AnyPath) -> bool:
             schema = pq.read_schema(file)
     except (OSError, pa.ArrowException):
         return False
+    # A user's table may have a column of this name: the scheme shows that neardup wrote it.
     if "signature" in schema.names and SCHEME_KEY in (schema.metadata or {}):
         raise InputError(
             f"{os.fspath(path)} contains signatures, which only estimate similarities. Pass the "

@@ -46,7 +46,7 @@ class FingerprintFile:
         for table in read_batches(self.path, columns):
             values, empty = read_values(table, self.path)
             if len(columns) > 1:
-                read_ids(table, empty, self.path)
+                read_ids(table, empty, self.path)  # raises if an id is null
             yield values, empty
 
     def ids(self, rows: Ints) -> pa.Array:
@@ -109,6 +109,7 @@ class Gathered:
             self._empty_rows[name] = np.empty(0, np.int64)
             self.counts[name] = Count(fingerprints=len(only), without_features=0)
             return
+        # Room for empty rows, too, which are not known yet; the pages of the rest stay unused.
         num_words = -(-int(only.scheme["bits"]) // 64)
         num_rows = sum(map(len, sources.values()))
         values = np.empty((num_rows, num_words), np.uint64)

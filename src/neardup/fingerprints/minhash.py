@@ -42,6 +42,7 @@ def draw_permutations(num_hashes: int, seed: int) -> Permutations:
     words_per_block = 1 + _BLOCK // 2  # a factor, and two multipliers a word
     words = np.random.Philox(key=seed).random_raw(num_blocks * words_per_block)
     blocks = words.reshape(num_blocks, words_per_block)
+    # Odd numbers have inverses modulo a power of two, so each product is a permutation.
     factors = blocks[:, 0] | np.uint64(1)
     multipliers = blocks[:, 1:].astype("<u8").view("<u4").astype(np.uint32) | np.uint32(0x10001)
     return Permutations(factors=factors, multipliers=multipliers.reshape(-1))
@@ -71,7 +72,7 @@ def sign(
 
     Multiplying halves of 16 bits by odd numbers permutes them in half of the time of whole words.
     But there are few such permutations: of two hashes whose halves have a ratio of small numbers,
-    one hides the other in too many places of the signature. Therefore the halves differ for every
+    one hides the other in too many values of the signature. Therefore the halves differ for every
     64 hashes, and for every seed. Measurements confirm that the estimates follow theory:
     tests/fingerprints/test_estimates.py, docs/accuracy.md.
     """

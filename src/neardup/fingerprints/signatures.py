@@ -129,17 +129,17 @@ class Signatures(Sketches):
 
         Notes
         -----
-        For the least of n uniform numbers, -log(1 - least) is exponential with mean 1 / n, and k of
-        them give the estimate (k - 1) / sum(-log(1 - least)) (Cohen 1997): unbiased, relative
-        standard error 1 / sqrt(k - 2), 9 % with 128 hashes. Accurate up to some 10^8 elements; more
-        elements exhaust 32 bits.
+        For the minimum of n uniform numbers, -log(1 - minimum) is exponential with mean 1 / n, and
+        k of them give the estimate (k - 1) / sum(-log(1 - minimum)) (Cohen 1997): unbiased,
+        relative standard error 1 / sqrt(k - 2), 9 % with 128 hashes. Accurate up to some 10^8
+        elements; more elements exhaust 32 bits.
         """
         self._refuse_weighted("counted")
         sums = np.empty(len(self))
         for start in range(0, len(self), _BATCH_ROWS):
             batch = slice(start, start + _BATCH_ROWS)
-            least = (self.values[batch] + 0.5) / 2.0**32
-            sums[batch] = -np.log(1.0 - least).sum(axis=1)
+            minima = (self.values[batch] + 0.5) / 2.0**32
+            sums[batch] = -np.log(1.0 - minima).sum(axis=1)
         return np.where(self.empty, 0.0, max(self.num_hashes - 1, 1) / sums)
 
     def pack(self, bits: int) -> PackedSignatures:
@@ -249,6 +249,7 @@ class PackedSignatures(Sketches):
         counts = np.empty(self._num_paired(other), np.int64)
         chance = 2.0 ** -self.values.shape[1]
         kernels.minhash.count_equal_packed(self.values, other.values, self.num_hashes, counts)
+        # Hashes of few bits agree by chance: take the expected number of these away.
         estimate = (counts / self.num_hashes - chance) / (1.0 - chance)
         return np.where(self.empty | other.empty, 0.0, estimate)
 
@@ -266,6 +267,7 @@ class PackedSignatures(Sketches):
 
 def is_empty(values: Uint32s) -> Mask:
     """Return the signatures of empty sets, which are all ones: bool array of shape (num_sets,)."""
+    # One hash decides nearly all rows; a hash of all ones is rare in others.
     empty: Mask = values[:, 0] == ALL_ONES
     possible = np.flatnonzero(empty)
     if len(possible):

@@ -109,7 +109,7 @@ def summarise_described(
         return add_up(weigh(described, idf), method).fingerprints
     hashes = described.shingles.hashes
     offsets = described.shingles.offsets
-    if described.method.weights == "one":
+    if described.method.weights == "one":  # repeats of a feature do not vote
         features = distinct_features(hashes, offsets)
         hashes = features.hashes
         offsets = features.offsets
@@ -166,7 +166,7 @@ def _describe(
         )
         return Described(shingles=shingles, tokens=None, given_weights=tags.weights, method=method)
     tokens = None
-    if cutter_of(method) is not None:
+    if cutter_of(method) is not None:  # a segmenter cuts texts into strings, no kernel
         tokens = token_strings(texts, method)
         shingles = shingle_strings(tokens, method.ngram)
     else:
@@ -275,6 +275,7 @@ def _idf(
         lines = pc.split_pattern(pc.fill_null(texts, ""), "\n")
         num_lines = pc.list_value_length(lines).to_numpy(zero_copy_only=False)
         line_offsets = offsets_from_lengths(num_lines).astype(np.int64)
+        # Every line is described as a document of its own, by the same settings.
         shingles = _describe(lines.flatten(), replace(method, html=None)).shingles
         line_features = distinct_features(shingles.hashes, shingles.offsets)
         counts, totals = line_frequencies(features, line_features, line_offsets)

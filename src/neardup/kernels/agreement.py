@@ -30,8 +30,8 @@ def compare(graph, degrees, sums):
 
     The agreement of a pair is the Jaccard similarity of the two sets of neighbours, each with its
     own document. degrees : int64, sums : float64, both (num_documents, num_levels), zeros; filled.
-    The three pairs of a triangle are in the graphs up to the least of their levels, so one merge of
-    two lists serves all thresholds.
+    The three pairs of a triangle are in the graphs up to the minimum of their levels, so one merge
+    of two lists serves all thresholds.
     """
     _count_neighbours(graph, degrees)
     shared = np.zeros(degrees.shape[1], I64)
@@ -72,10 +72,11 @@ def _count_shared(graph, left, right, max_level, shared):
 
 @kernel
 def _add_agreement(left, right, max_level, shared, degrees, sums):
-    """Add the agreement of a pair to the sums of both documents, at each level up to its own."""
+    """Add the agreement of a pair to the sums of both documents, at each level up to max_level."""
     common = 0
     for level in range(max_level, -1, -1):
         common += shared[level]
+        # The sets of neighbours with their documents share both documents, which are neighbours.
         both = degrees[left, level] + degrees[right, level] - common
         agreement = (common + 2) / both
         sums[left, level] += agreement

@@ -63,6 +63,7 @@ def compare(postings, sample, stretch, sets, threshold, counts):
     postings : as `fill` leaves them. Copies are not counted. Requires: `sets` sorted for all
     documents of the stretch.
     """
+    # Postings list the sample, not the corpus: memory does not grow with the number of documents.
     shared = np.zeros(len(sample.documents), I64)
     touched = np.empty(len(sample.documents), I64)
     for column in range(stretch.content.shape[0]):
@@ -73,7 +74,7 @@ def compare(postings, sample, stretch, sets, threshold, counts):
         for i in range(count):
             other = touched[i]
             jaccard = similarity(shared[other], size, I64(sample.sizes[other]), JACCARD)
-            shared[other] = 0
+            shared[other] = 0  # for the next document; others are zero already
             if jaccard >= threshold and not _is_copy(sample, other, stretch, column):
                 counts.true[other] += 1
                 counts.found[other] += num_equal(sample.keys[:, other], stretch.keys[:, column]) > 0

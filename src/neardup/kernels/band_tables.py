@@ -19,6 +19,7 @@ _OLDER = U64(0x80000000)
 _ROW_MASK = U64(0x7FFFFFFF)
 # Queries whose slots are fetched together: memory is waited for once, not once for each.
 _GROUP = 32
+_NO_ROOM = -1  # instead of a number of rows found
 
 
 class Tables(NamedTuple):
@@ -45,6 +46,7 @@ def _find_slot(tag, slots, values, band, wanted):
     values : (num_rows, num_hashes); wanted : the signature; band : its hashes, (start, stop).
     Requires: a slot is free.
     """
+    # A tag has 32 bits: the product scales it to a slot, in the order of tags, without a division.
     slot = I64((tag * U64(len(slots))) >> U64(32))
     while True:
         entry = slots[slot]
@@ -76,13 +78,13 @@ def enter_rows(keys, rows_per_band, first, featured, values, tables):
     for band in range(keys.shape[0]):
         slots = tables.slots[band]
         older = tables.older[band]
-        places = (band * rows_per_band, (band + 1) * rows_per_band)
+        hashes = (band * rows_per_band, (band + 1) * rows_per_band)
         for i in range(keys.shape[1]):
             if not featured[i]:
                 continue
             row = first + i
             tag = keys[band, i] >> _TAG_SHIFT
-            slot = _find_slot(tag, slots, values, places, values[row])
+            slot = _find_slot(tag, slots, values, hashes, values[row])
             entry = tag << _TAG_SHIFT | U64(row)
             older[row] = NO_ROW
             if slots[slot] != FREE:
@@ -94,6 +96,7 @@ def enter_rows(keys, rows_per_band, first, featured, values, tables):
 @kernel
 def move_slots(old, new):
     """Enter the slots of smaller tables in larger ones, which are free."""
+    # Slots are in the order of tags in both tables, so both are walked from begin to end.
     for band in range(len(old)):
         larger = new[band]
         for entry in old[band]:
@@ -106,7 +109,7 @@ def move_slots(old, new):
 
 class _Search(NamedTuple):
     """The parts of a search. keys : uint64 (num_bands, num_queries); firsts : uint64 (_GROUP,
-    num_bands), of `_fetch`; stored : `matches.Stored`; tables : Tables. least : equal hashes.
+    num_bands), of `_fetch`; stored : `matches.Stored`; tables : Tables. min_equal : hashes.
     """
 
     keys: np.ndarray
@@ -114,12 +117,13 @@ class _Search(NamedTuple):
     stored: NamedTuple
     tables: NamedTuple
     rows_per_band: int
-    least: int
+    min_equal: int
 
 
 @kernel(allocates=True)
-def find_rows(queries, keys, begin, rows_per_band, stored, tables, least, found):
-    """Find the rows that share a band with queries and agree with them in at least `least` hashes.
+def find_rows(queries, keys, begin, rows_per_band, stored, tables, min_equal, found):
+    """Find the rows that share a band with queries and agree with them in at least `min_equal`
+    hashes.
 
     queries : uint32 (num_queries, num_hashes), read from `begin` on; keys : uint64 (num_bands,
     num_queries). Return the first query without space, or the number of queries. A row is reported
@@ -131,7 +135,7 @@ def find_rows(queries, keys, begin, rows_per_band, stored, tables, least, found)
         stored=stored,
         tables=tables,
         rows_per_band=rows_per_band,
-        least=least,
+        min_equal=min_equal,
     )
     return _find_all(queries, begin, search, found)
 
@@ -140,7 +144,6 @@ def find_rows(queries, keys, begin, rows_per_band, stored, tables, least, found)
 def _find_all(queries, begin, search, found):
     """Find the rows of queries as `find_rows` does."""
     used = 0
-    older = search.tables.older
     for query in range(begin, len(queries)):
         found.used[0] = used
         signature = queries[query]
@@ -148,23 +151,34 @@ def _find_all(queries, begin, search, found):
         if in_group == 0:
             _fetch(search.keys[:, query:], search.tables.slots, search.firsts)
         for band in range(search.keys.shape[0]):
-            if search.firsts[in_group, band] == FREE:
-                continue
-            entry = _entry_of(search, signature, query, band)
-            row = NO_ROW if entry == FREE else U32(entry & _ROW_MASK)
-            while row != NO_ROW:
-                if _is_new(search, signature, I64(row), band):
-                    equal = num_equal(signature, search.stored.values[I64(row)])
-                    if equal >= search.least:
-                        if used == len(found.row):
-                            return query
-                        found.query[used] = query
-                        found.row[used] = row
-                        found.equal[used] = equal
-                        used += 1
-                row = older[band, I64(row)] if entry & _OLDER else NO_ROW
+            if search.firsts[in_group, band] != FREE:
+                used = _find_in_band(search, signature, query, band, found, used)
+                if used == _NO_ROOM:
+                    return query
     found.used[0] = used
     return len(queries)
+
+
+# Inlined by Numba, since most bands have no row.
+@kernel(inline="always")
+def _find_in_band(search, signature, query, band, found, used):
+    """Append the rows with the values of a query in a band to the first `used` ones; return how
+    many are used then, or _NO_ROOM.
+    """
+    entry = _entry_of(search, signature, query, band)
+    row = NO_ROW if entry == FREE else U32(entry & _ROW_MASK)
+    while row != NO_ROW:
+        if _is_new(search, signature, I64(row), band):
+            equal = num_equal(signature, search.stored.values[I64(row)])
+            if equal >= search.min_equal:
+                if used == len(found.row):
+                    return _NO_ROOM
+                found.query[used] = query
+                found.row[used] = row
+                found.equal[used] = equal
+                used += 1
+        row = search.tables.older[band, I64(row)] if entry & _OLDER else NO_ROW
+    return used
 
 
 @kernel(inline="always")
@@ -172,8 +186,8 @@ def _entry_of(search, signature, query, band):
     """Return the entry of the rows with the values of a query in a band, or FREE."""
     slots = search.tables.slots[band]
     tag = search.keys[band, query] >> _TAG_SHIFT
-    places = (band * search.rows_per_band, (band + 1) * search.rows_per_band)
-    return slots[_find_slot(tag, slots, search.stored.values, places, signature)]
+    hashes = (band * search.rows_per_band, (band + 1) * search.rows_per_band)
+    return slots[_find_slot(tag, slots, search.stored.values, hashes, signature)]
 
 
 @kernel(inline="always")

@@ -55,16 +55,7 @@ def find_copies(packed, position_bits, content, positions_to_documents, represen
         count = 0
         while stop < len(packed) and packed[stop] >> shift == packed[first] >> shift:
             position = I64(packed[stop] & mask)
-            document = positions_to_documents[position]
-            found = position
-            for i in range(count):
-                other = positions_to_documents[firsts[i]]
-                if (
-                    content[document, 0] == content[other, 0]
-                    and content[document, 1] == content[other, 1]
-                ):
-                    found = firsts[i]
-                    break
+            found = _first_equal(content, positions_to_documents, firsts[:count], position)
             if found == position:
                 if count == len(firsts):
                     firsts = double(firsts)
@@ -73,3 +64,14 @@ def find_copies(packed, position_bits, content, positions_to_documents, represen
             representative[position] = found
             stop += 1
         first = stop
+
+
+@kernel
+def _first_equal(content, positions_to_documents, firsts, position):
+    """Return the position among `firsts` with the content of a position, or the position itself."""
+    document = positions_to_documents[position]
+    for first in firsts:
+        other = positions_to_documents[first]
+        if content[document, 0] == content[other, 0] and content[document, 1] == content[other, 1]:
+            return first
+    return position

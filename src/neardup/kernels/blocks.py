@@ -110,13 +110,11 @@ def scatter_parts(fingerprints, span, mask, selection, cursors, records):
     """Copy the rows from span[0] to span[1] that belong to some consecutive parts, in order.
 
     selection : the number of all parts, and the first part to copy. cursors : int64, the next free
-    place in each part to copy. records : as in kernels/blocks.py; positions take the rows.
+    record of each part to copy. records : Records; positions take the rows.
     """
     parts = np.empty(_STRETCH, U32)
     selected = np.empty(_STRETCH, U32)
-    num_words = fingerprints.shape[1]
     flat = fingerprints.reshape(-1)
-    copied = records.fingerprints.reshape(-1)
     for first in range(span[0], span[1], _STRETCH):
         size = min(_STRETCH, span[1] - first)
         find_cells(fingerprints, first, mask, selection[0], parts[:size])
@@ -124,14 +122,22 @@ def scatter_parts(fingerprints, span, mask, selection, cursors, records):
         for i in range(num_selected):
             row = first + I64(selected[i])
             part = I64(parts[selected[i]]) - selection[1]
-            place = cursors[part]
-            cursors[part] = place + 1
-            records.positions[place] = row
-            if num_words == 1:
-                copied[place] = flat[row]
-            else:
-                for word in range(num_words):
-                    copied[place * num_words + word] = flat[row * num_words + word]
+            record = cursors[part]
+            cursors[part] = record + 1
+            records.positions[record] = row
+            _copy_words(flat, row, records.fingerprints, record)
+
+
+@kernel
+def _copy_words(flat, row, fingerprints, record):
+    """Copy the fingerprint of a row; flat : all words of all rows."""
+    num_words = fingerprints.shape[1]
+    copied = fingerprints.reshape(-1)
+    if num_words == 1:  # without a loop
+        copied[record] = flat[row]
+        return
+    for word in range(num_words):
+        copied[record * num_words + word] = flat[row * num_words + word]
 
 
 @kernel
@@ -144,12 +150,12 @@ def _select(parts, first_part, num_parts, selected):
     return num_selected
 
 
-# Indices of `state`, the point where a join continues: the node, the step width, the places.
+# Indices of `state`, the point where a join continues: the node, the step width, the two ranks.
 NODE = 0
 STEP = 1
 LEFT = 2
 RIGHT = 3
-_NEAR = 6  # places further that are compared one step width at a time
+_NEAR = 6  # ranks further that are compared one step width at a time
 _LANES = 32  # comparisons between two looks at whether one was close
 _SMALL = 64  # records that are compared without a look at their keys
 _SAMPLE = 1024
@@ -182,14 +188,18 @@ class Nodes(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for grouping. places, order, cells : uint32, and words : uint64, as many as records;
-    ends : uint32, a power of two, at least 65,536 and at least as many as records, zeros at first.
+    """Working space for grouping: records are ranked so that each cell is a run of ranks.
 
-    When grouped: the number, the cell and the last word of the record at each place; where each
-    cell ends.
+    By rank, as many as records: order : uint32, the number of the record; cells : uint32, its cell;
+    words : uint64, its last word. listed : uint32, as many, the ranks that are still compared. ends
+    : uint32, the end of the ranks of each cell, a power of two, at least 65,536 and at least as
+    many as records, zeros at first.
+
+        cells   | 0 0 0 | 1 | 2 2 | 4 ...      ends   | 3 | 4 | 6 | 6 | ...
+        order   | 5 7 9 | 0 | 2 8 | 1 ...      records rise within a cell
     """
 
-    places: np.ndarray
+    listed: np.ndarray
     order: np.ndarray
     cells: np.ndarray
     words: np.ndarray
@@ -239,19 +249,19 @@ def choose_level(fingerprints, nodes, ends):
     if count <= _SMALL:
         return 0
     best = 0
-    least = np.inf
+    min_cost = np.inf
     for level in range(len(nodes.level_starts) - 1):
         first = nodes.level_starts[level]
         stop = nodes.level_starts[level + 1]
         cost = _GROUPING_COST * count * (stop - first)
         for node in range(first, stop):
-            if cost >= least:
+            if cost >= min_cost:
                 break
             matches = _sampled_matches(fingerprints, nodes.agree[node], ends)
             cost += _COMPARISON_COST * (matches + count / 2)
-        if cost < least:
+        if cost < min_cost:
             best = level
-            least = cost
+            min_cost = cost
     return best
 
 
@@ -264,21 +274,23 @@ def _group(records, mask, scratch, num_cells):
     ends[:] = 0
     count, num_words = records.fingerprints.shape
     flat = records.fingerprints.reshape(-1)
-    find_cells(records.fingerprints, 0, mask, num_cells, scratch.places[:count])
+    # A counting sort: `ends` are counts, then starts, which become ends as the cells are filled.
+    cells_of_rows = scratch.listed[:count]
+    find_cells(records.fingerprints, 0, mask, num_cells, cells_of_rows)
     for row in range(count):
-        ends[scratch.places[row]] += U32(1)
+        ends[cells_of_rows[row]] += U32(1)
     total = U32(0)
     for cell in range(num_cells):
         size = ends[cell]
         ends[cell] = total
         total += size
     for row in range(count):
-        cell = scratch.places[row]
-        place = ends[cell]
-        ends[cell] = place + U32(1)
-        scratch.order[place] = row
-        scratch.cells[place] = cell
-        scratch.words[place] = flat[row * num_words + num_words - 1]
+        cell = cells_of_rows[row]
+        rank = ends[cell]
+        ends[cell] = rank + U32(1)
+        scratch.order[rank] = row
+        scratch.cells[rank] = cell
+        scratch.words[rank] = flat[row * num_words + num_words - 1]
 
 
 @kernel
@@ -300,28 +312,28 @@ def _fits(lefts, left, rights, right, agree, differ, node):
 
 
 @kernel
-def _report(records, nodes, node, places, scratch, max_distance, found):
-    """Append the pair at two places of the order if it belongs to the node; return False when there
-    is no room.
+def _report(records, nodes, node, ranks, scratch, max_distance, found):
+    """Append the pair of two ranks if it belongs to the node; return False when there is no
+    room.
     """
-    left = I64(scratch.order[places[0]])
-    right = I64(scratch.order[places[1]])
+    left = I64(scratch.order[ranks[0]])
+    right = I64(scratch.order[ranks[1]])
     rows = records.fingerprints
     distance = row_distance(rows, left, rows, right)
     if distance <= max_distance and _fits(rows, left, rows, right, nodes.agree, nodes.differ, node):
-        place = found.used[0]
-        if place == len(found.left):
+        used = found.used[0]
+        if used == len(found.left):
             return False
-        found.left[place] = records.positions[left]
-        found.right[place] = records.positions[right]
-        found.distance[place] = distance
-        found.used[0] = place + 1
+        found.left[used] = records.positions[left]
+        found.right[used] = records.positions[right]
+        found.distance[used] = distance
+        found.used[0] = used + 1
     return True
 
 
 @kernel
 def _next_close(words, word, first, stop, max_distance):
-    """Return the first place from `first` on whose word is within the distance of a word, or
+    """Return the first rank from `first` on whose word is within the distance of a word, or
     `stop`.
     """
     while first + _LANES <= stop:
@@ -337,47 +349,48 @@ def _next_close(words, word, first, stop, max_distance):
 
 
 @kernel
-def _list_places(cells, step, places, listed):
-    """Keep the listed places whose group has `step` more members; return their number."""
-    kept = 0
-    for number in range(listed):
-        place = places[number]
-        places[kept] = place
-        other = I64(place) + step
-        kept += other < len(cells) and cells[other] == cells[place]
-    return kept
+def _keep_ranks(cells, step, ranks, count):
+    """Keep the ranks, of `count`, whose cell has `step` more records; return their number."""
+    num_kept = 0
+    for i in range(count):
+        rank = ranks[i]
+        ranks[num_kept] = rank
+        other = I64(rank) + step
+        num_kept += other < len(cells) and cells[other] == cells[rank]
+    return num_kept
 
 
 @kernel
-def _join_near(records, nodes, max_distance, scratch, listed, found, state):
-    """Compare each listed place with the place state[STEP] further; return False when `found` is
-    full.
+def _join_near(records, nodes, max_distance, scratch, count, found, state):
+    """Compare each of `count` listed ranks with the rank state[STEP] further; return False when
+    `found` is full.
     """
     words = scratch.words
     step = state[STEP]
-    for number in range(listed):
-        place = I64(scratch.places[number])
+    for i in range(count):
+        left = I64(scratch.listed[i])
+        right = left + step
         if (
-            count_ones(words[place] ^ words[place + step]) <= max_distance
-            and place >= state[LEFT]
+            count_ones(words[left] ^ words[right]) <= max_distance
+            and left >= state[LEFT]
             and not _report(
-                records, nodes, state[NODE], (place, place + step), scratch, max_distance, found
+                records, nodes, state[NODE], (left, right), scratch, max_distance, found
             )
         ):
-            state[LEFT] = place
+            state[LEFT] = left
             return False
     return True
 
 
 @kernel
-def _join_far(records, nodes, max_distance, scratch, listed, found, state):
-    """Compare the places listed with all of their group state[STEP] or more further; return False
-    when full.
+def _join_far(records, nodes, max_distance, scratch, count, found, state):
+    """Compare `count` listed ranks with all of their cell state[STEP] or more further; return False
+    when `found` is full.
     """
     cells = scratch.cells
     words = scratch.words
-    for number in range(listed):
-        left = I64(scratch.places[number])
+    for i in range(count):
+        left = I64(scratch.listed[i])
         if left < state[LEFT]:
             continue
         right = max(state[RIGHT], left + state[STEP])
@@ -405,17 +418,17 @@ def _join_node(records, nodes, max_distance, scratch, found, state):
     end wrong; one step width at a time there is nothing to guess. A pair across two groups is a
     false candidate, and belongs to no node.
     """
-    listed = len(records.positions)
-    for place in range(listed):
-        scratch.places[place] = place
+    count = len(records.positions)
+    for rank in range(count):
+        scratch.listed[rank] = rank
     while state[STEP] <= _NEAR:
-        listed = _list_places(scratch.cells, state[STEP], scratch.places, listed)
-        if not _join_near(records, nodes, max_distance, scratch, listed, found, state):
+        count = _keep_ranks(scratch.cells, state[STEP], scratch.listed, count)
+        if not _join_near(records, nodes, max_distance, scratch, count, found, state):
             return False
         state[STEP] = state[STEP] + 1
         state[LEFT] = 0
-    listed = _list_places(scratch.cells, state[STEP], scratch.places, listed)
-    return _join_far(records, nodes, max_distance, scratch, listed, found, state)
+    count = _keep_ranks(scratch.cells, state[STEP], scratch.listed, count)
+    return _join_far(records, nodes, max_distance, scratch, count, found, state)
 
 
 @kernel

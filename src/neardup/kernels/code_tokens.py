@@ -86,20 +86,24 @@ def find_code_tokens(stream, length, with_comments, edges):
         if starts_line:
             starts_line = False
             if not _is_same_indent(stream, blanks, last_blanks):
-                edges[2 * count] = blanks.start
-                edges[2 * count + 1] = blanks.start + blanks.size
-                count += 1
+                count = _add_token(edges, count, blanks.start, blanks.start + blanks.size)
             last_blanks = blanks
         in_comment = position < comment_end
         stop = _end_of_token(stream, position, length, in_comment, hopeless)
         if stop == position:
             stop = min(_end_of_sign(stream, position), comment_end if in_comment else length)
             depth = _depth_after(byte, depth)
-        edges[2 * count] = position
-        edges[2 * count + 1] = stop
-        count += 1
+        count = _add_token(edges, count, position, stop)
         position = stop
     return count
+
+
+@kernel
+def _add_token(edges, count, start, stop):
+    """Append a token; return the new number of tokens."""
+    edges[2 * count] = start
+    edges[2 * count + 1] = stop
+    return count + 1
 
 
 @kernel

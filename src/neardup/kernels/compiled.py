@@ -82,6 +82,7 @@ def kernel(
     njit = functools.partial(
         njit, no_cfunc_wrapper=True, **({} if allocates else internals.UNCOUNTED)
     )
+    # Two versions: this one is called from Python and cached, the other by kernels.
     dispatcher = njit()(function)
     folder = cache_folder()
     if folder is not None:
@@ -107,6 +108,7 @@ def cache_folder() -> Path | None:
     name = f"{_PREFIX}{_digest()}"
     readable = None
     for base, shared in _bases():
+        # In a shared folder, anyone may have made the base: both levels must be private.
         if (shared and not _make_private(base)) or not _make_private(base / name):
             continue
         if os.access(base / name, os.W_OK):
@@ -171,6 +173,7 @@ def _remove_old(base: Path) -> None:
 @functools.cache
 def _digest() -> str:
     """Return a digest of all that compiled code depends on."""
+    # Compiled code fits one processor, and machines may share a home folder.
     digest = hashlib.sha256()
     sources = (file for file in files(__package__).iterdir() if file.name.endswith(".py"))
     for source in sorted(sources, key=lambda file: file.name):

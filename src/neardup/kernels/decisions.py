@@ -27,14 +27,14 @@ class Neighbours(NamedTuple):
 @kernel
 def _root(parents, position):
     while parents[position] != position:
-        parents[position] = parents[parents[position]]
+        parents[position] = parents[parents[position]]  # halves the path of later searches
         position = I64(parents[position])
     return position
 
 
 @kernel
 def connect(parents, left, right):
-    """Join the clusters of left[i] and right[i]; a root is the least member. parents : uint32,
+    """Join the clusters of left[i] and right[i]; a root is the first member. parents : uint32,
     written.
     """
     for i in range(len(left)):
@@ -64,10 +64,11 @@ def decide(left, strength, by_right, offsets, representative, num_against, decis
     decisions : by position, kept : bool, all true; remover : uint32 and pair : int64, filled for
     removed positions.
     """
+    # A pair removes a document only if its left one is kept, which is decided before.
     kept = decisions.kept
     for position in range(num_against, len(representative)):
         first = I64(representative[position])
-        if first != position and kept[first]:
+        if first != position and kept[first]:  # a copy, which has no pairs
             kept[position] = False
             decisions.remover[position] = first
             continue

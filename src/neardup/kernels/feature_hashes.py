@@ -41,7 +41,7 @@ def keep_letters(text, letters, kept):
         while position < len(data):
             while position < len(data) and data[position] < 0x80:
                 letter = letters[data[position]]
-                kept.data[end] = letter
+                kept.data[end] = letter  # 0 is overwritten: no branch to mispredict
                 end += letter != 0
                 position += 1
             if position == len(data):
@@ -100,32 +100,37 @@ def keep_words(text, letters, kept):
 
     letters : the bytes that [\w'] matches, by byte.
     """
-    nothing = U32(0)
     end = kept.offsets[0] = 0
     for document in range(len(text.offsets) - 1):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
-        position = 0
-        before = nothing
-        while position < len(data):
-            while position < len(data) and data[position] < 0x80 and data[position] != _COLON:
-                letter = letters[data[position]]
-                end = _append(letter, before, kept.data, end)
-                before = letter
-                position += 1
-            if position == len(data):
-                break
-            if before != 0 and data[position] == _COLON:
-                position, end = _keep_link(data, position, letters, kept.data, end)
-                letter = nothing
-                width = 0
-            else:
-                letter, width = _letter(data, position, letters)
-            end = _append(letter, before, kept.data, end)
-            before = letter
-            position += width
-        if before != 0:
-            end = _append(nothing, before, kept.data, end)
+        end = _keep_words_of(data, letters, kept.data, end)
         kept.offsets[document + 1] = end
+
+
+@kernel
+def _keep_words_of(data, letters, kept, end):
+    """Append the words of one document to `kept`; return its new end."""
+    nothing = U32(0)
+    position = 0
+    before = nothing  # the last letter, 0 between words
+    while position < len(data):
+        while position < len(data) and data[position] < 0x80 and data[position] != _COLON:
+            letter = letters[data[position]]
+            end = _append(letter, before, kept, end)
+            before = letter
+            position += 1
+        if position == len(data):
+            break
+        if before != 0 and data[position] == _COLON:
+            position, end = _keep_link(data, position, letters, kept, end)
+            letter = nothing
+            width = 0
+        else:
+            letter, width = _letter(data, position, letters)
+        end = _append(letter, before, kept, end)
+        before = letter
+        position += width
+    return _append(nothing, before, kept, end) if before != 0 else end
 
 
 # Of MD5 (RFC 1321, 3.3 and 3.4): the state at the start, the number of each step, and by how much
@@ -178,18 +183,7 @@ def _absorb(state, block):
     """Return the MD5 state after a block of 16 words: RFC 1321, section 3.4."""
     a, b, c, d = state
     for step in range(64):
-        if step < 16:
-            mixed = (b & c) | (~b & d)
-            word = step
-        elif step < 32:
-            mixed = (b & d) | (c & ~d)
-            word = 5 * step + 1
-        elif step < 48:
-            mixed = b ^ c ^ d
-            word = 3 * step + 5
-        else:
-            mixed = c ^ (b | ~d)
-            word = 7 * step
+        mixed, word = _mix_step(step, b, c, d)
         total = U32(U32(a + mixed) + U32(block[word % 16] + _SINES[step]))
         turn = _TURNS[step // 16, step % 4]
         a = d
@@ -199,10 +193,30 @@ def _absorb(state, block):
     return U32(state[0] + a), U32(state[1] + b), U32(state[2] + c), U32(state[3] + d)
 
 
+@kernel
+def _mix_step(step, b, c, d):
+    """Return the function of a step, F, G, H or I of RFC 1321, and the word of the block that it
+    adds.
+    """
+    if step < 16:
+        mixed = (b & c) | (~b & d)
+        word = step
+    elif step < 32:
+        mixed = (b & d) | (c & ~d)
+        word = 5 * step + 1
+    elif step < 48:
+        mixed = b ^ c ^ d
+        word = 3 * step + 5
+    else:
+        mixed = c ^ (b | ~d)
+        word = 7 * step
+    return mixed, word
+
+
 @kernel(allocates=True)
 def md5(data, offsets, keys, digests):
-    """Fill digests (uint32, (num_strings, 4)) with the MD5 digest of each string, four bytes a
-    place.
+    """Fill digests (uint32, (num_strings, 4)) with the MD5 digest of each string, four bytes in
+    each number.
 
     keys : uint64 (num_strings,), equal where the strings are, and uniform in their low bits: a
     string that was seen a short time ago is not hashed again.

@@ -33,7 +33,7 @@ from neardup.kernels import (
 
 _Kernels = Sequence[tuple[Any, tuple[Any, ...]]]
 _MARK = "first-run"  # a file in the folder of compiled kernels
-_LEAST_WAIT_S = 60.0  # for the second process, whose half takes as long as ours
+_MIN_WAIT_S = 60.0  # for the second process, whose half takes as long as ours
 _KILL_WAIT_S = 10.0
 _CODE = "import sys; sys.path[:] = sys.argv[1:]; from neardup.kernels.first_run import main; main()"
 
@@ -79,7 +79,7 @@ def _compile_in_two_processes() -> None:
     try:
         _compile(_of_text())
         with suppress(subprocess.TimeoutExpired):
-            process.wait(_LEAST_WAIT_S + 2 * (time.monotonic() - began))
+            process.wait(_MIN_WAIT_S + 2 * (time.monotonic() - began))
     finally:
         process.kill()
         with suppress(subprocess.TimeoutExpired):
@@ -127,23 +127,27 @@ def _of_text() -> _Kernels:
 
 def _of_search() -> _Kernels:
     """Return the kernels that the second process compiles; the sieve takes longest."""
-    u8, i64, u16, u32, u64, f64, flags = _arrays("BqHIQd?")
-    u32_rows = np.zeros((0, 0), np.uint32)
+    i64, u32, u64, flags = _arrays("qIQ?")
     u64_rows = np.zeros((0, 0), np.uint64)
-    sets = sorted_sets.Sets(u64, i64, u32)
-    order = sieve.Order(u32, u32, u8)
-    buckets = sieve.Buckets(u32_rows, u32, i64)
-    found = sieve.Found(u32, u32, f64, u16, f64, u8, u8, i64)
-    rules = sieve.Rules(0.0, 0, 0, 0, False)
-    ahead = sieve.Ahead(0, 0, u8, i64, found)
     return [
-        (sieve.sieve, (0, 0, order, sieve.Compared(sets, sets), buckets, rules, ahead, found)),
+        (sieve.sieve, _arguments_of_sieve()),
         (sorted_sets.write_sets, (u64, i64, i64, flags, u64, i64, u32)),
         (decisions.flatten, (u32,)),
         (decisions.connect, (u32, u32, u32)),
         (bands.list_members, (u64, 0, 0, u32, u32)),
         (bands.find_copies, (u64, 0, u64_rows, u32, u32)),
     ]
+
+
+def _arguments_of_sieve() -> tuple[Any, ...]:
+    u8, i64, u16, u32, u64, f64 = _arrays("BqHIQd")
+    sets = sorted_sets.Sets(u64, i64, u32)
+    order = sieve.Order(u32, u32, u8)
+    buckets = sieve.Buckets(np.zeros((0, 0), np.uint32), u32, i64)
+    found = sieve.Found(u32, u32, f64, u16, f64, u8, u8, i64)
+    rules = sieve.Rules(0.0, 0, 0, 0, False)
+    ahead = sieve.Ahead(0, 0, u8, i64, found)
+    return 0, 0, order, sieve.Compared(sets, sets), buckets, rules, ahead, found
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

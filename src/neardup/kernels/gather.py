@@ -99,7 +99,7 @@ def _find_rows(rows, chunks, found):
     """Set the chunk of each row and its position there; return a chunk that lacks a row, or
     -1.
     """
-    chunk = 0
+    chunk = 0  # of the last row: rows mostly rise, and most are in the same chunk
     for i in range(len(rows)):
         row = rows[i]
         if row < chunks[chunk, START] or (
@@ -154,6 +154,7 @@ def _span_of(field, position):
         at = offsets + 8 * position
         begin = I64(load_at(at))
         end = I64(load_at(at + 8))
+    # Offsets of a damaged file may point anywhere: nothing is read outside of the values.
     whole = begin >= 0 and end >= begin and end <= _number(field, NUM_BYTES)
     return values + begin, end - begin if whole else -1
 
@@ -178,6 +179,7 @@ def _fetch(found, chunks, wanted):
 def _copy(address, length, data, at):
     """Copy bytes from an address to data, uint8, from `at` on."""
     done = 0
+    # No byte after the last is read: the value may end where its file does.
     while done + 8 <= length:
         store_u64(data, at + done, load_at(address + done))
         done += 8
@@ -215,7 +217,7 @@ def _measure_columns(found, chunks, wanted, widths, numbers, is_valid):
                 address, length = _span_of(field, position)
                 if length < 0:
                     return found[CHUNK, i]
-                prefetch(address)
+                prefetch(address)  # for `_copy_column`
                 used += length
             numbers[column, ENDS + i + 1] = used
         numbers[column, BEGIN] = begin
@@ -253,6 +255,7 @@ def _copy_column(rows, found, chunks, wanted, widths, column, gathered, data):
         field = _field_of(found, chunks, i, wanted[column])
         position = found[POSITION, i]
         kind = _number(field, KIND)
+        # A null leaves the zeros of its width, or no bytes.
         at = begin + (width * i if width else numbers[column, ENDS + i])
         if kind == NUMBERED:
             _copy_number(rows[i], width, data, at)

@@ -25,26 +25,38 @@ def shingle_tags(tags, ngram, shingles):
     window = np.zeros(ngram, U64)  # a ring of the last n tokens
     end = shingles.offsets[0] = 0
     for document in range(len(tags.offsets) - 1):
-        count = 0
-        content_low = U64(0)
-        content_high = ~U64(0)
-        for i in range(tags.offsets[document], tags.offsets[document + 1]):
-            if not tags.kinds[i] & _START:
-                continue
-            token = tags.tokens[i]
-            window[count % ngram] = token
-            content_low = mix(content_low + token)
-            content_high = mix(content_high * _BASE + token)
-            count += 1
-            if count >= ngram:
-                shingles.hashes[end] = _hash_window(window, count, ngram)
-                end += 1
-        if 0 < count < ngram:  # a short page has one shingle of all its tags
-            shingles.hashes[end] = _hash_window(window, count, count)
-            end += 1
-        shingles.content[document, 0] = content_low
-        shingles.content[document, 1] = content_high
+        end = _shingle_page(
+            tags, document, window, shingles.hashes, end, shingles.content[document]
+        )
         shingles.offsets[document + 1] = end
+
+
+@kernel
+def _shingle_page(tags, document, window, hashes, end, content):
+    """Append the shingles of a page to hashes[:end], and write its content hash; return the new
+    end.
+    """
+    ngram = len(window)
+    count = 0
+    content_low = U64(0)
+    content_high = ~U64(0)
+    for i in range(tags.offsets[document], tags.offsets[document + 1]):
+        if not tags.kinds[i] & _START:
+            continue
+        token = tags.tokens[i]
+        window[count % ngram] = token
+        content_low = mix(content_low + token)
+        content_high = mix(content_high * _BASE + token)
+        count += 1
+        if count >= ngram:
+            hashes[end] = _hash_window(window, count, ngram)
+            end += 1
+    if 0 < count < ngram:  # a short page has one shingle of all its tags
+        hashes[end] = _hash_window(window, count, count)
+        end += 1
+    content[0] = content_low
+    content[1] = content_high
+    return end
 
 
 @kernel

@@ -9,7 +9,7 @@ sheets are ignored.
 import numpy as np
 
 from neardup.kernels import html_tags as names
-from neardup.kernels.compiled import U8, U64, kernel
+from neardup.kernels.compiled import U64, kernel
 from neardup.kernels.html_tokens import SELF_CLOSING, START, is_letter, is_space, skip_comment
 
 # Bytes of a tag with its attributes in a page in short: parsers compare each attribute with all.
@@ -50,15 +50,23 @@ def _write_piece(data, position, stop, literal, short, text, end, gap):
                 text[end] = 10 if gap == _LINE else 32
                 end += 1
             gap = _NONE
-            if short and byte == 60:  # "<" and the text after an omitted tag would make another tag
-                text[end] = 38
-                text[end + 1] = 108
-                text[end + 2] = 116
-                end += 3
-                byte = U8(59)
-            text[end] = byte
-            end += 1
+            # "<" and the text after an omitted tag would make another tag.
+            if short and byte == 60:
+                end = _write_reference(text, end)
+            else:
+                text[end] = byte
+                end += 1
     return end, gap
+
+
+@kernel
+def _write_reference(text, end):
+    """Append "&lt;"; return the new end."""
+    text[end] = 38
+    text[end + 1] = 108
+    text[end + 2] = 116
+    text[end + 3] = 59
+    return end + 4
 
 
 @kernel
@@ -99,16 +107,16 @@ def _write_page(data, limits, tags, rows, short, text, end):
             end, gap = _write_piece(data, position, tags.starts[i], literal, short, text, end, gap)
         tag = tags.names[i]
         is_start = tags.kinds[i] & START != 0
-        flags = names.flags_of(tag)
         position = tags.ends[i]
         literal = is_start and tag in (_PLAINTEXT, _XMP)
         if depth > 0:
             if tag == hiding:
                 depth += 1 if is_start else -1
             continue
-        gap = max(gap, _LINE if flags & _LINES else _SPACE if flags & names.APART else _NONE)
+        flags = names.flags_of(tag)
+        gap = max(gap, _gap_of(flags))
         if flags & names.HIDDEN:
-            if is_start and not (tags.kinds[i] & SELF_CLOSING and flags & names.FOREIGN):
+            if _opens(tags.kinds[i], flags):
                 hiding = tag
                 depth = 1
         elif short and _is_kept(tag, flags, others):
@@ -116,6 +124,21 @@ def _write_page(data, limits, tags, rows, short, text, end):
     if depth == 0:
         end, gap = _write_piece(data, position, limits[1], literal, short, text, end, gap)
     return end
+
+
+@kernel
+def _gap_of(flags):
+    """Return the gap that a tag makes."""
+    if flags & _LINES:
+        return _LINE
+    return _SPACE if flags & names.APART else _NONE
+
+
+@kernel
+def _opens(kind, flags):
+    """Return whether a tag opens an element: in SVG and MathML, a self-closing one does not."""
+    is_closed = kind & SELF_CLOSING != 0 and flags & names.FOREIGN != 0
+    return kind & START != 0 and not is_closed
 
 
 @kernel

@@ -67,9 +67,14 @@ class Tags(NamedTuple):
 def tags_of(data: np.ndarray, offsets: np.ndarray) -> Tags:
     """Return the tags of the pages data[offsets[i]:offsets[i + 1]]."""
     size = int(np.count_nonzero(data == _LESS))
-    hashes = np.empty(size, U64), np.empty(size, U64)
-    places = np.empty(size, I64), np.empty(size, I64)
-    tags = Tags(*hashes, np.empty(size, U8), *places, np.zeros(len(offsets), I64))
+    tags = Tags(
+        names=np.empty(size, U64),
+        tokens=np.empty(size, U64),
+        kinds=np.empty(size, U8),
+        starts=np.empty(size, I64),
+        ends=np.empty(size, I64),
+        offsets=np.zeros(len(offsets), I64),
+    )
     read_tags(data, offsets, tags)
     return tags
 
@@ -89,7 +94,7 @@ def _find(data, byte, position, stop):
     """Return the next position of a byte, or `stop`."""
     sought = _ONES * U64(byte)
     while position + 8 <= stop:
-        word = load_u64(data, position) ^ sought  # a byte of zeros at its place
+        word = load_u64(data, position) ^ sought  # zeros in the byte that is sought
         zeros = (word - _ONES) & ~word & _HIGH_BITS
         if zeros != U64(0):
             return position + (count_trailing_zeros(zeros) >> 3)
@@ -125,25 +130,30 @@ def _read_value(data, position, stop, name, wanted):
     the value.
     """
     quote = data[position]
-    quoted = quote in (_DOUBLE_QUOTE, _SINGLE_QUOTE)
-    if quoted:
+    is_quoted = quote in (_DOUBLE_QUOTE, _SINGLE_QUOTE)
+    if is_quoted:
         position += 1
-        if not wanted:
-            return U64(0), _find(data, quote, position, stop) + 1
+        end = _find(data, quote, position, stop)
+    else:
+        end = position
+        while end < stop and not is_space(data[end]) and data[end] != _GREATER:
+            end += 1
+    # A sum: the order of classes does not matter.
+    total = _hash_words(data, position, end, name) if wanted else U64(0)
+    return total, end + is_quoted
+
+
+@kernel
+def _hash_words(data, position, stop, name):
+    """Return the sum of the hashes of the words of a value of an attribute."""
     total = U64(0)
     state = FNV_OFFSET
     in_word = False
     in_number = False
     while position < stop:
         byte = data[position]
-        space = is_space(byte)
-        ends = byte == quote if quoted else space or byte == _GREATER
-        if ends:
-            break
         position += 1
-        if not wanted:
-            continue
-        if space:
+        if is_space(byte):
             if in_word:
                 total += mix(state ^ name * _VALUE)
             state = FNV_OFFSET
@@ -157,7 +167,7 @@ def _read_value(data, position, stop, name, wanted):
         in_number = digit
     if in_word:
         total += mix(state ^ name * _VALUE)
-    return total, position + 1 if quoted else position
+    return total
 
 
 @kernel
@@ -187,19 +197,26 @@ def _read_attributes(data, position, stop, seen):
             position += 1
             continue
         name, position = _read_name(data, position, stop, True)
-        position = _skip_spaces(data, position, stop)
         is_new = count < MAX_ATTRIBUTES and not _contains(seen[:count], name)
-        value = U64(0)
-        if position < stop and data[position] == _EQUALS:
-            position = _skip_spaces(data, position + 1, stop)
-            if position < stop and data[position] != _GREATER:
-                wanted = is_new and name in (_CLASS, _ID, _NAME, _REL, _TYPE)
-                value, position = _read_value(data, position, stop, name, wanted)
+        value, position = _read_any_value(data, position, stop, name, is_new)
         if is_new:
             seen[count] = name
             count += 1
             total += mix(name) + value
     return total, 0, False
+
+
+@kernel
+def _read_any_value(data, position, stop, name, is_new):
+    """Return the value of an attribute as `_read_value` does, 0 if it has none, and its end."""
+    position = _skip_spaces(data, position, stop)
+    if position >= stop or data[position] != _EQUALS:
+        return U64(0), position
+    position = _skip_spaces(data, position + 1, stop)
+    if position >= stop or data[position] == _GREATER:
+        return U64(0), position
+    wanted = is_new and name in (_CLASS, _ID, _NAME, _REL, _TYPE)
+    return _read_value(data, position, stop, name, wanted)
 
 
 @kernel
@@ -281,15 +298,16 @@ def _read_page(data, position, stop, seen, tags, count):
         second = data[position + 1]
         has_third = second == _SLASH and position + 2 < stop
         is_end = has_third and is_letter(data[position + 2])
+        # 13.2.5.6 and 13.2.5.7: "<" and a letter, or "</" and a letter, begin a tag.
         if is_end or is_letter(second):
-            first = count
-            position, count = _read_tag(data, position, stop, seen, tags, count, is_end)
-            if count == first:
+            position = _read_tag(data, position, stop, seen, tags, count, is_end)
+            if position == 0:
                 break  # the page ends in the tag
-            tags.kinds[first] |= AFTER_TEXT * has_text
+            tags.kinds[count] |= AFTER_TEXT * has_text
             has_text = False
             if not is_end:
-                position = _skip_content(data, position, stop, tags.names[first])
+                position = _skip_content(data, position, stop, tags.names[count])
+            count += 1
         elif second in (_EXCLAMATION, _QUESTION) or has_third:
             position = skip_comment(data, position + 1, stop)
         else:
@@ -300,17 +318,17 @@ def _read_page(data, position, stop, seen, tags, count):
 
 @kernel
 def _read_tag(data, start, stop, seen, tags, count, is_end):
-    """Append a tag to the first `count`, unless it is cut off; return its end and the new count."""
+    """Write a tag after the first `count` ones; return its end, or 0 if the page ends before."""
     name, position = _read_name(data, start + 1 + is_end, stop, False)
     attributes, position, slash = _read_attributes(data, position, stop, seen)
     if position == 0:
-        return position, count
+        return position
     tags.names[count] = name
     tags.tokens[count] = mix(name + attributes)
     tags.kinds[count] = (END if is_end else START) | (SELF_CLOSING * slash)
     tags.starts[count] = start
     tags.ends[count] = position
-    return position, count + 1
+    return position
 
 
 @kernel

@@ -384,20 +384,30 @@ def _ends_head(stack):
 @kernel(allocates=True)
 def build_elements(tags, elements):
     """Fill `elements` from the tags of pages."""
-    stack = Stack(np.zeros(MAX_DEPTH, U64), np.zeros(MAX_DEPTH, I64), np.zeros(2, I64))
+    # One stack for all pages: `state` alone says how much of it is in use.
+    stack = Stack(
+        tags=np.zeros(MAX_DEPTH, U64), flags=np.zeros(MAX_DEPTH, I64), state=np.zeros(2, I64)
+    )
     for document in range(len(tags.offsets) - 1):
         stack.state[:] = 0
-        count = elements.offsets[document]
-        for i in range(tags.offsets[document], tags.offsets[document + 1]):
-            tag = tags.names[i]
-            kind = tags.kinds[i]
-            if kind & AFTER_TEXT and _ends_head(stack):
-                count = _enter_body(stack, elements, count, I64(-1))
-            if kind & START:
-                count = _start(stack, elements, count, tag, tags.tokens[i], kind)
-            else:
-                count = _end(stack, elements, count, tag)
+        first = elements.offsets[document]
+        count = _build_page(tags, document, stack, elements, first)
         # A page whose tags end in its head has a body, too.
-        if count > elements.offsets[document] and not stack.state[_SEEN] & _SEEN_BODY:
+        if count > first and not stack.state[_SEEN] & _SEEN_BODY:
             count = _enter_body(stack, elements, count, I64(-1))
         elements.offsets[document + 1] = count
+
+
+@kernel
+def _build_page(tags, document, stack, elements, count):
+    """Append the elements of the tags of a page to the first `count`; return the new count."""
+    for i in range(tags.offsets[document], tags.offsets[document + 1]):
+        tag = tags.names[i]
+        kind = tags.kinds[i]
+        if kind & AFTER_TEXT and _ends_head(stack):
+            count = _enter_body(stack, elements, count, I64(-1))
+        if kind & START:
+            count = _start(stack, elements, count, tag, tags.tokens[i], kind)
+        else:
+            count = _end(stack, elements, count, tag)
+    return count

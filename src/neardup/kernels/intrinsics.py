@@ -1,4 +1,4 @@
-"""Machine instructions that NumPy does not name: loads and stores at any place, wide products,
+"""Machine instructions that NumPy does not name: loads and stores at any address, wide products,
 counts of bits.
 
 Each is a plain Python function, which is also its specification; compiled callers get the single
@@ -55,7 +55,7 @@ def count_ones(value: np.uint64) -> np.int64:
 
 
 def address_of(array: np.ndarray) -> int:
-    """Return where the first element of an array lies in memory."""
+    """Return the address of the first element of an array."""
     return int(array.ctypes.data)
 
 
@@ -111,6 +111,12 @@ def compile_as(
 
         return sign(*kinds), generate
 
+    _overload(function, define, inline)
+
+
+def _overload(function: Callable[..., Any], define: Callable[..., Any], inline: Any) -> None:
+    """Make compiled code call an intrinsic in place of a function. define : of the intrinsic."""
+    # An overload is inlined in the caller before LLVM runs, so an intrinsic costs no call.
     count = function.__code__.co_argcount
     into = overload(function, inline=inline)
     run: Any  # Numba takes no function of any number of arguments
@@ -140,6 +146,7 @@ def _load(kind: ir.Type) -> Callable[..., ir.Value]:
     """Return an intrinsic that loads an integer from an address."""
 
     def build(builder: ir.IRBuilder, address: ir.Value) -> ir.Value:
+        # align=1: an address need not be a multiple of the size.
         value = builder.load(builder.inttoptr(address, kind.as_pointer()), align=1)
         return value if kind is _WORD else builder.zext(value, _WORD)
 
@@ -158,10 +165,11 @@ def _build_filled_bytes(builder: ir.IRBuilder, data: ir.Value, index: ir.Value) 
 
 
 def _build_prefetch(builder: ir.IRBuilder, address: ir.Value) -> None:
+    # llvm.prefetch(address, 0 for a read, 0 to 3 for locality, 1 for data)
     target = builder.inttoptr(address, _BYTE.as_pointer())
     kind = ir.FunctionType(ir.VoidType(), [target.type, _HALF, _HALF, _HALF])
     function = builder.module.declare_intrinsic("llvm.prefetch", [target.type], kind)
-    builder.call(function, [target, _HALF(0), _HALF(3), _HALF(1)])  # to be read, soon, as data
+    builder.call(function, [target, _HALF(0), _HALF(3), _HALF(1)])
 
 
 def _build_fold_product(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:

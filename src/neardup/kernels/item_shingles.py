@@ -1,9 +1,9 @@
 """Look up the shingles of documents in a table of the shingles of short items, and find the
 stretches with most of them.
 
-Numbers are as in candidates/items.py: a key is a shingle or a sequence that some items have. A
-place is the number of a shingle of an item. A field is one of the texts of an item. A position is
-the number of a token in a document.
+Numbers are as in candidates/items.py: a key is a shingle or a sequence that some items have. An
+entry is a distinct shingle of an item. A field is one of the texts of an item. A position is the
+number of a token in a document.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ _MAX_EXTENSION = 256  # words on one side of a match
 _INITIAL_NUMBERS = 1 << 14  # of found matches, three each; the array doubles when it is full
 
 
-class _Postings(NamedTuple):
-    """The places of keys, int32: places[offsets[key]:offsets[key + 1]], and the item of each."""
+class Spaces(NamedTuple):
+    """Working space for the shingles of one document. hashes : uint64; chosen : int32, indices of
+    hashes; runs : int32 (.., 2).
+    """
 
-    offsets: np.ndarray
-    places: np.ndarray
-    items: np.ndarray
+    hashes: np.ndarray
+    chosen: np.ndarray
+    runs: np.ndarray
 
 
-class _Workspace(NamedTuple):
-    """Working space, int32, zeros at first.
+class Workspace(NamedTuple):
+    """Working space of `gather`, int32, zeros at first.
 
     counts : by item, its distinct shingles in the document; zeros between documents.
     seen : by key, the number of the last document that has it; the last entry is the number of the
@@ -45,12 +47,36 @@ class _Workspace(NamedTuple):
     touched: np.ndarray
 
 
-class _Matches(NamedTuple):
-    """Matches in the order of positions. places, positions : int32; is_rare : bool."""
+class _Keys(NamedTuple):
+    """Keys of documents, and the position of each, int32."""
 
-    places: np.ndarray
+    keys: np.ndarray
+    positions: np.ndarray
+
+
+class _Span(NamedTuple):
+    """The keys of one document: keys[start:stop]."""
+
+    start: int
+    stop: int
+
+
+class _Matches(NamedTuple):
+    """Matches in the order of positions. entries, positions : int32; is_rare : bool."""
+
+    entries: np.ndarray
     positions: np.ndarray
     is_rare: np.ndarray
+
+
+class _Window(NamedTuple):
+    """A window of matches. first : its first match; num_distinct, num_rare : its distinct entries,
+    and the rare ones.
+    """
+
+    first: int
+    num_distinct: int
+    num_rare: int
 
 
 class _Texts(NamedTuple):
@@ -106,17 +132,22 @@ def drop_keys(slots, is_counted, offsets):
 
 @kernel(allocates=True)
 def invert(keys, num_keys):
-    """Return the places of each key, int32, rising: offsets by key, and places."""
+    """Return the entries of each key, int32, rising: offsets by key, and entries.
+
+    keys : int32 by entry.
+    """
+    # A counting sort. offsets[key + 1] is the start of a key until its entries are written, and
+    # then its end, which is the start of the next key.
     offsets = np.zeros(num_keys + 2, np.int32)
-    places = np.empty(len(keys), np.int32)
+    entries = np.empty(len(keys), np.int32)
     for key in keys:
         offsets[key + 2] += 1
     for i in range(2, len(offsets)):
         offsets[i] += offsets[i - 1]
     for i in range(len(keys)):
-        places[offsets[keys[i] + 1]] = i
+        entries[offsets[keys[i] + 1]] = i
         offsets[keys[i] + 1] += 1
-    return offsets[:-1], places
+    return offsets[:-1], entries
 
 
 @kernel
@@ -188,6 +219,7 @@ def _hash_runs(tokens, runs, num_tokens, length, hashes, chosen):
         begin = I64(runs[i, 0])
         size = runs[i, 1] - runs[i, 0] + num_tokens
         if size >= length:
+            # The hashes of shingles are no longer needed: hashes of sequences replace them.
             for position in range(begin, roll(tokens[begin:], size, length, hashes, begin)):
                 chosen[count] = position
                 count += 1
@@ -199,98 +231,110 @@ def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
     """Write the key and the position, a token number, of each shingle and sequence of documents
     that is in the table.
 
-    spaces : working space for the shingles of a document: hashes, uint64; chosen, int32; runs,
-    int32 (.., 2). keys, positions : int32, with room for every shingle and sequence. flagged : see
-    `shingle_document`.
+    scan, lookup : `Scan` and `Lookup`. spaces : Spaces. keys, positions : int32, with room for
+    every shingle and sequence. flagged : see `shingle_document`.
 
     Return the number of keys up to the end of each document, int64.
     """
-    text, tables, mode = scan
-    lengths, slots, bits, shift = lookup
-    hashes, chosen, runs = spaces
-    ascii_hashes = hash_ascii(mode)
-    shortest = lengths[0]
+    text = scan.text
+    hashes = spaces.hashes
+    chosen = spaces.chosen
+    ascii_hashes = hash_ascii(scan.mode)
+    shortest = lookup.lengths[0]
     count = 0
     ends = np.empty(len(text.offsets) - 1, I64)
     for document in range(len(ends)):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
         _, end, flagged[document] = shingle_document(
-            data, tables, mode, shortest, buffers, ascii_hashes, hashes, 0
+            data, scan.tables, scan.mode, shortest, buffers, ascii_hashes, hashes, 0
         )
-        num_chosen = _select(hashes, end, bits, shift, chosen)
-        count = _find(hashes, chosen[:num_chosen], slots, keys, positions, count)
-        # Sequences consist of the shortest shingles of items, so that few are looked up: in runs
-        # with the shingles of the shortest sequence or more.
-        num_runs = _find_runs(chosen[:num_chosen], lengths[1] - shortest + 1, runs)
-        for length in lengths[1:]:
-            num_chosen = _hash_runs(
-                buffers.tokens, runs[:num_runs], shortest, length, hashes, chosen
-            )
-            count = _find(hashes, chosen[:num_chosen], slots, keys, positions, count)
+        num_chosen = _select(hashes, end, lookup.bits, lookup.shift, chosen)
+        count = _find(hashes, chosen[:num_chosen], lookup.slots, keys, positions, count)
+        count = _find_sequences(buffers.tokens, lookup, spaces, num_chosen, keys, positions, count)
         ends[document] = count
     return ends
 
 
+@kernel
+def _find_sequences(tokens, lookup, spaces, num_chosen, keys, positions, count):
+    """Append the keys and positions of sequences to the first `count`; return the new count.
+
+    Sequences consist of the shortest shingles of items, so that few are looked up: in runs of
+    chosen shingles with as many as the shortest sequence has, or more.
+    """
+    shortest = lookup.lengths[0]
+    min_run = lookup.lengths[1] - shortest + 1
+    num_runs = _find_runs(spaces.chosen[:num_chosen], min_run, spaces.runs)
+    runs = spaces.runs[:num_runs]
+    for length in lookup.lengths[1:]:
+        num_hashes = _hash_runs(tokens, runs, shortest, length, spaces.hashes, spaces.chosen)
+        chosen = spaces.chosen[:num_hashes]
+        count = _find(spaces.hashes, chosen, lookup.slots, keys, positions, count)
+    return count
+
+
 @kernel(allocates=True)
-def gather(keys, positions, ends, postings, min_shingles, is_counted, workspace):
+def gather(keys, positions, ends, postings, min_shingles, is_counted, work):
     """Return the distinct counted keys of each document, and the matches of the items that have
     enough shingles in it.
 
     Parameters
     ----------
-    postings : offsets by key, places and items by posting.
+    ends : int64 by document, the number of keys up to its end.
+    postings : `Postings`: offsets by key, entries and items by posting.
     min_shingles : int32 by item, the number of its shingles that a document must have.
     is_counted : bool by key.
-    workspace : the arrays of `_Workspace`.
+    work : Workspace.
 
     Returns
     -------
-    keys : int32. matches : int32, three numbers each: document | place | position | document | ...
+    keys : int32. matches : int32, three numbers each: document | entry | position | document | ...
     """
-    table = _Postings(offsets=postings[0], places=postings[1], items=postings[2])
-    work = _Workspace(counts=workspace[0], seen=workspace[1], touched=workspace[2])
+    occurrences = _Keys(keys=keys, positions=positions)
     distinct = np.empty(len(keys), np.int32)
     num_distinct = 0
     found = np.empty(_INITIAL_NUMBERS, np.int32)
     num_found = 0
     if work.seen[-1] > _MAX_DOCUMENTS - len(ends):  # numbers would overflow: begin again at 0
         work.seen[:] = 0
-    begin = 0
+    start = 0
     for document in range(len(ends)):
-        end = ends[document]
+        span = _Span(start=start, stop=ends[document])
         num_touched, num_distinct = _count_items(
-            keys, (begin, end), table, is_counted, work, distinct, num_distinct
+            keys, span, postings, is_counted, work, distinct, num_distinct
         )
-        has_items = _choose_items(work, num_touched, min_shingles)
-        # Collect the matches that fit, double the array, and continue with the first key left.
-        while has_items:
-            begin, num_found = _collect(
-                (keys, positions), document, (begin, end), table, work.counts, found, num_found
+        if _choose_items(work, num_touched, min_shingles):
+            found, num_found = _collect(
+                occurrences, document, span, postings, work.counts, found, num_found
             )
-            if begin == end:
-                break
-            found = double(found)
         for i in range(num_touched):
             work.counts[work.touched[i]] = 0
-        begin = end
+        start = span.stop
     return distinct[:num_distinct], found[:num_found]
 
 
 @kernel
+def _prefetch_keys(keys, i, postings, seen):
+    """Prefetch the memory of later keys: first their offsets, then their postings."""
+    if i + 2 * _AHEAD < len(keys):
+        later = I64(keys[i + 2 * _AHEAD])
+        prefetch(address_of(postings.offsets) + 4 * later)
+        prefetch(address_of(seen) + 4 * later)
+        sooner = keys[i + _AHEAD]
+        prefetch(address_of(postings.items) + 4 * I64(postings.offsets[sooner]))
+
+
+@kernel
 def _count_items(keys, span, postings, is_counted, work, distinct, num_distinct):
-    """Count the distinct keys of a document, keys[span[0]:span[1]], by item, and append the counted
-    ones; return the number of items touched, and of distinct counted keys.
+    """Count the distinct keys of a document by item, and append the counted ones; return the number
+    of items touched, and of distinct counted keys.
     """
     offsets = postings.offsets
     num_touched = 0
     number = work.seen[-1] + 1
     work.seen[-1] = number
-    for i in range(span[0], span[1]):
-        if i + 2 * _AHEAD < len(keys):
-            later = I64(keys[i + 2 * _AHEAD])
-            prefetch(address_of(offsets) + 4 * later)
-            prefetch(address_of(work.seen) + 4 * later)
-            prefetch(address_of(postings.items) + 4 * I64(offsets[keys[i + _AHEAD]]))
+    for i in range(span.start, span.stop):
+        _prefetch_keys(keys, i, postings, work.seen)
         key = keys[i]
         if work.seen[key] == number:
             continue
@@ -319,32 +363,46 @@ def _choose_items(work, num_touched, min_shingles):
     return has_items
 
 
-@kernel
-def _collect(keys_and_positions, document, span, postings, counts, found, num_found):
-    """Append the matches of the items whose count is 1, as long as there is room.
+@kernel(allocates=True)
+def _collect(occurrences, document, span, postings, counts, found, num_found):
+    """Append the matches of the items whose count is 1; return the matches, in a longer array if
+    needed, and the new `num_found`.
 
-    found : int32, `num_found` numbers: document | place | position | document | ...
-
-    Return the index of the first key that is left, and the new `num_found`.
+    found : int32, `num_found` numbers: document | entry | position | document | ...
     """
-    keys, positions = keys_and_positions
-    for i in range(span[0], span[1]):
-        first = postings.offsets[keys[i]]
-        stop = postings.offsets[keys[i] + 1]
+    while True:
+        start, num_found = _collect_some(
+            occurrences, document, span, postings, counts, found, num_found
+        )
+        if start == span.stop:
+            return found, num_found
+        span = _Span(start=start, stop=span.stop)
+        found = double(found)
+
+
+@kernel
+def _collect_some(occurrences, document, span, postings, counts, found, num_found):
+    """Append matches as long as there is room; return the index of the first key that is left, and
+    the new `num_found`.
+    """
+    for i in range(span.start, span.stop):
+        key = occurrences.keys[i]
+        first = postings.offsets[key]
+        stop = postings.offsets[key + 1]
         if num_found + 3 * (stop - first) > len(found):
             return i, num_found
         for posting in range(first, stop):
             if counts[postings.items[posting]] == 1:
                 found[num_found] = document
-                found[num_found + 1] = postings.places[posting]
-                found[num_found + 2] = positions[i]
+                found[num_found + 1] = postings.entries[posting]
+                found[num_found + 2] = occurrences.positions[i]
                 num_found += 3
-    return span[1], num_found
+    return span.stop, num_found
 
 
 @kernel(allocates=True)
-def greatest(counts, keys, first, sizes):
-    """Return the greatest count of the keys in each range, sizes[i] keys from first[i] on.
+def max_counts(counts, keys, first, sizes):
+    """Return the largest count of the keys in each range, sizes[i] keys from first[i] on.
 
     counts : int64 by key.
     """
@@ -365,7 +423,7 @@ def mark_ranges(keys, first, sizes, marks):
 
 
 @kernel
-def best_stretches(group_ends, places, positions, is_rare, widths, counts, best):
+def best_stretches(group_ends, entries, positions, is_rare, widths, counts, best):
     """Find, for each group of matches, the stretch with most shingles of one field among the
     stretches of limited width.
 
@@ -373,13 +431,13 @@ def best_stretches(group_ends, places, positions, is_rare, widths, counts, best)
     ----------
     group_ends : int64, the end of the matches of each group, of one field in one document;
         positions rise in each.
-    places, positions : int32 by match. is_rare : bool by match. widths : int64 by group, of the
-        stretch, in starts of shingles. counts : int32 zeros by place, working space.
+    entries, positions : int32 by match. is_rare : bool by match. widths : int64 by group, of the
+        stretch, in starts of shingles. counts : int32 zeros by entry, working space.
     best : int64 (num_groups, 4): the distinct rare shingles, all distinct shingles, the first and
         the last match of the best stretch; of several that are as good the shortest, and of these
         the first.
     """
-    matches = _Matches(places=places, positions=positions, is_rare=is_rare)
+    matches = _Matches(entries=entries, positions=positions, is_rare=is_rare)
     begin = 0
     for group in range(len(group_ends)):
         end = group_ends[group]
@@ -392,39 +450,56 @@ def _find_stretch(matches, begin, end, width, counts, best):
     """Find the best stretch of one group, the matches from `begin` to `end`: a window slides over
     them.
     """
-    places = matches.places
     positions = matches.positions
     best[:] = 0
-    max_distinct = I64(-1)
-    shortest = I64(-1)
-    num_distinct = 0
-    num_rare = 0
-    first = begin
+    max_distinct = I64(0)
+    min_length = I64(0)
+    window = _Window(first=begin, num_distinct=I64(0), num_rare=I64(0))
     for last in range(begin, end):
-        place = places[last]
-        counts[place] += 1
-        if counts[place] == 1:
-            num_distinct += 1
-            num_rare += 1 if matches.is_rare[last] else 0
+        window = _enter(matches, counts, window, last)
         # A shingle that comes again in the stretch is not needed at its beginning.
-        while positions[last] - positions[first] >= width or counts[places[first]] > 1:
-            place = places[first]
-            counts[place] -= 1
-            if counts[place] == 0:
-                num_distinct -= 1
-                num_rare -= 1 if matches.is_rare[first] else 0
-            first += 1
-        length = positions[last] - positions[first]
-        is_shorter = num_distinct == max_distinct and length < shortest
-        if num_distinct > max_distinct or is_shorter:
-            max_distinct = num_distinct
-            shortest = length
-            best[0] = num_rare
-            best[1] = num_distinct
-            best[2] = first
+        while (
+            positions[last] - positions[window.first] >= width
+            or counts[matches.entries[window.first]] > 1
+        ):
+            window = _leave(matches, counts, window)
+        length = positions[last] - positions[window.first]
+        is_shorter = window.num_distinct == max_distinct and length < min_length
+        if window.num_distinct > max_distinct or is_shorter:
+            max_distinct = window.num_distinct
+            min_length = length
+            best[0] = window.num_rare
+            best[1] = window.num_distinct
+            best[2] = window.first
             best[3] = last
-    for i in range(first, end):
-        counts[places[i]] = 0
+    for i in range(window.first, end):
+        counts[matches.entries[i]] = 0
+
+
+@kernel
+def _enter(matches, counts, window, match):
+    """Return the window with one match more at its end. counts : int32 by entry, in the window."""
+    entry = matches.entries[match]
+    counts[entry] += 1
+    is_new = counts[entry] == 1
+    return _Window(
+        first=window.first,
+        num_distinct=window.num_distinct + is_new,
+        num_rare=window.num_rare + (is_new and matches.is_rare[match]),
+    )
+
+
+@kernel
+def _leave(matches, counts, window):
+    """Return the window without its first match."""
+    entry = matches.entries[window.first]
+    counts[entry] -= 1
+    is_last = counts[entry] == 0
+    return _Window(
+        first=window.first + 1,
+        num_distinct=window.num_distinct - is_last,
+        num_rare=window.num_rare - (is_last and matches.is_rare[window.first]),
+    )
 
 
 @kernel
@@ -450,24 +525,28 @@ def extend(words, limits, positions, item_words, item_limits, item_positions, ng
     # Side 0 extends to the left, in rising order, so that the match that is continued is already
     # extended; side 1 to the right, in falling order.
     for side in range(2):
-        step = 1 if side else -1
         for i in range(num_matches):
             match = num_matches - 1 - i if side else i
-            beside = match + step
-            last = (ngrams[match] - 1) * side
-            position = positions[match] + last
-            item_position = item_positions[match] + last
-            num_left = abs(limits[side, match] - side - position)
-            num_left_of_item = abs(item_limits[side, match] - side - item_position)
-            reaches_end = min(num_left, num_left_of_item) <= _MAX_EXTENSION
-            if reaches_end and _continues(documents, items, match, beside, side):
-                edges[match, side] = edges[beside, side]
-            else:
-                max_reach = min(num_left, num_left_of_item, _MAX_EXTENSION)
-                reached = _reach(
-                    words, position, item_words, item_position, step, max_reach, num_left_of_item
-                )
-                edges[match, side] = position + step * reached
+            edges[match, side] = _edge_of(documents, items, ngrams[match], match, side, edges)
+
+
+@kernel
+def _edge_of(documents, items, ngram, match, side, edges):
+    """Return the outermost word of an extended match on one side."""
+    step = 1 if side else -1
+    last = (ngram - 1) * side  # from the first word of the match to its last word on this side
+    position = documents.positions[match] + last
+    item_position = items.positions[match] + last
+    num_left = abs(documents.limits[side, match] - side - position)
+    num_left_of_item = abs(items.limits[side, match] - side - item_position)
+    reaches_end = min(num_left, num_left_of_item) <= _MAX_EXTENSION
+    if reaches_end and _continues(documents, items, match, match + step, side):
+        return edges[match + step, side]
+    max_reach = min(num_left, num_left_of_item, _MAX_EXTENSION)
+    reached = _reach(
+        documents.words, position, items.words, item_position, step, max_reach, num_left_of_item
+    )
+    return position + step * reached
 
 
 @kernel

@@ -35,7 +35,7 @@ _AHEAD = 3  # lookups whose entries are fetched in advance, and twice as many th
 _FETCHED = 256  # entries of a bucket that are fetched in advance
 _STEPS = 8  # entries of a cell that are searched one by one
 _FEW = 24  # rows that insertion sorts faster
-_MOST = U64(0xFFFFFFFFFFFFFFFF)
+_MAX_KEY = U64(0xFFFFFFFFFFFFFFFF)
 
 
 class Parts(NamedTuple):
@@ -92,6 +92,22 @@ class _Rows(NamedTuple):
     rows: np.ndarray
 
 
+class _Lookups(NamedTuple):
+    """Lookups. table : uint16, key : uint64 (num_lookups,)."""
+
+    table: np.ndarray
+    key: np.ndarray
+
+
+class _Answers(NamedTuple):
+    """The answers of lookups. ends : int64 (num_lookups + 1,), the end of the rows of each; more :
+    bool (num_lookups,), whether a key has more rows than the limit.
+    """
+
+    ends: np.ndarray
+    more: np.ndarray
+
+
 @kernel
 def has_bit(bits, row):
     """Return whether the bit of a row is set."""
@@ -141,6 +157,7 @@ def sort_entries(keys, rows):
         source = target
         target = previous
         is_swapped = not is_swapped
+    # An odd number of passes leaves the result in the second pair of arrays.
     if is_swapped:
         for i in range(size):  # an assignment to a slice takes 1.5 seconds to compile
             keys[i] = source.keys[i]
@@ -192,26 +209,36 @@ def merge_parts(fields, cursors, forgotten, keys, rows):
     lies outside of its part.
     """
     used = 0
+    # Few parts are merged at once, so their next keys are scanned. Among equal keys the first part
+    # wins, whose rows are smaller.
     while used < len(keys):
         best = -1
-        least = U64(0)
+        min_key = U64(0)
         for part in range(len(fields)):
             if cursors[part] < fields[part, SIZE]:
                 key = load_at(fields[part, KEYS] + 8 * cursors[part])
-                if best < 0 or key < least:
+                if best < 0 or key < min_key:
                     best = part
-                    least = key
+                    min_key = key
         if best < 0:
             break
-        row = I64(load_half_at(fields[best, ROWS] + 4 * cursors[best]))
-        if row < fields[best, FIRST] or row >= fields[best, STOP]:
+        row = _row_at(fields, best, cursors[best])
+        if row < 0:
             return -1
         cursors[best] += 1
         if not has_bit(forgotten, row):
-            keys[used] = least
+            keys[used] = min_key
             rows[used] = U32(row)
             used += 1
     return used
+
+
+@kernel
+def _row_at(fields, part, entry):
+    """Return the row of an entry of a part, or -1 if it lies outside of the part's rows."""
+    row = I64(load_half_at(fields[part, ROWS] + 4 * entry))
+    is_inside = fields[part, FIRST] <= row < fields[part, STOP]
+    return row if is_inside else I64(-1)
 
 
 class _Bucket(NamedTuple):
@@ -243,49 +270,59 @@ def find_rows(table, key, *fields):
     (num_lookups,): whether a key has more rows than the limit; and -1, or no rows and the number of
     a damaged part.
     """
-    parts = Parts(*fields[:2])
-    rules = Rules(*fields[5:8])
-    tables = Tables(parts=parts, tail=Tail(*fields[2:5]), rules=rules)
+    tables = Tables(parts=Parts(*fields[:2]), tail=Tail(*fields[2:5]), rules=Rules(*fields[5:8]))
     states = States(*fields[8:])
+    lookups = _Lookups(table=table, key=key)
     num_lookups = len(table)
-    more = np.zeros(num_lookups, np.bool_)
-    ends = np.zeros(num_lookups + 1, I64)
-    masks = _masks_of(rules.prefix_bits)
-    capacity = _MIN_CAPACITY + num_lookups
+    answers = _Answers(ends=np.zeros(num_lookups + 1, I64), more=np.zeros(num_lookups, np.bool_))
+    rows, damaged = _find_all(tables, states.forgotten, lookups, answers)
+    return _unfold(answers, rows, states.kept, damaged)
+
+
+@kernel(allocates=True)
+def _find_all(tables, forgotten, lookups, answers):
+    """Return the rows of all lookups, and -1, or the number of a damaged part, in which case
+    `answers.ends` are 0.
+    """
+    masks = _masks_of(tables.rules.prefix_bits)
+    capacity = _MIN_CAPACITY + len(lookups.table)
     found = _Rows(keys=np.empty(capacity, U64), rows=np.empty(capacity, U32))
     used = 0
-    for lookup in range(num_lookups):
-        _fetch_ahead(parts, table, key, lookup, masks)
-        number = I64(table[lookup])
-        bucket = _Bucket(table=number, key=key[lookup], mask=masks[number])
+    for lookup in range(len(lookups.table)):
+        _fetch_ahead(tables.parts, lookups, lookup, masks)
+        bucket = _bucket_at(lookups, lookup, masks)
         begin = used
-        used, damaged = _find_entries(tables, states.forgotten, bucket, found, begin)
+        used, damaged = _find_entries(tables, forgotten, bucket, found, begin)
         while used == _NO_ROOM:
             found = _Rows(keys=double(found.keys), rows=double(found.rows))
-            used, damaged = _find_entries(tables, states.forgotten, bucket, found, begin)
+            used, damaged = _find_entries(tables, forgotten, bucket, found, begin)
         if damaged >= 0:
-            return _unfold(ends[:1], found.rows, states.kept, more, damaged)
+            answers.ends[:] = 0
+            return found.rows, damaged
         if used > begin:
-            keys = found.keys[begin:used]
-            rows = found.rows[begin:used]
-            num_listed, more[lookup] = _limit_rows(keys, rows, rules.limit)
+            num_listed, more = _limit_rows(found, begin, used, tables.rules.limit)
+            answers.more[lookup] = more
             used = begin + num_listed
-            _sort_rows(found.rows[begin:used])
-        ends[lookup + 1] = used
-    return _unfold(ends, found.rows, states.kept, more, -1)
+        answers.ends[lookup + 1] = used
+    return found.rows, -1
 
 
 @kernel
-def _fetch_ahead(parts, table, key, lookup, masks):
+def _bucket_at(lookups, lookup, masks):
+    """Return the bucket of a lookup."""
+    table = I64(lookups.table[lookup])
+    return _Bucket(table=table, key=lookups.key[lookup], mask=masks[table])
+
+
+@kernel
+def _fetch_ahead(parts, lookups, lookup, masks):
     """Prefetch the cells of a later lookup, and the entries of one that comes before it."""
     later = lookup + 2 * _AHEAD
-    if later < len(table):
-        number = I64(table[later])
-        _fetch_cells(parts, _Bucket(table=number, key=key[later], mask=masks[number]))
+    if later < len(lookups.table):
+        _fetch_cells(parts, _bucket_at(lookups, later, masks))
     later = lookup + _AHEAD
-    if later < len(table):
-        number = I64(table[later])
-        _fetch_entries(parts, _Bucket(table=number, key=key[later], mask=masks[number]))
+    if later < len(lookups.table):
+        _fetch_entries(parts, _bucket_at(lookups, later, masks))
 
 
 @kernel
@@ -306,6 +343,7 @@ def _fetch_entries(parts, bucket):
     for part in range(parts.ends[bucket.table], parts.ends[bucket.table + 1]):
         cell = I64(low >> U64(parts.fields[part, SHIFT]))
         start = parts.fields[part, STARTS] + 4 * cell
+        # Cells that are not in memory yet delay this: `_fetch_cells` comes first.
         at = I64(load_half_at(start))
         stop = min(I64(load_half_at(start + 4)), at + _FETCHED)
         keys = parts.fields[part, KEYS]
@@ -358,8 +396,8 @@ def _find_in_part(fields, entries, key, rules, forgotten, found, used):
         found_key = load_at(keys + 8 * at)
         num_listed = 0
         while at < stop and load_at(keys + 8 * at) == found_key:
-            row = I64(load_half_at(fields[part, ROWS] + 4 * at))
-            if row < fields[part, FIRST] or row >= fields[part, STOP]:
+            row = _row_at(fields, part, at)
+            if row < 0:
                 return used, True
             if not has_bit(forgotten, row):
                 if used == len(found.keys):
@@ -368,6 +406,7 @@ def _find_in_part(fields, entries, key, rules, forgotten, found, used):
                 found.rows[used] = U32(row)
                 used += 1
                 num_listed += 1
+                # One more than the limit shows that the key has more rows.
                 if num_listed > rules.limit:
                     at = _skip_equal(keys, at, stop, found_key)
                     break
@@ -401,15 +440,23 @@ def _bucket_of(fields, part, bucket):
     """
     low = bucket.key & ~bucket.mask
     high = bucket.key | bucket.mask
-    keys = fields[part, KEYS]
     shift = U64(fields[part, SHIFT])
     starts = fields[part, STARTS]
     at = I64(load_half_at(starts + 4 * I64(low >> shift)))
     stop = I64(load_half_at(starts + 4 * (I64(high >> shift) + 1)))
     if at > stop or stop > fields[part, SIZE]:
         return -1, -1
-    if low == high:
-        return _equal_range(keys, at, stop, low)
+    keys = fields[part, KEYS]
+    return (
+        _equal_range(keys, at, stop, low)
+        if low == high
+        else _narrow(keys, at, stop, low, high, shift)
+    )
+
+
+@kernel
+def _narrow(keys, at, stop, low, high, shift):
+    """Return the entries whose keys are from `low` to `high`, among the entries of whole cells."""
     below = (U64(1) << shift) - U64(1)  # the bits of a key below its cell
     if low & below != U64(0):
         at = _first_from(keys, at, stop, low)
@@ -421,6 +468,7 @@ def _bucket_of(fields, part, bucket):
 @kernel
 def _equal_range(keys, at, stop, key):
     """Return the entries from `at` to `stop` with a key: a few steps, then a search."""
+    # Cells are small: a few steps find most keys sooner than a binary search.
     few = min(stop, at + _STEPS)
     while at < few and load_at(keys + 8 * at) < key:
         at += 1
@@ -460,7 +508,7 @@ def _skip_equal(keys, at, stop, key):
         at += step
         step *= 2
     stop = min(stop, at + step)
-    return stop if key == _MOST else _first_from(keys, at + 1, stop, key + U64(1))
+    return stop if key == _MAX_KEY else _first_from(keys, at + 1, stop, key + U64(1))
 
 
 @kernel
@@ -469,6 +517,7 @@ def _next_near(keys, at, stop, key, max_distance):
 
     keys : their address.
     """
+    # Addresses in place of indices: one addition a step.
     address = keys + 8 * at
     end = keys + 8 * stop
     while address < end and count_ones(load_at(address) ^ key) > max_distance:
@@ -491,20 +540,32 @@ def _masks_of(prefix_bits):
     """Return the bits of a key below each prefix, uint64."""
     masks = np.empty(len(prefix_bits), U64)
     for i in range(len(masks)):
-        bits = prefix_bits[i]
-        masks[i] = _MOST if bits == 0 else (U64(1) << U64(64 - bits)) - U64(1)
+        bits = prefix_bits[i]  # 0: all keys of the table match; a shift by 64 would be undefined
+        masks[i] = _MAX_KEY if bits == 0 else (U64(1) << U64(64 - bits)) - U64(1)
     return masks
 
 
 @kernel(allocates=True)
-def _limit_rows(keys, rows, limit):
-    """Move the earliest rows of each key to the front; return their number, and whether a key has
-    more.
+def _limit_rows(found, begin, end, limit):
+    """Move the earliest rows of each key to found.rows[begin:], sorted; return their number, and
+    whether a key has more.
 
     Requires: among equal keys rows rise.
     """
-    if len(keys) <= limit:
-        return len(keys), False
+    rows = found.rows[begin:end]
+    num_listed = len(rows)
+    more = False
+    if num_listed > limit:
+        num_listed, more = _drop_later_rows(found.keys[begin:end], rows, limit)
+    _sort_rows(rows[:num_listed])
+    return num_listed, more
+
+
+@kernel(allocates=True)
+def _drop_later_rows(keys, rows, limit):
+    """Move the first `limit` rows of each key to the front; return their number, and whether a key
+    has more.
+    """
     sort_entries(keys, rows)
     used = 0
     num_listed = 0
@@ -524,7 +585,7 @@ def _limit_rows(keys, rows, limit):
 @kernel(allocates=True)
 def _sort_rows(rows):
     """Sort rows, uint32."""
-    if len(rows) > _FEW:
+    if len(rows) > _FEW:  # radix sort of the rows as keys: 4 of 8 bytes are zero, and skipped
         wide = rows.astype(U64)
         sort_entries(wide, rows)
         return
@@ -538,10 +599,9 @@ def _sort_rows(rows):
 
 
 @kernel(allocates=True)
-def _unfold(ends, rows, kept, more, damaged):
-    """Return the lookup, row and state of each row found, and the rest. ends : int64 (num_lookups +
-    1,), in `rows`.
-    """
+def _unfold(answers, rows, kept, damaged):
+    """Return the lookup, row and state of each row found, `more` and `damaged`."""
+    ends = answers.ends
     used = ends[-1]
     lookup = np.empty(used, I64)
     row = np.empty(used, I64)
@@ -551,7 +611,7 @@ def _unfold(ends, rows, kept, more, damaged):
             lookup[at] = i
             row[at] = I64(rows[at])
             state[at] = has_bit(kept, row[at])
-    return lookup, row, state, more, damaged
+    return lookup, row, state, answers.more, damaged
 
 
 @kernel(allocates=True)
@@ -613,19 +673,35 @@ def _list_bucket(tables, forgotten, bucket, query, listed, used):
     """Append the entries of a bucket to the `used` ones; return how many are used then, or
     _NO_ROOM.
     """
+    for part in range(tables.parts.ends[bucket.table], tables.parts.ends[bucket.table + 1]):
+        used = _list_in_part(tables, forgotten, part, bucket, query, listed, used)
+        if used == _NO_ROOM:
+            return used
+    return _list_in_tail(tables, forgotten, bucket, query, listed, used)
+
+
+@kernel(inline="always")
+def _list_in_part(tables, forgotten, part, bucket, query, listed, used):
+    """Append the entries of a bucket in a part."""
     fields = tables.parts.fields
     max_distance = tables.rules.max_distance
-    for part in range(tables.parts.ends[bucket.table], tables.parts.ends[bucket.table + 1]):
-        at, stop = _bucket_of(fields, part, bucket)
-        at = _next_near(fields[part, KEYS], at, stop, bucket.key, max_distance)
-        while at < stop:
-            row = I64(load_half_at(fields[part, ROWS] + 4 * at))
-            if not has_bit(forgotten, row):
-                if used == len(listed.row):
-                    return _NO_ROOM
-                _write_entry(listed, used, query, row, bucket.table)
-                used += 1
-            at = _next_near(fields[part, KEYS], at + 1, stop, bucket.key, max_distance)
+    at, stop = _bucket_of(fields, part, bucket)
+    at = _next_near(fields[part, KEYS], at, stop, bucket.key, max_distance)
+    while at < stop:
+        row = I64(load_half_at(fields[part, ROWS] + 4 * at))
+        if not has_bit(forgotten, row):
+            if used == len(listed.row):
+                return _NO_ROOM
+            _write_entry(listed, used, query, row, bucket.table)
+            used += 1
+        at = _next_near(fields[part, KEYS], at + 1, stop, bucket.key, max_distance)
+    return used
+
+
+@kernel(inline="always")
+def _list_in_tail(tables, forgotten, bucket, query, listed, used):
+    """Append the entries of a bucket in the tail."""
+    max_distance = tables.rules.max_distance
     keys = tables.tail.keys[bucket.table]
     size = tables.tail.sizes[bucket.table]
     at = _next_in_tail(keys, 0, size, bucket, max_distance)

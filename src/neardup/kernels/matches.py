@@ -53,7 +53,7 @@ class Found(NamedTuple):
 
 @kernel
 def same_values(left, right, start, stop):
-    """Return whether two signatures agree in places start to stop."""
+    """Return whether two signatures agree in the values from `start` to `stop`."""
     for i in range(start, stop):
         if left[i] != right[i]:
             return False
@@ -71,7 +71,7 @@ def shares_band(left, right, rows_per_band, num_bands):
 
 @kernel
 def num_equal(left, right):
-    """Return in how many places two signatures agree."""
+    """Return the number of equal values of two signatures."""
     equal = 0
     for i in range(len(left)):
         equal += left[i] == right[i]
@@ -89,6 +89,8 @@ def find_near(queries, keys, begin, tables, stored, masks, found):
     reached = list_rows(keys, begin, tables, stored.forgotten, found)
     used = 0
     bits = 64 * queries.shape[1]
+    # Matches replace the listed entries in `found`: entry i is read before match used <= i is
+    # written.
     # A row is kept in the first table whose bits it shares with the query.
     for i in range(found.used[0]):
         query = I64(found.query[i])

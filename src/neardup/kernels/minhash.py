@@ -1,9 +1,9 @@
 """Sign sets of hashes, by permutations of 32-bit integers; compare signatures.
 
-A hash of 64 bits is multiplied by an odd factor for every LANES places; half of these take the
-upper word of the product, half the lower one. A place permutes its word: it multiplies both halves
-by odd numbers, each modulo 2^16, and complements the products. The least complement is the
-complement of the greatest product, which is taken once for a set.
+A hash of 64 bits is multiplied by an odd factor for every LANES values of a signature; half of
+these take the upper word of the product, half the lower one. Each value permutes its word: it
+multiplies both halves by odd numbers, each modulo 2^16, and complements the products. The minimum
+of the complements is the complement of the maximum product, which is taken once for a set.
 """
 
 import numpy as np
@@ -31,18 +31,19 @@ def _cover(hashes, first, last, factors, multipliers, lane, row):
     """Fill the row from lanes `lane` on with the greatest products of hashes[first:last]."""
     row[lane:] = U32(0)
     while lane < len(row):
-        most = load(row, lane)
+        maxima = load(row, lane)
         some = load(multipliers, lane)
         factor = factors[lane // LANES]
         for i in range(first, last):
-            most = raise_lanes(most, some, hashes[i] * factor)
-        store(row, lane, most)
+            maxima = raise_lanes(maxima, some, hashes[i] * factor)
+        store(row, lane, maxima)
         lane += LANES
 
 
 @kernel(allocates=True)
 def sign(hashes, offsets, factors, multipliers, signatures):
-    """Fill signatures[document, i] with the least permuted value, by multiplier i, of its shingles.
+    """Fill signatures[document, i] with the minimum permuted value, by multiplier i, of its
+    shingles.
 
     hashes : uint64; offsets : int64 (num_documents + 1,); factors : uint64 (num_blocks,), odd;
     multipliers : uint32 (num_blocks * LANES,), their halves odd; signatures : uint32
@@ -83,6 +84,8 @@ def sign_strings(data, offsets, set_offsets, factors, multipliers, hashes, signa
             if U64(end) > U64(len(data)):
                 return number
             if end > start:
+                # The first lanes are raised here: their arithmetic fills gaps of the hash. The
+                # others follow in `_cover`.
                 x = hash_at(base + start, end - start, start)
                 hashes[U64(count)] = x
                 count += 1
@@ -138,7 +141,7 @@ def band_keys(signatures, rows_per_band, keys):
 
 @kernel
 def count_equal(left, right, counts):
-    """Fill counts[i] with the places in which row i of two sets of signatures agrees, 0 where
+    """Fill counts[i] with the number of equal values in row i of two sets of signatures, 0 where
     either row is all ones.
 
     left, right : uint32 (num_rows, num_hashes) or of one row, which is compared with all of the
@@ -147,6 +150,7 @@ def count_equal(left, right, counts):
     for i in range(len(counts)):
         first = left[i if len(left) > 1 else 0]
         second = right[i if len(right) > 1 else 0]
+        # Sums and masks of 32 bits without a branch become vector instructions.
         equal = U32(0)
         some_left = U32(0)
         some_right = U32(0)
@@ -159,10 +163,10 @@ def count_equal(left, right, counts):
 
 @kernel
 def count_equal_packed(left, right, num_hashes, counts):
-    """Fill counts[i] with the places in which row i of two packed sets of signatures agrees.
+    """Fill counts[i] with the number of equal values in row i of two packed sets of signatures.
 
     left, right : uint8 (num_rows, bits, num_bytes), a plane for each bit, or of one row; counts :
-    int64. A place differs if it differs in any plane; bits after the last place are zero in all.
+    int64. A value differs if it differs in any plane; bits after the last value are zero in all.
     """
     for i in range(len(counts)):
         first = left[i if len(left) > 1 else 0]
@@ -172,6 +176,7 @@ def count_equal_packed(left, right, num_hashes, counts):
             both = U8(0)
             for plane in range(first.shape[0]):
                 both |= first[plane, byte] ^ second[plane, byte]
+            # Count the bits of a byte: in pairs, in halves, in all.
             both -= (both >> U8(1)) & U8(0x55)
             both = (both & U8(0x33)) + ((both >> U8(2)) & U8(0x33))
             different += (both + (both >> U8(4))) & U8(0x0F)

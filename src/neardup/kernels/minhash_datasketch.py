@@ -25,8 +25,8 @@ def mix(hashes, shifts, factors, mixed):
 
 @kernel
 def sign_affine(hashes, multipliers, addends, signature):
-    """Fill signature[i] with the least a_i x + b_i, modulo 2^32 or 2^64: all arrays uint32, or all
-    uint64.
+    """Fill signature[i] with the minimum of a_i x + b_i, modulo 2^32 or 2^64: all arrays uint32, or
+    all uint64.
 
     No hashes: all ones.
     """
@@ -39,18 +39,18 @@ def sign_affine(hashes, multipliers, addends, signature):
 
 @kernel
 def sign_mersenne(hashes, multipliers, addends, signature):
-    """Fill signature[i] with the least ((a_i x + b_i) mod 2^64 mod (2^61 - 1)) mod 2^32; all arrays
-    uint64.
+    """Fill signature[i] with the minimum of ((a_i x + b_i) mod 2^64 mod (2^61 - 1)) mod 2^32; all
+    arrays uint64.
     """
     for row in range(len(multipliers)):
         a = multipliers[row]
         b = addends[row]
-        least = _LOW_32
+        minimum = _LOW_32
         for i in range(len(hashes)):
             x = a * hashes[i] + b
             # 2^61 is 1 modulo the prime; the sum is below twice the prime.
             x = (x & _MERSENNE) + (x >> U64(61))
             if x >= _MERSENNE:
                 x -= _MERSENNE
-            least = min(least, x & _LOW_32)
-        signature[row] = least
+            minimum = min(minimum, x & _LOW_32)
+        signature[row] = minimum

@@ -1,4 +1,4 @@
-"""Hash functions for 64-bit integers, the slots of a hash table, and growing arrays."""
+"""Hash functions for 64-bit integers, the slots of a hash table, and the sizes of arrays."""
 
 import numpy as np
 
@@ -27,6 +27,15 @@ def double(array):
     for i in range(len(array)):  # an assignment to a slice takes 1.5 seconds to compile
         longer[i] = array[i]
     return longer
+
+
+@kernel
+def max_length(offsets):
+    """Return the length of the longest of consecutive ranges, 0 if there are none."""
+    longest = 0
+    for i in range(len(offsets) - 1):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    return longest
 
 
 # Multipliers of moremur, a variant of the finaliser of SplitMix64 (Pelle Evensen, 2019).

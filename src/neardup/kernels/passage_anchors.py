@@ -1,7 +1,7 @@
 """Find the anchors of passages, and the text around repeated ones.
 
 A passage of L characters is found by its anchors: in each window of W characters, the last
-character with the least hash of the bytes up to it (winnowing: Schleimer, Wilkerson and Aiken,
+character with the minimum hash of the bytes up to it (winnowing: Schleimer, Wilkerson and Aiken,
 SIGMOD 2003). Equal passages have equal anchors, so it is enough to compare the texts around them. A
 long run of one character, whose windows are all equal, has fewer.
 """
@@ -31,13 +31,33 @@ class Grams(NamedTuple):
     window: int
 
 
+class Reach(NamedTuple):
+    """The characters around an anchor that belong to its piece."""
+
+    before: int
+    after: int
+
+
 class _Block(NamedTuple):
-    """Characters in turn: values : uint32, the hash of the `size` bytes up to each; positions :
+    """Consecutive characters. values : uint32, the hash of the `size` bytes up to each; positions :
     int64, its first byte.
+
+    A document passes through the block: the characters of the last window move to its begin, and
+    the next ones follow.
     """
 
     values: np.ndarray
     positions: np.ndarray
+
+
+class Anchors(NamedTuple):
+    """The anchors of documents. positions : int64, in the data; hashes : uint32. ends : int64 by
+    document, the number of anchors up to its end.
+    """
+
+    positions: np.ndarray
+    hashes: np.ndarray
+    ends: np.ndarray
 
 
 class _Found(NamedTuple):
@@ -68,33 +88,44 @@ def find_anchors(data, offsets, grams, ends):
 
     ends : int64 by document, the number of anchors up to its end, written.
     """
-    window = grams.window
-    block = _Block(values=np.empty(_BLOCK + window, U32), positions=np.empty(_BLOCK + window, I64))
+    size = _BLOCK + grams.window
+    block = _Block(values=np.empty(size, U32), positions=np.empty(size, I64))
     found = _Found(positions=np.empty(1024, I64), hashes=np.empty(1024, U32))
     count = I64(0)
     for document in range(len(offsets) - 1):
         begin = offsets[document]
-        stop = offsets[document + 1]
-        position = begin
-        state = U64(0)
-        while position < min(begin + grams.size - 1, stop):
-            state = (state << U64(1)) + grams.bases[data[position]]
-            position += 1
-        filled = 0
-        scan = _Scan(anchor=NONE, last=NONE, num_found=count, run=I64(0), width=I64(0))
-        while position < stop:
-            state, position, filled = _fill(data, position, stop, grams, state, block, filled)
-            if filled < window:
-                break
-            while scan.num_found + 3 * filled > len(found.positions):
-                found = _Found(positions=double(found.positions), hashes=double(found.hashes))
-            scan = _scan_block(data, begin, grams, block, filled, found, scan)
-            num_moved = min(scan.anchor, scan.last + 1 - window)
-            scan = _move_block(block, filled, num_moved, scan)
-            filled -= num_moved
-        count = scan.num_found
+        found, count = _scan_document(
+            data, begin, offsets[document + 1], grams, block, found, count
+        )
         ends[document] = count
     return found.positions[:count], found.hashes[:count]
+
+
+# Inlined by Numba: LLVM makes a better loop of it where the arrays are allocated.
+@kernel(allocates=True, inline="always")
+def _scan_document(data, begin, stop, grams, block, found, count):
+    """Append the anchors of data[begin:stop] to `count` others; return the anchors, in longer
+    arrays if needed, and their new number.
+    """
+    position = begin
+    state = U64(0)  # of the rolling hash; the first full one is of `size` bytes
+    while position < min(begin + grams.size - 1, stop):
+        state = (state << U64(1)) + grams.bases[data[position]]
+        position += 1
+    filled = 0
+    scan = _Scan(anchor=NONE, last=NONE, num_found=count, run=I64(0), width=I64(0))
+    while position < stop:
+        state, position, filled = _fill(data, position, stop, grams, state, block, filled)
+        if filled < grams.window:
+            break
+        # At most each character becomes an anchor, and a run adds the window before its end.
+        while scan.num_found + 3 * filled > len(found.positions):
+            found = _Found(positions=double(found.positions), hashes=double(found.hashes))
+        scan = _scan_block(data, begin, grams, block, filled, found, scan)
+        num_moved = min(scan.anchor, scan.last + 1 - grams.window)
+        scan = _move_block(block, filled, num_moved, scan)
+        filled -= num_moved
+    return found, scan.num_found
 
 
 @kernel
@@ -106,12 +137,13 @@ def _fill(data, position, stop, grams, state, block, filled):
     values = block.values
     positions = block.positions
     while position < stop and filled < len(values):
-        for place in range(position, position + min(stop - position, len(values) - filled)):
-            byte = data[place]
+        # As many bytes as there is space for: each is one character or less.
+        for index in range(position, position + min(stop - position, len(values) - filled)):
+            byte = data[index]
             state = (state << U64(1)) + grams.bases[byte]
             values[filled] = U32(state << unseen >> U64(32))
-            positions[filled] = place
-            filled += byte & 0xC0 != 0x80
+            positions[filled] = index
+            filled += byte & 0xC0 != 0x80  # other bytes are overwritten: no branch to mispredict
             position += 1
     return state, position, filled
 
@@ -164,21 +196,29 @@ def _add_anchor(data, begin, grams, found, scan, position):
     A run of one character longer than two windows has anchors at its first and its last characters,
     and one in each window between.
     """
-    width = scan.width
     count = scan.num_found
-    start = position + 1 - width
-    continues = scan.run > 0 and position - width == found.positions[count - 1]
-    if continues and common_after(data, start - width, start, width) == width:
+    if _continues_run(data, found, scan, position):
         run = scan.run + 1
         length = grams.window + grams.size - 1
         # Of the characters of a long run, one in a window and the last one are enough.
         count -= run > 2 * length and (run - 1) % grams.window != 0
         found.positions[count] = position
         found.hashes[count] = found.hashes[count - 1]
-        return _Scan(anchor=scan.anchor, last=scan.last, num_found=count + 1, run=run, width=width)
+        return _Scan(
+            anchor=scan.anchor, last=scan.last, num_found=count + 1, run=run, width=scan.width
+        )
     width = position - retreat(data, position, begin, 1)
     count, run = _add_other(data, begin, grams, found, count, position, width)
     return _Scan(anchor=scan.anchor, last=scan.last, num_found=count, run=run, width=width)
+
+
+@kernel
+def _continues_run(data, found, scan, position):
+    """Return whether the character at a position follows the last anchor and equals it."""
+    width = scan.width
+    start = position + 1 - width
+    is_next = scan.run > 0 and position - width == found.positions[scan.num_found - 1]
+    return is_next and common_after(data, start - width, start, width) == width
 
 
 @kernel
@@ -191,14 +231,11 @@ def _add_other(data, begin, grams, found, count, position, width):
     lengths of a run is an anchor, so whichever anchor a later window has, the first one has an
     anchor at the same distance. width : bytes of the character before the position.
     """
-    start = position - (grams.window + grams.size - 2) * width  # of one window
     first = position
-    is_run = width > 0 and start >= begin and data[position] == data[position - width]
+    is_run = _ends_run(data, begin, grams, position, width)
     if is_run:
-        size = position + 1 - width - start
-        is_run = common_after(data, start, start + width, size) == size
-    if is_run:
-        first -= (position - start - grams.size + 1) // width * width
+        window_bytes = (grams.window + grams.size - 2) * width
+        first -= (window_bytes - grams.size + 1) // width * width
         while count and found.positions[count - 1] >= first:
             count -= 1
     hashed = position + 1 - grams.size
@@ -210,16 +247,26 @@ def _add_other(data, begin, grams, found, count, position, width):
     return count, (position - first) // width + 1 if is_run else I64(0)
 
 
+@kernel
+def _ends_run(data, begin, grams, position, width):
+    """Return whether the window that ends at a position repeats one character, of `width` bytes."""
+    start = position - (grams.window + grams.size - 2) * width
+    if width == 0 or start < begin or data[position] != data[position - width]:
+        return False
+    size = position + 1 - width - start
+    return common_after(data, start, start + width, size) == size
+
+
 # Indices are unsigned in the next two: LLVM vectorises no loop in which an index may be negative.
 @kernel
 def _min_index(values, start, stop):
-    """Return the last index in [start, stop) of the least value."""
+    """Return the last index in [start, stop) of the minimum."""
     begin = U64(start)
     index = U64(stop - 1)
-    least = values[index]
+    minimum = values[index]
     for i in range(index - begin):
-        least = min(least, values[begin + U64(i)])
-    while values[index] != least:
+        minimum = min(minimum, values[begin + U64(i)])
+    while values[index] != minimum:
         index -= U64(1)
     return I64(index)
 
@@ -230,10 +277,10 @@ def _first_at_most(values, start, stop, limit):
     index = U64(start)
     end = U64(stop)
     while index + U64(16) <= end:
-        least = values[index]
+        minimum = values[index]
         for i in range(1, 16):
-            least = min(least, values[index + U64(i)])
-        if least <= limit:
+            minimum = min(minimum, values[index + U64(i)])
+        if minimum <= limit:
             break
         index += U64(16)
     while index < end and values[index] > limit:
@@ -284,44 +331,60 @@ _DOCUMENT, _START, _STOP, _BEFORE, _ANCHORS = range(5)
 def select_pieces(data, offsets, anchors, counts, reach, edges, characters):
     """Choose the anchors that may repeat, and the text around them.
 
-    anchors : positions, hashes and ends by document, of `find_anchors`; the chosen replace the
-    first of both. reach : characters before and after the position. edges : int64, a row for each
-    piece: its document, its start and stop in data, the characters of the document before it, the
-    anchors up to its end. characters : int64 by document, written here. Return the number of
-    pieces, and of anchors.
+    anchors : Anchors; the chosen replace the first ones, and `ends` counts them. reach : Reach.
+    edges : int64, a row for each piece: its document, its start and stop in data, the characters of
+    the document before it, the anchors up to its end. characters : int64 by document, written here.
+    Return the number of pieces, and of anchors.
     """
-    positions, hashes, ends = anchors
-    anchor = 0
+    _drop_unrepeated(anchors, counts)
     num_pieces = 0
-    num_chosen = 0
+    anchor = 0
     for document in range(len(offsets) - 1):
         begin = offsets[document]
         stop = offsets[document + 1]
         first = num_pieces
-        last = NONE  # the position of the last anchor chosen
-        while anchor < ends[document]:
-            position = positions[anchor]
-            if _repeats(counts, hashes[anchor]):
-                # A character has a byte or more: closer anchors are in one piece, wherever it
-                # starts and stops.
-                if last < 0 or position - last > reach[0] + reach[1]:
-                    start = retreat(data, position, begin, reach[0])
-                    if last >= 0:
-                        edges[num_pieces - 1, _STOP] = advance(data, last, stop, reach[1])[0]
-                    if last < 0 or start > edges[num_pieces - 1, _STOP]:
-                        edges[num_pieces, _DOCUMENT] = document
-                        edges[num_pieces, _START] = start
-                        num_pieces += 1
-                last = position
-                positions[num_chosen] = position
-                hashes[num_chosen] = hashes[anchor]
-                num_chosen += 1
-                edges[num_pieces - 1, _ANCHORS] = num_chosen
+        last = NONE  # the position of the last anchor
+        while anchor < anchors.ends[document]:
+            position = anchors.positions[anchor]
+            # A character has a byte or more: closer anchors are in one piece, wherever it starts
+            # and stops.
+            if last < 0 or position - last > reach.before + reach.after:
+                _end_piece(data, last, stop, reach, edges, num_pieces)
+                start = retreat(data, position, begin, reach.before)
+                if last < 0 or start > edges[num_pieces - 1, _STOP]:
+                    edges[num_pieces, _DOCUMENT] = document
+                    edges[num_pieces, _START] = start
+                    num_pieces += 1
+            last = position
             anchor += 1
-        if last >= 0:
-            edges[num_pieces - 1, _STOP] = advance(data, last, stop, reach[1])[0]
+            edges[num_pieces - 1, _ANCHORS] = anchor
+        _end_piece(data, last, stop, reach, edges, num_pieces)
         characters[document] = _count_before(data, begin, stop, edges[first:num_pieces])
-    return num_pieces, num_chosen
+    return num_pieces, anchor
+
+
+@kernel
+def _end_piece(data, last, stop, reach, edges, num_pieces):
+    """Write the stop of the last piece of a document, if it has one: as far as its last anchor
+    reaches.
+    """
+    if last >= 0:
+        edges[num_pieces - 1, _STOP] = advance(data, last, stop, reach.after)[0]
+
+
+@kernel
+def _drop_unrepeated(anchors, counts):
+    """Keep the anchors whose hashes may repeat: move them to the front."""
+    anchor = 0
+    num_kept = 0
+    for document in range(len(anchors.ends)):
+        while anchor < anchors.ends[document]:
+            if _repeats(counts, anchors.hashes[anchor]):
+                anchors.positions[num_kept] = anchors.positions[anchor]
+                anchors.hashes[num_kept] = anchors.hashes[anchor]
+                num_kept += 1
+            anchor += 1
+        anchors.ends[document] = num_kept
 
 
 @kernel

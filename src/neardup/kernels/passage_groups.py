@@ -14,7 +14,7 @@ import numpy as np
 from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.decisions import connect, flatten
 from neardup.kernels.intrinsics import address_of, count_trailing_zeros, fold_product, load_u64
-from neardup.kernels.mixing import find_slot, mix
+from neardup.kernels.mixing import find_slot, max_length, mix
 from neardup.kernels.strings import advance, common_after, count_characters, hash_at, retreat
 
 NONE = I64(-1)
@@ -38,6 +38,17 @@ class _Context(NamedTuple):
     stop: int
 
 
+class _Around(NamedTuple):
+    """The text [start, stop) around an anchor. distance : the bytes since the anchor before it.
+    repeats : whether it equals the text around that anchor.
+    """
+
+    start: int
+    stop: int
+    distance: int
+    repeats: bool
+
+
 @kernel
 def hash_around(pieces, span, positions, is_hashed, length, size, contexts):
     """Hash the blocks of characters around anchors: four bits for each side up to the end of each
@@ -56,46 +67,62 @@ def hash_around(pieces, span, positions, is_hashed, length, size, contexts):
     block that is not in the piece, and never 1; _ANY for anchors that are not hashed.
     """
     text = pieces.text
-    anchor = pieces.anchors[span[0] - 1] if span[0] else I64(0)
     for piece in range(span[0], span[1]):
         begin = pieces.starts[piece]
         end = pieces.starts[piece + 1]
-        start = NONE  # the text of the last context; NONE if the piece lacks some of its blocks
-        stop = NONE
-        distance = NONE
-        repeats = False
-        while anchor < pieces.anchors[piece]:
-            is_copy = False
-            if is_hashed[anchor] and stop >= 0:
-                last_distance = distance
+        first = pieces.anchors[piece - 1] if piece else I64(0)
+        around = _at(NONE, NONE)
+        for anchor in range(first, pieces.anchors[piece]):
+            if not is_hashed[anchor]:
+                _write_context(contexts, anchor, _ANY, _ANY)
+                around = _at(NONE, NONE)
+                continue
+            if around.stop >= 0:
                 distance = positions[anchor] - positions[anchor - 1]
-                is_periodic = repeats and distance == last_distance
-                repeats = _recurs(text, start, stop, end, distance, is_periodic)
-                is_copy = repeats
-            if is_copy:
-                contexts[anchor, 0] = contexts[anchor - 1, 0]
-                contexts[anchor, 1] = contexts[anchor - 1, 1]
-                start += distance
-                stop += distance
-            elif is_hashed[anchor]:
-                context = _context_of(text, begin, end, positions[anchor], length, size)
-                contexts[anchor, 0] = context.before
-                contexts[anchor, 1] = context.after
-                start = context.start
-                stop = context.stop
+                around = _move_on(text, end, around, distance)
+            if around.repeats:
+                _write_context(contexts, anchor, contexts[anchor - 1, 0], contexts[anchor - 1, 1])
             else:
-                contexts[anchor, 0] = _ANY
-                contexts[anchor, 1] = _ANY
-                start = NONE
-                stop = NONE
-                repeats = False  # nothing is known of the text after the gap
-            anchor += 1
+                context = _context_of(text, begin, end, positions[anchor], length, size)
+                _write_context(contexts, anchor, context.before, context.after)
+                around = _at(context.start, context.stop)
+
+
+@kernel
+def _at(start, stop):
+    """Return the text around an anchor that repeats no earlier one; NONE if it is not known."""
+    return _Around(start=start, stop=stop, distance=NONE, repeats=False)
+
+
+@kernel
+def _move_on(text, end, around, distance):
+    """Return the text around the next anchor if it repeats the text around the last one; otherwise
+    the last one, with `repeats` unset.
+
+    A text of period `distance`, which contains many anchors at this distance, is compared in linear
+    time: each comparison is of the bytes at the end.
+    """
+    is_periodic = around.repeats and distance == around.distance
+    if _recurs(text, around.start, around.stop, end, distance, is_periodic):
+        return _Around(
+            start=around.start + distance,
+            stop=around.stop + distance,
+            distance=distance,
+            repeats=True,
+        )
+    return _at(around.start, around.stop)
+
+
+@kernel
+def _write_context(contexts, anchor, before, after):
+    contexts[anchor, 0] = before
+    contexts[anchor, 1] = after
 
 
 @kernel
 def _context_of(text, begin, end, position, length, size):
     """Hash the blocks around one anchor in the piece [begin, end)."""
-    hashed = advance(text, position + 1 - size, position, 0)[0]
+    hashed = advance(text, position + 1 - size, position, 0)[0]  # the first whole character
     rest = length - count_characters(text, hashed, position)
     width = (rest + _BLOCKS + 3) // (_BLOCKS + 2)
     needed = U64((rest - width + 1) // width) << U64(60)
@@ -121,6 +148,7 @@ def _blocks_before(text, begin, position, width):
         if start == begin and count_characters(text, start, stop) < width:
             break
         state = _extend(text, state, start, stop)
+        # Four bits of a state that covers the nearer blocks, too.
         blocks |= max(U64(2), state >> U64(60)) << U64(4 * block)
     return blocks, start
 
@@ -202,11 +230,9 @@ def connect_around(offsets, members, contexts, parents):
     contexts : of `hash_around`. parents : uint32 (num_members,), a forest, each its own parent;
     written.
     """
-    largest = 2
-    for group in range(len(offsets) - 1):
-        largest = max(largest, offsets[group + 1] - offsets[group])
-    whole_table = _table(largest)
-    links = _Links(left=np.empty(largest, I64), right=np.empty(largest, I64))
+    max_size = max(2, max_length(offsets))
+    whole_table = _table(max_size)
+    links = _Links(left=np.empty(max_size, I64), right=np.empty(max_size, I64))
     for group in range(len(offsets) - 1):
         first = offsets[group]
         stop = offsets[group + 1]
@@ -217,17 +243,23 @@ def connect_around(offsets, members, contexts, parents):
         table = _Table(
             keys=whole_table.keys[:num_slots], occupants=whole_table.occupants[:num_slots]
         )
-        quarter = I64(contexts[members[first], 0] >> U64(60)) + 1 >> 2
-        for part in range(4):
-            num_before = part * quarter
-            num_after = (3 - part) * quarter
-            num_links = _list_links(
-                contexts, members[first:stop], num_before, num_after, table, links
-            )
-            for i in range(num_links):
-                links.left[i] += first
-                links.right[i] += first
-            connect(parents, links.left[:num_links], links.right[:num_links])
+        _connect_group(contexts, members, first, stop, table, links, parents)
+
+
+@kernel
+def _connect_group(contexts, members, first, stop, table, links, parents):
+    """Connect members[first:stop] that share three quarters of the needed blocks: the nearest
+    blocks before and after, divided in each of four ways.
+    """
+    quarter = I64(contexts[members[first], 0] >> U64(60)) + 1 >> 2
+    for part in range(4):
+        num_before = part * quarter
+        num_after = (3 - part) * quarter
+        num_links = _list_links(contexts, members[first:stop], num_before, num_after, table, links)
+        for i in range(num_links):
+            links.left[i] += first
+            links.right[i] += first
+        connect(parents, links.left[:num_links], links.right[:num_links])
 
 
 @kernel
@@ -288,20 +320,32 @@ def _num_slots(count):
 
 
 class _Texts(NamedTuple):
-    """Different texts around anchors, int64. anchors : the first anchor of each text; starts, stops
-    : its range.
+    """Different texts around anchors, numbered in `table` by their hash. By number, int64: anchors
+    : the first anchor of the text; starts, stops : its range.
     """
 
+    table: _Table
     anchors: np.ndarray
     starts: np.ndarray
     stops: np.ndarray
+
+
+class _Group(NamedTuple):
+    """The anchors of a group. starts : int64, of the pieces of the text, and the end of the last.
+    By anchor: pieces : int64, its piece; positions : int64, the last byte that is hashed.
+    """
+
+    starts: np.ndarray
+    pieces: np.ndarray
+    positions: np.ndarray
 
 
 class _Windows(NamedTuple):
     """A window of each anchor, which moves from the earliest to the latest.
 
     starts, stops : int64; before : int64, its characters up to the position, 0 if there is no
-    window. A hash rolls with it, by powers of _BASE, uint64:
+    window; latest : int64, the last possible start; ends : int64, the end of its piece. A hash
+    rolls with it, by powers of _BASE, uint64:
 
         sums = sum of (byte + 1) * power      the first byte has the power `lefts`,
                                               the byte after the last one `rights`
@@ -312,6 +356,8 @@ class _Windows(NamedTuple):
     starts: np.ndarray
     stops: np.ndarray
     before: np.ndarray
+    latest: np.ndarray
+    ends: np.ndarray
     sums: np.ndarray
     lefts: np.ndarray
     rights: np.ndarray
@@ -322,12 +368,12 @@ class _Windows(NamedTuple):
 def connect_equal(text, starts, pieces, positions, length, size, parents, leads):
     """Connect the anchors of a group around which some window of `length` characters is equal.
 
-    starts : int64, of the pieces of the text, and the end of the last. By anchor: pieces : int64,
-    its piece; positions : int64, the last byte that is hashed. parents : uint32 (num_anchors,), a
-    forest, each its own parent; written. leads : bool, all false; written: whether an anchor is the
-    first with some window that another anchor has, too.
+    starts, pieces, positions : as in `_Group`. parents : uint32 (num_anchors,), a forest, each its
+    own parent; written. leads : bool, all false; written: whether an anchor is the first with some
+    window that another anchor has, too.
     """
-    chosen = _connect_same(text, starts, pieces, positions, length, parents, leads)
+    group = _Group(starts=starts, pieces=pieces, positions=positions)
+    chosen = _connect_same(text, group, length, parents, leads)
     bounds = np.empty((len(chosen), 2), I64)
     for i, member in enumerate(chosen):
         bounds[i, 0] = starts[pieces[member]]
@@ -340,66 +386,87 @@ def connect_equal(text, starts, pieces, positions, length, size, parents, leads)
 
 
 @kernel(allocates=True)
-def _connect_same(text, piece_starts, pieces, positions, length, parents, leads):
+def _connect_same(text, group, length, parents, leads):
     """Connect the anchors with the same text all around, since one of them is enough; return the
     first anchor of each text.
     """
-    count = len(positions)
-    table = _table(count)
-    table.occupants[:] = FREE
-    texts = _Texts(
-        anchors=np.empty(count, I64), starts=np.empty(count, I64), stops=np.empty(count, I64)
-    )
+    positions = group.positions
+    texts = _no_texts(len(positions))
     num_texts = 0
     first = NONE  # the first anchor with the text of the last anchor
-    start = NONE
-    stop = NONE
-    before = NONE
-    repeats = False
-    for anchor in range(count):
-        begin = piece_starts[pieces[anchor]]
-        end = piece_starts[pieces[anchor] + 1]
-        distance = positions[anchor] - positions[anchor - 1] if anchor else I64(0)
-        is_whole = before == length and pieces[anchor] == pieces[anchor - 1]
-        is_periodic = repeats and distance == positions[anchor - 1] - positions[anchor - 2]
-        repeats = is_whole and _recurs(text, start, stop, end, distance, is_periodic)
-        if repeats:
-            start += distance
-            stop += distance
-            parents[anchor] = first
-            leads[first] = True
-            continue
-        start = retreat(text, positions[anchor] + 1, begin, length)
-        before = count_characters(text, start, positions[anchor] + 1)
-        stop = advance(text, positions[anchor] + 1, end, length)[0]
-        key = mix(_hash(text, start, stop) + U64(before))
-        slot = find_slot(table.keys, table.occupants, FREE, key)
-        if table.occupants[slot] == FREE:
-            table.keys[slot] = key
-            table.occupants[slot] = num_texts
-            first = I64(anchor)
-            _write_text(texts, num_texts, anchor, start, stop)
+    around = _at(NONE, NONE)
+    before = NONE  # its characters up to the anchor
+    for anchor in range(len(positions)):
+        piece = group.pieces[anchor]
+        if before == length and piece == group.pieces[anchor - 1]:
+            distance = positions[anchor] - positions[anchor - 1]
+            around = _move_on(text, group.starts[piece + 1], around, distance)
+            if around.repeats:
+                parents[anchor] = first
+                leads[first] = True
+                continue
+        around = _text_around(text, group, anchor, length)
+        before = count_characters(text, around.start, positions[anchor] + 1)
+        number = _enter_text(text, texts, num_texts, anchor, around, before)
+        first = texts.anchors[number]
+        if number == num_texts:
             num_texts += 1
         else:
-            number = table.occupants[slot]
-            first = texts.anchors[number]
             parents[anchor] = first
-            is_same = _is_same_text(text, texts, number, start, stop)
+            is_same = _is_same_text(text, texts, number, around)
             leads[first if is_same else anchor] = True
     return texts.anchors[:num_texts]
 
 
 @kernel
-def _write_text(texts, number, anchor, start, stop):
-    texts.anchors[number] = anchor
-    texts.starts[number] = start
-    texts.stops[number] = stop
+def _text_around(text, group, anchor, length):
+    """Return the text of `length` characters before and after an anchor, less at an end of its
+    piece.
+    """
+    piece = group.pieces[anchor]
+    after = group.positions[anchor] + 1
+    start = retreat(text, after, group.starts[piece], length)
+    stop = advance(text, after, group.starts[piece + 1], length)[0]
+    return _at(start, stop)
+
+
+@kernel(allocates=True)
+def _no_texts(count):
+    """Return room for `count` texts."""
+    table = _table(count)
+    table.occupants[:] = FREE
+    return _Texts(
+        table=table,
+        anchors=np.empty(count, I64),
+        starts=np.empty(count, I64),
+        stops=np.empty(count, I64),
+    )
 
 
 @kernel
-def _is_same_text(text, texts, number, start, stop):
-    """Return whether a text has the bytes of [start, stop)."""
-    size = stop - start
+def _enter_text(text, texts, num_texts, anchor, around, before):
+    """Return the number of the text around an anchor: `num_texts` if it is new, and entered.
+
+    before : its characters up to the anchor.
+    """
+    table = texts.table
+    # Equal text counts as the same only if the anchor is at the same position in it.
+    key = mix(_hash(text, around.start, around.stop) + U64(before))
+    slot = find_slot(table.keys, table.occupants, FREE, key)
+    if table.occupants[slot] == FREE:
+        table.keys[slot] = key
+        table.occupants[slot] = num_texts
+        texts.anchors[num_texts] = anchor
+        texts.starts[num_texts] = around.start
+        texts.stops[num_texts] = around.stop
+    return I64(table.occupants[slot])
+
+
+@kernel
+def _is_same_text(text, texts, number, around):
+    """Return whether the text of a number has the same bytes as the text around an anchor."""
+    start = around.start
+    size = around.stop - start
     other = texts.starts[number]
     return texts.stops[number] - other == size and common_after(text, other, start, size) == size
 
@@ -414,7 +481,7 @@ def _meeting(text, bounds, positions, length):
     """
     table = _table(len(positions))
     meets = np.zeros(len(positions), np.bool_)
-    step = max(1, length // 8)
+    step = max(1, length // 8)  # eight passes; a smaller step finds fewer false anchors
     for before in range(1, length + 1, step):
         table.occupants[:] = FREE
         for i in range(len(positions)):
@@ -447,50 +514,62 @@ class _Members(NamedTuple):
 def _connect_windows(text, members, length, size, parents, leads):
     """Connect anchors around which some window is equal. parents, leads : by number."""
     count = len(members.positions)
-    windows = _first_windows(text, members.bounds, members.positions, length)
+    windows = _first_windows(text, members, length, size)
     table = _table(count)
     links = _Links(left=np.empty(count, U32), right=np.empty(count, U32))
     sites = np.zeros(count, I64)
+    # A window is equal in two texts at one distance from the anchor: try one distance at a time.
     for before in range(length, 0, -1):
         table.occupants[:] = FREE
         num_links = 0
         for i in range(count):
-            latest = members.positions[i] + 1 - size
-            if _has_window(text, windows, i, before, latest, members.bounds[i, 1]):
-                slot = _slot_of(text, windows, sites, i, table)
-                if table.occupants[slot] == FREE:
-                    table.occupants[slot] = i
-                else:
-                    other = members.numbers[table.occupants[slot]]
-                    leads[other] = True
-                    links.left[num_links] = other
-                    links.right[num_links] = members.numbers[i]
-                    num_links += 1
+            if not _has_window(text, windows, i, before):
+                continue
+            slot = _slot_of(text, windows, sites, i, table)
+            if table.occupants[slot] == FREE:
+                table.occupants[slot] = i
+                continue
+            other = members.numbers[table.occupants[slot]]
+            leads[other] = True
+            links.left[num_links] = other
+            links.right[num_links] = members.numbers[i]
+            num_links += 1
         connect(parents, links.left[:num_links], links.right[:num_links])
 
 
 @kernel(allocates=True)
-def _first_windows(text, bounds, positions, length):
-    """Return the earliest window of each anchor."""
-    count = len(positions)
-    windows = _Windows(
+def _first_windows(text, anchors, length, size):
+    """Return the earliest window of each anchor. anchors : _Members or Common."""
+    windows = _make_windows(len(anchors.positions))
+    for i in range(len(anchors.positions)):
+        after = anchors.positions[i] + 1
+        end = anchors.bounds[i, 1]
+        start = retreat(text, after, anchors.bounds[i, 0], length)
+        stop, missing = advance(text, start, end, length)
+        before = count_characters(text, start, after)
+        windows.starts[i] = start
+        windows.stops[i] = stop
+        windows.before[i] = 0 if missing else before
+        windows.latest[i] = after - size
+        windows.ends[i] = end
+        _add_bytes(text, windows, i, start, stop)
+    return windows
+
+
+@kernel(allocates=True)
+def _make_windows(count):
+    """Return room for `count` windows, whose hashes are of no bytes."""
+    return _Windows(
         starts=np.empty(count, I64),
         stops=np.empty(count, I64),
         before=np.empty(count, I64),
+        latest=np.empty(count, I64),
+        ends=np.empty(count, I64),
         sums=np.zeros(count, U64),
         lefts=np.ones(count, U64),
         rights=np.ones(count, U64),
         inverses=np.ones(count, U64),
     )
-    for i in range(count):
-        start = retreat(text, positions[i] + 1, bounds[i, 0], length)
-        stop, missing = advance(text, start, bounds[i, 1], length)
-        before = count_characters(text, start, positions[i] + 1)
-        windows.starts[i] = start
-        windows.stops[i] = stop
-        windows.before[i] = 0 if missing else before
-        _add_bytes(text, windows, i, start, stop)
-    return windows
 
 
 @kernel
@@ -502,21 +581,21 @@ def _add_bytes(text, windows, i, start, stop):
 
 
 @kernel
-def _has_window(text, windows, i, before, latest, stop):
+def _has_window(text, windows, i, before):
     """Move the window of an anchor so that it has `before` characters up to the position; return
     whether there is one.
 
-    latest : the last position for its start; stop : the end of its piece. Requires: `before` falls
-    by 1 from call to call.
+    Requires: `before` falls by 1 from call to call.
     """
     if windows.before[i] > before:
         old_start = windows.starts[i]
         old_stop = windows.stops[i]
-        new_start = advance(text, old_start, stop, 1)[0]
-        new_stop, missing = advance(text, old_stop, stop, 1)
+        new_start = advance(text, old_start, windows.ends[i], 1)[0]
+        new_stop, missing = advance(text, old_stop, windows.ends[i], 1)
         windows.starts[i] = new_start
         windows.stops[i] = new_stop
-        windows.before[i] = 0 if missing or new_start > latest else before
+        windows.before[i] = 0 if missing or new_start > windows.latest[i] else before
+        # The first byte leaves with the power `lefts`; its successor has the next power.
         for position in range(old_start, new_start):
             windows.sums[i] -= (U64(text[position]) + U64(1)) * windows.lefts[i]
             windows.lefts[i] *= _BASE
@@ -567,37 +646,51 @@ def mark_common(text, offsets, anchors, length, size, ranges):
 
 
 class _Owners(NamedTuple):
-    """The documents of a window, int64 by slot: the last document, and their number."""
+    """The documents of a window, int64 by slot: the last document, and their number. slots : int64
+    by anchor, the slot of its window, or NONE.
+    """
 
     last: np.ndarray
     number: np.ndarray
+    slots: np.ndarray
 
 
 @kernel(allocates=True)
 def _mark_group(text, anchors, length, size, ranges):
     """Mark the windows of one group; ranges : as of `mark_common`, zeros."""
     count = len(anchors.positions)
-    windows = _first_windows(text, anchors.bounds, anchors.positions, length)
+    windows = _first_windows(text, anchors, length, size)
     table = _table(count)
-    owners = _Owners(last=np.empty(len(table.keys), I64), number=np.empty(len(table.keys), I64))
-    slots = np.empty(count, I64)
+    num_slots = len(table.keys)
+    owners = _Owners(
+        last=np.empty(num_slots, I64), number=np.empty(num_slots, I64), slots=np.empty(count, I64)
+    )
     for before in range(length, 0, -1):
         table.occupants[:] = FREE
         for i in range(count):
-            slots[i] = NONE
-            latest = anchors.positions[i] + 1 - size
-            if _has_window(text, windows, i, before, latest, anchors.bounds[i, 1]):
+            owners.slots[i] = NONE
+            if _has_window(text, windows, i, before):
                 slot = _slot_of(text, windows, anchors.sites, i, table)
-                slots[i] = slot
-                if table.occupants[slot] == FREE:
-                    table.occupants[slot] = i
-                    owners.last[slot] = NONE
-                    owners.number[slot] = 0
-                owners.number[slot] += owners.last[slot] != anchors.owners[i]
-                owners.last[slot] = anchors.owners[i]
+                _add_owner(table, owners, slot, i, anchors.owners[i])
         for i in range(count):
-            if slots[i] >= 0 and owners.number[slots[i]] >= anchors.needed[i]:
-                _extend_range(ranges[i], windows, i, owners.number[slots[i]])
+            slot = owners.slots[i]
+            if slot >= 0 and owners.number[slot] >= anchors.needed[i]:
+                _extend_range(ranges[i], windows, i, owners.number[slot])
+
+
+@kernel
+def _add_owner(table, owners, slot, anchor, owner):
+    """Count the document of an anchor among the documents that have its window.
+
+    Requires: the anchors of a document follow each other.
+    """
+    owners.slots[anchor] = slot
+    if table.occupants[slot] == FREE:
+        table.occupants[slot] = anchor
+        owners.last[slot] = NONE
+        owners.number[slot] = 0
+    owners.number[slot] += owners.last[slot] != owner
+    owners.last[slot] = owner
 
 
 @kernel
@@ -619,6 +712,7 @@ def _slot_of(text, windows, sites, i, table):
     mask = len(table.keys) - 1
     key = mix(mix(windows.sums[i] * windows.inverses[i]) + U64(sites[i]))
     slot = I64(key & U64(mask))
+    # Equal keys are not enough: a site could choose texts whose rolling hashes collide.
     while table.occupants[slot] != FREE:
         other = table.occupants[slot]
         other_start = windows.starts[other]

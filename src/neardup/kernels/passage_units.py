@@ -18,7 +18,7 @@ from neardup.kernels.passages import (
     SPACE,
     Cut,
     begins_document,
-    ends_document,
+    loses_too_much,
     may_end,
     write_cut,
     write_drop,
@@ -59,6 +59,7 @@ def find_units(data, offsets, classes, kind, ends):
 @kernel
 def _starts_unit(data, position, begin, end, kind, classes):
     """Return whether a unit starts at a position after the first. Most positions need two looks."""
+    # The byte before decides most positions without a look at their characters.
     before = data[position - 1]
     if before != LINE_FEED:
         may_end_sentence = kind == SENTENCE and not _is_within(before) and is_lead(data[position])
@@ -128,17 +129,17 @@ def cut_units(pieces, first, num_against, max_loss, rows):
     first_of_document = 0
     lost = 0
     for piece in range(len(first)):
-        document = pieces.documents[piece]
         if begins_document(pieces, piece):
             first_of_document = piece
             lost = 0
         source = kept[first[piece]]
         if source == NONE:
             kept[first[piece]] = piece
-        elif document >= num_against:
+        elif pieces.documents[piece] >= num_against:
             lost += count_characters(pieces.text, pieces.starts[piece], pieces.starts[piece + 1])
             count = write_cut(rows, count, _cut_of(pieces, piece, source))
-        if ends_document(pieces, piece) and lost > max_loss * pieces.characters[document]:
+        if loses_too_much(pieces, piece, lost, max_loss):
+            # A dropped document keeps no text: the next copy of each unit is kept instead.
             for other in range(first_of_document, piece + 1):
                 if kept[first[other]] == other:
                     kept[first[other]] = NONE
@@ -159,4 +160,5 @@ def _cut_of(pieces, piece, source):
         source=source_start,
         window=source_start + 1,
         source_stop=pieces.starts[source + 1],
+        num_documents=NONE,
     )

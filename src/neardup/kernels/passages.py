@@ -106,9 +106,9 @@ class Anchors(NamedTuple):
 class Rule(NamedTuple):
     """The rule of cuts.
 
-    length : the fewest characters of a passage. bridge : the most characters between two cuts that
-    are cut, too. max_loss : the share of a document that may be cut before it is dropped. ends :
-    the ends of cuts. classes : uint16 by code point.
+    length : the minimum characters of a passage. bridge : the maximum characters between two cuts
+    that are cut, too. max_loss : the share of a document that may be cut before it is dropped.
+    ends : the ends of cuts. classes : uint16 by code point.
     """
 
     length: int
@@ -118,12 +118,25 @@ class Rule(NamedTuple):
     classes: np.ndarray
 
 
+class PieceSpan(NamedTuple):
+    """Pieces of whole documents, from `first` up to `stop`, and the number of documents, from the
+    first of all, that are kept whole.
+    """
+
+    first: int
+    stop: int
+    num_against: int
+
+
 class Cut(NamedTuple):
-    """A row of the result, in the order of the columns: all positions in the text.
+    """A row of the result, in the order of the columns. Positions are bytes in the text.
 
     kept : the kept text of [start, stop). source, window, source_stop : the whole kept passage: its
-    start, the end of its first `length` characters, its stop. NONE where a kind has none. A COMMON
-    cut has no kept text: its `source` is the number of documents that have the passage.
+    start, the end of its first `length` characters, its stop. num_documents : the documents that
+    have a COMMON passage, which has no kept text. NONE where a kind has none.
+
+        kept text       ... source |======= kept |==== window |====== source_stop | ...
+        current piece   ...        |        start |--------- cut ------| stop
     """
 
     kind: int
@@ -134,6 +147,7 @@ class Cut(NamedTuple):
     source: int
     window: int
     source_stop: int
+    num_documents: int
 
 
 class _Walk(NamedTuple):
@@ -169,6 +183,16 @@ class _OpenFragment(NamedTuple):
     listed: int
 
 
+class _Limits(NamedTuple):
+    """The text in which a match may lie: it starts at `scan` or later and stops at `stop` or
+    earlier. open_start : the start of the open fragment, in which its source may lie.
+    """
+
+    open_start: int
+    scan: int
+    stop: int
+
+
 class _Match(NamedTuple):
     """A passage that occurred before. start : NONE if there is none. window : the end of its first
     `length` characters. source : its start in kept text. fragment : the fragment of the source.
@@ -180,49 +204,67 @@ class _Match(NamedTuple):
     fragment: int
 
 
+class _Alignment(NamedTuple):
+    """A position of the current piece beside one of kept text, before which the hashed bytes agree.
+
+    max_before, max_after : the bytes on each side that a match may include. fragment : the fragment
+    of the source.
+
+        kept text       |.... max_before ....| source   |.... max_after ....|
+        current piece   |.... max_before ....| position |.... max_after ....|
+    """
+
+    position: int
+    source: int
+    fragment: int
+    max_before: int
+    max_after: int
+
+
 @kernel(allocates=True)
-def resolve(pieces, anchors, fragments, rule, size, pieces_span, rows, state):
+def resolve(pieces, anchors, fragments, rule, size, span, rows, state):
     """Walk pieces in their order, and cut passages that occurred in kept text before.
 
-    pieces_span : the first and the stop piece, of whole documents, and the number of documents at
-    the beginning that are kept whole. fragments : int64, rows of start and stop, with room for one
-    in every `length` bytes of text, and one more. rows : int64 (.., 8), of two rows at least,
-    written; they are returned, or a longer copy: the fields of `Cut`. state : int64 (3,), the
-    numbers of fragments, rows and anchors so far.
+    span : PieceSpan. fragments : int64, rows of start and stop, with room for one in every `length`
+    bytes of text, and one more. rows : int64, the fields of `Cut`, two rows at least, written; they
+    are returned, or a longer copy. state : int64 (3,), the numbers of fragments, rows and anchors
+    so far.
     """
-    first_piece, stop_piece, num_against = pieces_span
     walk = _Walk(
         text=pieces.text, anchors=anchors, fragments=fragments, rule=rule, size=size, state=state
     )
-    anchor = state[NEXT_ANCHOR]
-    first_of_document = anchor
+    first_of_document = state[NEXT_ANCHOR]
     lost = 0
-    for number in range(first_piece, stop_piece):
-        piece = _Piece(
-            number=number,
-            start=pieces.starts[number],
-            stop=pieces.starts[number + 1],
-            first_anchor=anchor,
-            stop_anchor=pieces.anchors[number],
-        )
+    for number in range(span.first, span.stop):
+        piece = _piece_at(pieces, number, state[NEXT_ANCHOR])
         document = pieces.documents[number]
         if begins_document(pieces, number):
-            first_of_document = anchor
+            first_of_document = piece.first_anchor
             lost = 0
         _prefetch_groups(anchors, piece)
-        if document < num_against:
-            whole = _OpenFragment(start=piece.start, first_anchor=anchor, listed=anchor)
-            _keep(walk, whole, piece.stop, piece.stop_anchor)
+        if document < span.num_against:
+            _keep(walk, _open_at(piece.start, piece.first_anchor), piece.stop, piece.stop_anchor)
         else:
             rows, lost_here = _cut_piece(walk, pieces, piece, rows)
             lost += lost_here
-        anchor = piece.stop_anchor
-        if ends_document(pieces, number) and lost > rule.max_loss * pieces.characters[document]:
-            _withdraw(anchors, first_of_document, anchor)
+        state[NEXT_ANCHOR] = piece.stop_anchor
+        if loses_too_much(pieces, number, lost, rule.max_loss):
+            _withdraw(anchors, first_of_document, piece.stop_anchor)
             rows = _with_room(rows, state[NUM_ROWS])
             state[NUM_ROWS] = write_drop(rows, state[NUM_ROWS], number)
-    state[NEXT_ANCHOR] = anchor
     return rows
+
+
+@kernel
+def _piece_at(pieces, number, first_anchor):
+    """Return the piece of a number."""
+    return _Piece(
+        number=number,
+        start=pieces.starts[number],
+        stop=pieces.starts[number + 1],
+        first_anchor=first_anchor,
+        stop_anchor=pieces.anchors[number],
+    )
 
 
 @kernel
@@ -232,10 +274,13 @@ def begins_document(pieces, piece):
 
 
 @kernel
-def ends_document(pieces, piece):
-    """Return whether a piece is the last of its document."""
-    last = len(pieces.documents) - 1
-    return piece == last or pieces.documents[piece] != pieces.documents[piece + 1]
+def loses_too_much(pieces, piece, lost, max_loss):
+    """Return whether a piece is the last of its document, which loses more than the share of its
+    characters that is allowed.
+    """
+    document = pieces.documents[piece]
+    is_last = piece == len(pieces.documents) - 1 or document != pieces.documents[piece + 1]
+    return is_last and lost > max_loss * pieces.characters[document]
 
 
 @kernel
@@ -260,46 +305,81 @@ def _prefetch_groups(anchors, piece):
 def _cut_piece(walk, pieces, piece, rows):
     """Cut repeated passages from a piece; return the rows, and the number of characters cut."""
     state = walk.state
-    opened = _OpenFragment(
-        start=piece.start, first_anchor=piece.first_anchor, listed=piece.first_anchor
-    )
-    scan = piece.start  # where the next match may begin
-    first = piece.first_anchor
+    opened = _open_at(piece.start, piece.first_anchor)
     lost = 0
     while True:
-        first = _first_anchor_from(walk, scan, first, piece.stop_anchor)
-        match, listed = _find(walk, piece, opened, scan, first)
-        opened = _OpenFragment(start=opened.start, first_anchor=opened.first_anchor, listed=listed)
-        if match.start < 0:
+        cut, opened = _next_cut(walk, pieces, piece, opened)
+        if cut.start == NONE:
             _keep(walk, opened, piece.stop, piece.stop_anchor)
             return rows, lost
-        stop = _match_stop(walk, match, piece.stop)
-        cut_start, cut_stop = _trim(pieces, walk.rule, piece.number, match.start, stop)
-        if cut_start >= cut_stop:
-            scan = stop
-            continue
-
         rows = _with_room(rows, state[NUM_ROWS])
-        next_anchor = _keep(walk, opened, cut_start, piece.stop_anchor)
-        shift = match.start - match.source
-        cut = Cut(
-            kind=REPEATED,
-            piece=piece.number,
-            start=cut_start,
-            stop=cut_stop,
-            kept=cut_start - shift,
-            source=match.source,
-            window=match.window - shift,
-            source_stop=stop - shift,
-        )
+        next_anchor = _keep(walk, opened, cut.start, piece.stop_anchor)
         last_cut = opened.start if opened.start > piece.start else NONE
         state[NUM_ROWS], num_cut = _cut_with_bridge(
             walk.text, walk.rule.bridge, rows, state[NUM_ROWS], last_cut, cut
         )
         lost += num_cut
-        scan = cut_stop
-        next_anchor = _first_anchor_from(walk, cut_stop, next_anchor, piece.stop_anchor)
-        opened = _OpenFragment(start=cut_stop, first_anchor=next_anchor, listed=next_anchor)
+        next_anchor = _first_anchor_from(walk, cut.stop, next_anchor, piece.stop_anchor)
+        opened = _open_at(cut.stop, next_anchor)
+
+
+@kernel
+def _next_cut(walk, pieces, piece, opened):
+    """Return the next cut of a piece, with start NONE if there is none, and the open fragment, of
+    which more anchors are listed.
+    """
+    scan = opened.start  # where the next match may begin
+    first = opened.first_anchor
+    while True:
+        first = _first_anchor_from(walk, scan, first, piece.stop_anchor)
+        match, listed = _find(walk, piece, opened, scan, first)
+        opened = _OpenFragment(start=opened.start, first_anchor=opened.first_anchor, listed=listed)
+        if match.start < 0:
+            return _without_source(REPEATED, piece.number, NONE, NONE, NONE), opened
+        stop = _match_stop(walk, match, piece.stop)
+        cut_start, cut_stop = _trim(pieces, walk.rule, piece.number, match.start, stop)
+        if cut_start < cut_stop:
+            return _cut_of(piece.number, match, stop, cut_start, cut_stop), opened
+        scan = stop  # no whole unit: its text stays in the open fragment
+
+
+@kernel
+def _open_at(start, first_anchor):
+    """Return an open fragment that begins at a position; no anchor of it is listed."""
+    return _OpenFragment(start=start, first_anchor=first_anchor, listed=first_anchor)
+
+
+@kernel
+def _cut_of(piece, match, stop, cut_start, cut_stop):
+    """Return the cut of a match, which stops at `stop`; the cut is [cut_start, cut_stop)."""
+    shift = match.start - match.source
+    return Cut(
+        kind=REPEATED,
+        piece=piece,
+        start=cut_start,
+        stop=cut_stop,
+        kept=cut_start - shift,
+        source=match.source,
+        window=match.window - shift,
+        source_stop=stop - shift,
+        num_documents=NONE,
+    )
+
+
+@kernel
+def _without_source(kind, piece, start, stop, num_documents):
+    """Return a cut that names no kept text."""
+    return Cut(
+        kind=kind,
+        piece=piece,
+        start=start,
+        stop=stop,
+        kept=NONE,
+        source=NONE,
+        window=NONE,
+        source_stop=NONE,
+        num_documents=num_documents,
+    )
 
 
 @kernel
@@ -314,7 +394,7 @@ def _cut_with_bridge(text, max_bridge, rows, count, last_cut, cut):
         between = count_characters(text, last_cut, cut.start)
         if between <= max_bridge:
             num_cut += between
-            bridge = Cut(BRIDGE, cut.piece, last_cut, cut.start, NONE, NONE, NONE, NONE)
+            bridge = _without_source(BRIDGE, cut.piece, last_cut, cut.start, NONE)
             count = write_cut(rows, count, bridge)
     return write_cut(rows, count, cut), num_cut
 
@@ -322,6 +402,7 @@ def _cut_with_bridge(text, max_bridge, rows, count, last_cut, cut):
 @kernel
 def _first_anchor_from(walk, position, anchor, stop_anchor):
     """Return the first anchor from `anchor` on whose hashed bytes start at a position or later."""
+    # Callers pass rising positions and anchors, so the walk over a piece is linear.
     while anchor < stop_anchor and walk.anchors.positions[anchor] - walk.size + 1 < position:
         anchor += 1
     return anchor
@@ -336,6 +417,7 @@ def _match_stop(walk, match, piece_stop):
         max_length = walk.fragments[match.fragment, 1] - match.source
     max_length = min(max_length, piece_stop - match.start)
     stop = match.start + common_after(walk.text, match.start, match.source, max_length)
+    # Bytes of a character may agree in part: back to its first byte.
     while stop < piece_stop and not is_lead(walk.text[stop]):
         stop -= 1
     return stop
@@ -349,23 +431,24 @@ def _find(walk, piece, opened, scan, first):
     first : the first anchor to look at.
     """
     anchors = walk.anchors
+    limits = _Limits(open_start=opened.start, scan=scan, stop=piece.stop)
     listed = opened.listed
     best = _Match(start=NONE, window=piece.stop, source=NONE, fragment=_OPEN)
     for anchor in range(first, piece.stop_anchor):
         position = anchors.positions[anchor]
         if position >= best.window:
-            break
+            break  # the window of a later anchor's match is later, too
         listed = _list_before(walk, opened.start, listed, position - walk.rule.length)
         group = anchors.groups[anchor]
         if group < 0:
             continue
-        best = _find_in_group(walk, piece.stop, opened.start, scan, anchor, group, best)
+        best = _find_in_group(walk, limits, anchor, group, best)
     return best, listed
 
 
 # Inlined by Numba: a call with all arrays of the walk takes as long as the search.
 @kernel(inline="always")
-def _find_in_group(walk, piece_stop, open_start, scan, anchor, group, best):
+def _find_in_group(walk, limits, anchor, group, best):
     """Return the best match of an anchor with the listed anchors of its group, or an earlier best
     one.
     """
@@ -379,12 +462,15 @@ def _find_in_group(walk, piece_stop, open_start, scan, anchor, group, best):
         other = anchors.listed[rank]
         shift = anchors.positions[anchor] - anchors.positions[other]
         if best.start >= 0 and shift <= best.start - best.source:
-            if best.start == scan:
+            if best.start == limits.scan:
                 break  # no later anchor of the list gives an earlier start or source
             if not _agrees_before(walk.text, best.start, shift):
                 continue
-        latest = best.start if best.start >= 0 else piece_stop
-        match = _match_at(walk, piece_stop, open_start, scan, anchor, other, latest)
+        alignment = _align(walk, limits, anchor, other)
+        latest = best.start if best.start >= 0 else limits.stop
+        if alignment.position - alignment.max_before > latest:
+            continue
+        match = _match_at(walk.text, alignment, walk.rule.length, limits.stop)
         if match.start >= 0 and _is_better(match, best):
             best = match
     return best
@@ -394,10 +480,10 @@ def _find_in_group(walk, piece_stop, open_start, scan, anchor, group, best):
 def _list_before(walk, open_start, listed, last_position):
     """List the anchors of the open fragment up to a position; return the anchor after them.
 
-    An anchor is listed once a window may lie between it and the anchor that is looked at.
+    An anchor is listed once a window may lie between it and the current anchor.
     """
     anchors = walk.anchors
-    # Ends before the anchor that is looked at: `last_position` is `length` bytes before its own.
+    # Ends before the current anchor, whose position is `length` bytes after `last_position`.
     while anchors.positions[listed] <= last_position:
         if anchors.positions[listed] - walk.size + 1 >= open_start:
             _enter(anchors, listed, _OPEN)
@@ -425,51 +511,66 @@ def _is_better(match, best):
 
 
 @kernel
-def _match_at(walk, piece_stop, open_start, scan, anchor, other, latest):
-    """Return the match around two anchors whose texts agree, with start NONE if there is none, or
-    if it starts after `latest`.
-    """
-    text = walk.text
-    length = walk.rule.length
-    left = walk.anchors.positions[anchor] + 1
-    right = walk.anchors.positions[other] + 1
-    shift = left - right
+def _align(walk, limits, anchor, other):
+    """Return the alignment of an anchor of the current piece with a listed one."""
+    position = walk.anchors.positions[anchor] + 1
+    source = walk.anchors.positions[other] + 1
     fragment = walk.anchors.fragments[other]
-    none = _Match(start=NONE, window=NONE, source=NONE, fragment=fragment)
-    max_after = piece_stop - left
-    source_start = open_start
+    source_start = limits.open_start
+    max_after = limits.stop - position
     if fragment != _OPEN:
-        max_after = min(max_after, walk.fragments[fragment, 1] - right)
         source_start = walk.fragments[fragment, 0]
-    max_before = min(left - scan, right - source_start)
-    if left - max_before > latest:
-        return none
-
-    start = left - _common_before(text, left, right, max_before)
-    while start < left and not is_lead(text[start]):
-        start += 1
-    stop = left + common_after(text, left, right, min(max_after, length))
-    if stop - left == length:  # all agree; `length` characters may have up to four times the bytes
-        rest = min(max_after, 4 * length) - length
-        stop += common_after(text, stop, stop - shift, rest)
-    start, window = _place_window(text, start, stop, length, piece_stop, shift, fragment)
-    if window < 0:
-        return none
-    return _Match(start=start, window=window, source=start - shift, fragment=fragment)
+        max_after = min(max_after, walk.fragments[fragment, 1] - source)
+    return _Alignment(
+        position=position,
+        source=source,
+        fragment=fragment,
+        max_before=min(position - limits.scan, source - source_start),
+        max_after=max_after,
+    )
 
 
 @kernel
-def _place_window(text, start, stop, length, piece_stop, shift, fragment):
-    """Return the start and the end of the first window in [start, stop); the end is NONE if there
-    is none.
-
-    In the open fragment, a window does not overlap its source, `shift` bytes before it.
+def _match_at(text, alignment, length, piece_stop):
+    """Return the match around an alignment, with start NONE if fewer than `length` characters
+    agree.
     """
+    shift = alignment.position - alignment.source
+    is_open = alignment.fragment == _OPEN
+    start = _common_start(text, alignment)
+    stop = _common_stop(text, alignment, length)
     window = _end_of(text, start, stop, length, piece_stop)
-    while fragment == _OPEN and window >= 0 and window - start > shift:
+    # In the open fragment, a window does not overlap its source.
+    while is_open and window >= 0 and window - start > shift:
         start = advance(text, start, stop, 1)[0]
         window = _end_of(text, window, stop, 1, piece_stop)
-    return start, window
+    if window < 0:
+        start = NONE
+    return _Match(start=start, window=window, source=start - shift, fragment=alignment.fragment)
+
+
+@kernel
+def _common_start(text, alignment):
+    """Return the first position from which on all characters before the aligned ones agree."""
+    position = alignment.position
+    start = position - _common_before(text, position, alignment.source, alignment.max_before)
+    while start < position and not is_lead(text[start]):
+        start += 1
+    return start
+
+
+@kernel
+def _common_stop(text, alignment, length):
+    """Return the end of the bytes after the aligned ones that agree, as far as the window of a
+    match may reach.
+    """
+    position = alignment.position
+    source = alignment.source
+    size = common_after(text, position, source, min(alignment.max_after, length))
+    if size == length:  # all agree; `length` characters may have up to four times the bytes
+        rest = min(alignment.max_after, 4 * length) - length
+        size += common_after(text, position + size, source + size, rest)
+    return position + size
 
 
 @kernel
@@ -503,6 +604,7 @@ def _keep(walk, opened, stop, stop_anchor):
     after = first
     while after < stop_anchor and anchors.positions[after] < stop:
         after += 1
+    # Kept text without a window contains no later passage.
     if advance(walk.text, opened.start, stop, walk.rule.length)[1] > 0:
         _withdraw(anchors, first, opened.listed)
         return after
@@ -534,6 +636,7 @@ def _enter(anchors, anchor, fragment):
 @kernel
 def _withdraw(anchors, first, stop):
     """Remove the anchors in [first, stop) from the ends of their lists."""
+    # Anchors are listed in order, so the last ones of the text are the last ones of their lists.
     for anchor in range(stop - 1, first - 1, -1):
         if anchors.fragments[anchor] != _UNLISTED:
             anchors.group_sizes[anchors.groups[anchor]] -= 1
@@ -563,13 +666,14 @@ def write_cut(rows, count, cut):
     rows[count, 5] = cut.source
     rows[count, 6] = cut.window
     rows[count, 7] = cut.source_stop
+    rows[count, 8] = cut.num_documents
     return count + 1
 
 
 @kernel
 def write_drop(rows, count, piece):
     """Write that the document of a piece is dropped."""
-    return write_cut(rows, count, Cut(DROPPED, piece, 0, 0, NONE, NONE, NONE, NONE))
+    return write_cut(rows, count, _without_source(DROPPED, piece, 0, 0, NONE))
 
 
 @kernel
@@ -578,14 +682,13 @@ def cut_ranges(pieces, ranges, rule, rows):
     `resolve`.
 
     ranges : int64 (num_ranges, 4), rising: piece, start, stop in the text, the number of documents
-    that have it. rows : int64, with room for two of each range and one of each piece; the `source`
-    of a row is the largest number of documents of its ranges.
+    that have it. rows : int64, with room for two of each range and one of each piece; the
+    `num_documents` of a row is the largest of its ranges.
     """
     count = 0
     entry = 0
     lost = 0
     for piece in range(len(pieces.documents)):
-        document = pieces.documents[piece]
         previous = NONE  # the end of the last cut in this piece
         if begins_document(pieces, piece):
             lost = 0
@@ -595,11 +698,11 @@ def cut_ranges(pieces, ranges, rule, rows):
             start, stop = _trim(pieces, rule, piece, start, stop)
             if start >= stop:
                 continue
-            cut = Cut(COMMON, piece, start, stop, NONE, num_documents, NONE, NONE)
+            cut = _without_source(COMMON, piece, start, stop, num_documents)
             count, num_cut = _cut_with_bridge(pieces.text, rule.bridge, rows, count, previous, cut)
             lost += num_cut
             previous = stop
-        if ends_document(pieces, piece) and lost > rule.max_loss * pieces.characters[document]:
+        if loses_too_much(pieces, piece, lost, rule.max_loss):
             count = write_drop(rows, count, piece)
     return count
 

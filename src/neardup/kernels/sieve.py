@@ -84,11 +84,11 @@ class Buckets(NamedTuple):
 class Rules(NamedTuple):
     """The rules of a duplicate.
 
-    threshold : the least similarity, or the greatest distance; inclusive. similarity : JACCARD,
+    threshold : the minimum similarity, or the maximum distance; inclusive. similarity : JACCARD,
     CONTAINMENT, HAMMING or COSINE. max_bucket_size : the documents that a bucket lists, its
     earliest. num_against : leading positions that are always kept. all_pairs : whether pairs are
     only measured, and nothing is removed. bits : of a fingerprint, if there is one. structure : the
-    least cosine of the structure of two pages; 0 for none. skips_copies : whether copies are not
+    minimum cosine of the structure of two pages; 0 for none. skips_copies : whether copies are not
     compared with each other, since they are in one cluster anyway. above_chance : whether two
     documents must share more shingles than unrelated texts do.
     """
@@ -246,19 +246,27 @@ def measure_ahead(stop, order, compared, buckets, rules, ahead):
     found = ahead.found
     for position in range(ahead.begin, stop):
         if len(found.left) - found.counters[PAIRS] < len(candidates):
-            break
-        place = position - ahead.begin
-        first = np.int64(order.representative[position])
-        undecided = first == position or (first < ahead.floor and not order.kept[first])
-        if rules.all_pairs or (undecided and position >= rules.num_against):
+            break  # no space for all candidates: `sieve` measures the rest
+        index = position - ahead.begin
+        if rules.all_pairs or _may_be_decided(position, order, rules, ahead.floor):
             limit = rules.max_bucket_size
             lefts = found.left[:0]
-            count, ahead.state[place] = _gather(
+            count, ahead.state[index] = _gather(
                 buckets, position, span, lefts, order.kept, limit, candidates, table
             )
             if count:
                 _judge(position, candidates[:count], (0, 0), order, compared, rules, found, found)
-        ahead.ends[place] = found.counters[PAIRS]
+        ahead.ends[index] = found.counters[PAIRS]
+
+
+@kernel
+def _may_be_decided(position, order, rules, floor):
+    """Return whether `sieve` may have to compare a document: not if it is always kept, nor if it is
+    a copy whose first document is kept or not yet decided.
+    """
+    first = np.int64(order.representative[position])
+    needs_comparison = first == position or (first < floor and not order.kept[first])
+    return needs_comparison and position >= rules.num_against
 
 
 @kernel(allocates=True)
@@ -302,15 +310,15 @@ def _propose(position, kept, buckets, rules, ahead, candidates, table):
     Return their number, the state of `Ahead`, and the first position that is not measured with the
     first measured pair.
     """
-    place = position - ahead.begin
-    state = ahead.state[place]
+    index = position - ahead.begin
+    state = ahead.state[index]
     floor = 0
     pair = np.int64(0)
     end = np.int64(0)
     if state & _MEASURED:
         floor = ahead.floor
-        pair = ahead.ends[place - 1] if place else np.int64(0)
-        end = ahead.ends[place]
+        pair = ahead.ends[index - 1] if index else np.int64(0)
+        end = ahead.ends[index]
     lefts = ahead.found.left[pair:end]
     count = end - pair
     if state & _MEASURED and not state & _OPEN:
@@ -338,6 +346,7 @@ def _gather(buckets, position, span, lefts, kept, max_bucket_size, candidates, t
         if buckets.first[band, position] == NO_BUCKET:
             continue
         entry = buckets.band_starts[band] + np.int64(buckets.first[band, position])
+        # Members rise, and the one after the listed ones shows whether the bucket is full.
         for rank in range(max_bucket_size + 1):
             member = buckets.members[entry]
             other = np.int64(member & ~LAST_MEMBER)
@@ -364,9 +373,10 @@ def _gather(buckets, position, span, lefts, kept, max_bucket_size, candidates, t
 
 @kernel
 def _drop_repeated(candidates, table):
-    """Leave each candidate at its first place only; return their number. table : uint64, four times
+    """Keep the first occurrence of each candidate; return their number. table : uint64, four times
     as long or more.
     """
+    # A table of this document's size, at most half full: clearing all of it would take longer.
     size = 4
     count = 0
     while size < 2 * len(candidates):
@@ -374,7 +384,7 @@ def _drop_repeated(candidates, table):
     for slot in range(size):
         table[slot] = U64(0)
     for candidate in candidates:
-        key = mix(U64(candidate) + U64(1))
+        key = mix(U64(candidate) + U64(1))  # never 0, the free key: `mix` is one to one
         slot = find_slot(table[:size], table, U64(0), key)
         if table[slot] == U64(0):
             table[slot] = key
@@ -409,6 +419,7 @@ def _judge(position, candidates, known, order, compared, rules, earlier, found):
             similarity, structure = _measure(
                 compared, document, order.documents[other_first], rules
             )
+        # All candidates are measured, since the most similar one removes the document.
         if similarity >= rules.threshold and structure >= rules.structure:
             added = _append(found, _Pair(other, position, similarity, 0, structure, exact))
             best = _better(best, added, found)
@@ -464,9 +475,9 @@ def _prefetch_sketches(candidates, floor, order, sets):
 @kernel
 def _measure(compared, document, other, rules):
     """Return the similarity of two documents, and of their structure if the rules need it."""
-    least = _least_of_rules(compared, document, other, rules)
+    min_shared = _min_shared(compared, document, other, rules)
     similarity = similarity_of_sets(
-        compared.shingles, document, other, rules.similarity, rules.threshold, least
+        compared.shingles, document, other, rules.similarity, rules.threshold, min_shared
     )
     structure = 1.0
     if similarity >= rules.threshold and rules.structure > 0.0:
@@ -475,10 +486,8 @@ def _measure(compared, document, other, rules):
 
 
 @kernel
-def _least_of_rules(compared, document, other, rules):
-    """Return the number of shingles that two documents must share besides the threshold: 0 if the
-    rules require none.
-    """
+def _min_shared(compared, document, other, rules):
+    """Return the minimum number of shingles that two documents must share at any threshold."""
     if not rules.above_chance:
         return np.int64(0)
     even = np.int64(compared.structure.sizes[document])
@@ -684,13 +693,14 @@ def _list_member(listed, node, position, is_kept, limit):
         else:
             listed.next[listed.last[node]] = position
         listed.last[node] = position
-    if listed.num_members[node] <= limit:
+    if listed.num_members[node] <= limit:  # limit + 1 shows that one is not listed
         listed.num_members[node] += 1
 
 
 @kernel
 def _num_listed(node, near, listed, max_bucket_size):
     """Return an upper bound of the documents listed for a fingerprint and near ones."""
+    # Removed documents count, too: the bound needs no walk along the chains.
     total = min(np.int64(listed.num_members[node]), max_bucket_size)
     for i in range(near.starts[node], near.starts[node + 1]):
         total += min(np.int64(listed.num_members[near.others[i]]), max_bucket_size)
@@ -700,29 +710,48 @@ def _num_listed(node, near, listed, max_bucket_size):
 @kernel
 def _judge_near(position, order, sets, near, listed, rules, found):
     """Measure a document against the kept ones with near fingerprints, and decide about it."""
-    first = np.int64(order.representative[position])
     node = np.int64(near.node[position])
-    own = near.starts[node] - 1  # stands for the document's own fingerprint
+    first = near.starts[node] - 1  # for the fingerprint itself, at distance 0
     best = -1
     is_full = False
-    for i in range(own, near.starts[node + 1]):
-        other_node = node if i == own else np.int64(near.others[i])
-        distance = np.int64(0) if i == own else np.int64(near.distances[i])
-        is_full |= listed.num_members[other_node] > rules.max_bucket_size and not _needs_one(rules)
+    for i in range(first, near.starts[node + 1]):
+        other_node = node if i == first else np.int64(near.others[i])
+        distance = np.int64(0) if i == first else np.int64(near.distances[i])
+        is_full |= _has_unlisted(listed, other_node, rules)
         member = listed.first[other_node]
         while member != NONE:
-            exact = np.int64(order.representative[member]) == first
-            similarity = 1.0
-            if not exact:
-                found.counters[COMPARED] += 1
-                similarity = _similarity_at(distance, first, member, order, sets, rules)
-            if rules.similarity == HAMMING or similarity >= rules.threshold:
-                pair = _Pair(member, position, similarity, distance, 1.0, exact)
+            pair = _pair_at(position, member, distance, order, sets, rules, found)
+            if rules.similarity == HAMMING or pair.similarity >= rules.threshold:
                 best = _better(best, _append(found, pair), found)
             else:
                 found.counters[REJECTED] += 1
             member = listed.next[member]
     order.kept[position] = 0 if _removes(best, rules, found) else 1 + is_full
+
+
+@kernel
+def _has_unlisted(listed, node, rules):
+    """Return whether a fingerprint has a document that is not listed, and may be needed."""
+    return listed.num_members[node] > rules.max_bucket_size and not _needs_one(rules)
+
+
+@kernel
+def _pair_at(position, member, distance, order, sets, rules, found):
+    """Return the pair of a document and an earlier one, whose fingerprints have a distance."""
+    first = np.int64(order.representative[position])
+    exact = np.int64(order.representative[member]) == first
+    similarity = 1.0
+    if not exact:
+        found.counters[COMPARED] += 1
+        similarity = _similarity_at(distance, first, member, order, sets, rules)
+    return _Pair(
+        left=member,
+        right=position,
+        similarity=similarity,
+        distance=distance,
+        structure=1.0,
+        exact=exact,
+    )
 
 
 @kernel

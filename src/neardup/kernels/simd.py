@@ -28,8 +28,8 @@ def load(array: np.ndarray, index: int) -> np.ndarray:
     return array[index : index + LANES].copy()
 
 
-def raise_lanes(most: np.ndarray, a: np.ndarray, x: np.uint64) -> np.ndarray:
-    """Return the greater of `most` and a x in each lane, halves of 16 bits multiplied by halves.
+def raise_lanes(maxima: np.ndarray, a: np.ndarray, x: np.uint64) -> np.ndarray:
+    """Return the greater of `maxima` and a x in each lane, halves of 16 bits multiplied by halves.
 
     In the first half of the lanes, x is the upper half of the integer given, in the others its
     lower half.
@@ -37,7 +37,8 @@ def raise_lanes(most: np.ndarray, a: np.ndarray, x: np.uint64) -> np.ndarray:
     words = np.repeat(
         np.array([x >> np.uint64(32), x & np.uint64(0xFFFFFFFF)], np.uint32), LANES // 2
     )
-    return np.asarray(np.maximum(most, (a.view(np.uint16) * words.view(np.uint16)).view(np.uint32)))
+    products = (a.view(np.uint16) * words.view(np.uint16)).view(np.uint32)
+    return np.asarray(np.maximum(maxima, products))
 
 
 def store(array: np.ndarray, index: int, lanes: np.ndarray) -> None:
@@ -69,13 +70,14 @@ def _spread(builder: ir.IRBuilder, word: ir.Value) -> ir.Value:
     return builder.shuffle_vector(first, nothing, ir.Constant(half, [0] * (LANES // 2)))
 
 
-def _build_raise(builder: ir.IRBuilder, most: ir.Value, a: ir.Value, x: ir.Value) -> ir.Value:
+def _build_raise(builder: ir.IRBuilder, maxima: ir.Value, a: ir.Value, x: ir.Value) -> ir.Value:
     upper = builder.trunc(builder.lshr(x, ir.Constant(ir.IntType(64), 32)), ir.IntType(32))
     words = [_spread(builder, word) for word in (upper, builder.trunc(x, ir.IntType(32)))]
     everywhere = builder.shuffle_vector(*words, ir.Constant(_VECTOR, list(range(LANES))))
+    # One instruction multiplies all halves of 16 bits, and keeps the lower halves of the products.
     halves = builder.mul(*(builder.bitcast(lanes, _HALVES) for lanes in (a, everywhere)))
     value = builder.bitcast(halves, _VECTOR)
-    return builder.select(builder.icmp_unsigned(">", value, most), value, most)
+    return builder.select(builder.icmp_unsigned(">", value, maxima), value, maxima)
 
 
 def _build_store(builder: ir.IRBuilder, array: ir.Value, index: ir.Value, lanes: ir.Value) -> None:
@@ -90,7 +92,7 @@ compile_as(
 )
 compile_as(
     raise_lanes,
-    lambda most, a, x: _LANES(_LANES, _LANES, types.uint64),
+    lambda maxima, a, x: _LANES(_LANES, _LANES, types.uint64),
     _build_raise,
     inline="never",
 )

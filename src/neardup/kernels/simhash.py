@@ -9,7 +9,7 @@ instead of sixty-four additions.
 import numpy as np
 
 from neardup.kernels.compiled import U64, kernel
-from neardup.kernels.mixing import mix
+from neardup.kernels.mixing import max_length, mix
 
 _ALL = U64(0xFFFFFFFFFFFFFFFF)
 _STEP = U64(0x9E3779B97F4A7C15)  # added w times to a hash, before word w is mixed
@@ -91,13 +91,13 @@ def _count(values, planes):
 
 
 @kernel
-def _at_least(planes, least):
-    """Return the bits whose count is `least` or more."""
+def _reach(planes, min_count):
+    """Return the bits whose count is `min_count` or more."""
     above = U64(0)
     equal = _ALL
     for level in range(len(planes) - 1, -1, -1):
         plane = planes[level]
-        if (least >> level) & 1:
+        if (min_count >> level) & 1:
             equal &= plane
         else:
             above |= equal & plane
@@ -113,27 +113,29 @@ def vote(hashes, offsets, tie, fingerprints):
     features have it as have it not; fingerprints : uint64 (num_documents, num_words), zeros for a
     document without features.
     """
-    longest = 0
-    for document in range(len(offsets) - 1):
-        longest = max(longest, offsets[document + 1] - offsets[document])
-    scratch = np.empty(longest if fingerprints.shape[1] > 1 else 0, U64)
-    planes = np.empty(_NUM_PLANES, U64)
+    scratch = np.empty(max_length(offsets) if fingerprints.shape[1] > 1 else 0, U64)
+    all_planes = np.empty(_NUM_PLANES, U64)
     for document in range(len(offsets) - 1):
         span = hashes[offsets[document] : offsets[document + 1]]
-        num_planes = 5
-        while len(span) >> num_planes:
-            num_planes += 1
-        least = (len(span) + 1) // 2 if tie else len(span) // 2 + 1
+        planes = all_planes[: _num_planes(len(span))]
+        majority = (len(span) + 1) // 2 if tie else len(span) // 2 + 1
         for word in range(fingerprints.shape[1]):
             values = span
             if word:
                 values = scratch[: len(span)]
                 for i in range(len(span)):
                     values[i] = _word_of(span[i], word)
-            _count(values, planes[:num_planes])
-            fingerprints[document, word] = (
-                _at_least(planes[:num_planes], least) if len(span) else U64(0)
-            )
+            _count(values, planes)
+            fingerprints[document, word] = _reach(planes, majority) if len(span) else U64(0)
+
+
+@kernel
+def _num_planes(count):
+    """Return the number of planes that `_count` needs for counts up to `count`."""
+    num_planes = 5  # for the carry of 16 values
+    while count >> num_planes:
+        num_planes += 1
+    return num_planes
 
 
 @kernel

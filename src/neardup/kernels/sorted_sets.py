@@ -67,7 +67,7 @@ def sort_list(hashes, spread, ends, ordered):
     if len(hashes) == 0:
         return 0
     shift = bucket_starts(hashes, ends)
-    for value in hashes:
+    for value in hashes:  # a hash is now next to its neighbours, at most a few steps from its rank
         bucket = I64(value >> shift)
         spread[ends[bucket]] = value
         ends[bucket] += 1
@@ -110,10 +110,7 @@ def write_sets(hashes, starts, stops, wanted, sets, set_starts, sizes):
     start of each set, after its sketch, and its size, 0 where not wanted. Return the length of
     `sets` that is filled.
     """
-    longest = 0
-    for document in range(len(starts)):
-        if wanted[document]:
-            longest = max(longest, stops[document] - starts[document])
+    longest = _max_wanted(starts, stops, wanted)
     spread = np.empty(longest, U64)
     ordered = np.empty(longest, U64)
     ends = np.empty(2 * longest + 3, I64)
@@ -132,6 +129,16 @@ def write_sets(hashes, starts, stops, wanted, sets, set_starts, sizes):
         sizes[document] = size
         used = start + size
     return used
+
+
+@kernel
+def _max_wanted(starts, stops, wanted):
+    """Return the length of the longest wanted list."""
+    longest = 0
+    for i in range(len(starts)):
+        if wanted[i]:
+            longest = max(longest, stops[i] - starts[i])
+    return longest
 
 
 @kernel
@@ -154,23 +161,23 @@ def max_shared(sets, start, size, other_start, other_size):
     """
     words = sketch_words(size)
     other_words = sketch_words(other_size)
-    first = U64(start - words)
-    other_first = U64(other_start - other_words)
-    only = I64(0)
+    only = I64(0)  # bits that the first sketch has alone
     other_only = I64(0)
-    if words == other_words:
+    if words == other_words:  # the usual case; unsigned indices let LLVM vectorise the loop
+        first = U64(start - words)
+        other_first = U64(other_start - other_words)
         for i in range(U64(words)):
             bits = sets[first + i]
             other_bits = sets[other_first + i]
             only += count_ones(bits & ~other_bits)
             other_only += count_ones(other_bits & ~bits)
-        return min(size - only, other_size - other_only)
-    min_words = min(words, other_words)
-    for i in range(min_words):
-        bits = _fold(sets, start - words + i, start, min_words)
-        other_bits = _fold(sets, other_start - other_words + i, other_start, min_words)
-        only += count_ones(bits & ~other_bits)
-        other_only += count_ones(other_bits & ~bits)
+    else:
+        min_words = min(words, other_words)
+        for i in range(min_words):
+            bits = _fold(sets, start - words + i, start, min_words)
+            other_bits = _fold(sets, other_start - other_words + i, other_start, min_words)
+            only += count_ones(bits & ~other_bits)
+            other_only += count_ones(other_bits & ~bits)
     return min(size - only, other_size - other_only)
 
 
@@ -319,7 +326,7 @@ def _set_of(hashes, offsets, row, sorted_hashes, sizes):
     end = offsets[row + 1]
     if sizes[row] == _UNKNOWN:
         sizes[row] = _RISING
-        if not _is_rising(hashes[begin:end]):
+        if not _is_rising(hashes[begin:end]):  # a list that is a set already is not copied
             size = end - begin
             spread = np.empty(size, U64)
             ends = np.empty(2 * size + 3, I64)

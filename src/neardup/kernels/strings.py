@@ -15,31 +15,39 @@ from neardup.kernels.intrinsics import (
 
 @kernel
 def decode(data, position):
-    """Return (code point, its length in bytes); (0, 1) where the bytes are not UTF-8."""
+    """Return (code point, its length in bytes); (0, 1) where the bytes are not UTF-8.
+
+    bytes                                   code point       lead byte
+    110..... 10......                       11 bits          C2 to DF: shorter ones would do
+    1110.... 10...... 10......              16 bits          E0 to EF
+    11110... 10...... 10...... 10......     up to 10FFFF     F0 to F4
+    """
     lead = U32(data[position])
     stop = len(data)
     if lead >= 0xC2 and lead < 0xE0 and position + 1 < stop:
         second = U32(data[position + 1])
-        if second & 0xC0 == 0x80:
-            return U32((lead & 0x1F) << 6 | (second & 0x3F)), 2
+        if not is_lead(second):
+            return _append_bits(lead & U32(0x1F), second), 2
     elif lead >= 0xE0 and lead < 0xF0 and position + 2 < stop:
         second = U32(data[position + 1])
         third = U32(data[position + 2])
-        if second & 0xC0 == 0x80 and third & 0xC0 == 0x80:
-            return U32((lead & 0x0F) << 12 | (second & 0x3F) << 6 | (third & 0x3F)), 3
+        if not is_lead(second) and not is_lead(third):
+            return _append_bits(_append_bits(lead & U32(0x0F), second), third), 3
     elif lead >= 0xF0 and lead < 0xF5 and position + 3 < stop:
         second = U32(data[position + 1])
         third = U32(data[position + 2])
         fourth = U32(data[position + 3])
-        code = (lead & 0x07) << 18 | (second & 0x3F) << 12 | (third & 0x3F) << 6 | (fourth & 0x3F)
-        if (
-            second & 0xC0 == 0x80
-            and third & 0xC0 == 0x80
-            and fourth & 0xC0 == 0x80
-            and code < 0x110000
-        ):
-            return U32(code), 4
+        code = _append_bits(_append_bits(lead & U32(0x07), second), third)
+        code = _append_bits(code, fourth)
+        if not (is_lead(second) or is_lead(third) or is_lead(fourth)) and code < 0x110000:
+            return code, 4
     return U32(0), 1
+
+
+@kernel
+def _append_bits(code, byte):
+    """Return the bits of a code point with the lowest 6 bits of a byte after them."""
+    return code << U32(6) | (byte & U32(0x3F))
 
 
 @kernel
@@ -91,57 +99,57 @@ def count_characters(text, start, stop):
 
 
 @kernel
-def advance(text, place, stop, count):
-    """Return where the next `count` characters end, at most `stop`, and how many of them are
-    missing.
+def advance(text, position, stop, count):
+    """Return the end of the next `count` characters, at most `stop`, and the number of characters
+    that are missing.
     """
-    while place + 8 <= stop:
-        passed = _count_leads(load_u64(text, place))
+    while position + 8 <= stop:
+        passed = _count_leads(load_u64(text, position))
         if passed > count:
             break
         count -= passed
-        place += 8
-    while place < stop:
-        if is_lead(text[place]):
+        position += 8
+    while position < stop:
+        if is_lead(text[position]):
             if count == 0:
-                return place, 0
+                return position, 0
             count -= 1
-        place += 1
+        position += 1
     return stop, count
 
 
 @kernel
-def retreat(text, place, begin, count):
-    """Return where the `count` characters before a place begin, at least `begin`."""
-    while place - 8 >= begin:
-        passed = _count_leads(load_u64(text, place - 8))
+def retreat(text, position, begin, count):
+    """Return the start of the `count` characters before a position, at least `begin`."""
+    while position - 8 >= begin:
+        passed = _count_leads(load_u64(text, position - 8))
         if passed >= count:
             break
         count -= passed
-        place -= 8
-    while place > begin and count > 0:
-        place -= 1
-        count -= is_lead(text[place])
-    return place
+        position -= 8
+    while position > begin and count > 0:
+        position -= 1
+        count -= is_lead(text[position])
+    return position
 
 
 @kernel
-def common_after(text, left, right, most):
-    """Return how many bytes agree from two places on."""
+def common_after(text, left, right, max_length):
+    """Return the number of bytes that agree from two positions on."""
     length = 0
-    while length + 8 <= most:
+    while length + 8 <= max_length:
         differ = load_u64(text, left + length) ^ load_u64(text, right + length)
         if differ != U64(0):
             return length + (count_trailing_zeros(differ) >> 3)
         length += 8
-    while length < most and text[left + length] == text[right + length]:
+    while length < max_length and text[left + length] == text[right + length]:
         length += 1
     return length
 
 
 @kernel
-def code_at(text, place):
-    return U32(text[place]) if text[place] < 128 else decode(text, place)[0]
+def code_at(text, position):
+    return U32(text[position]) if text[position] < 128 else decode(text, position)[0]
 
 
 # Random constants that occur in no text in UTF-8, so that no factor of a product below is zero for
@@ -178,14 +186,24 @@ def hash_at(start, size, margin):
         first = load_at(min(start, end - 8)) >> beyond
         last = load_at(end - 8) >> beyond
     else:
-        if size >= 4:  # bytes that are read twice are the same
-            first = load_half_at(start) | load_half_at(end - 4) << U64(8 * (size - 4))
-        else:
-            middle = size >> 1
-            first = load_byte_at(start) | load_byte_at(start + middle) << U64(8 * middle)
-            first |= load_byte_at(end - 1) << U64(8 * (size - 1))
+        first = _load_short(start, size)
         last = first
     return fold_product(fold_product(first ^ _FIRST, last ^ state), _LAST ^ U64(size))
+
+
+@kernel(inline="always")
+def _load_short(start, size):
+    """Return the 1 to 7 bytes at an address as one integer. Bytes that are read twice fall on
+    themselves.
+    """
+    end = start + size
+    if size >= 4:
+        word = load_half_at(start) | load_half_at(end - 4) << U64(8 * (size - 4))
+    else:
+        middle = size >> 1
+        word = load_byte_at(start) | load_byte_at(start + middle) << U64(8 * middle)
+        word |= load_byte_at(end - 1) << U64(8 * (size - 1))
+    return word
 
 
 @kernel

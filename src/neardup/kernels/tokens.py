@@ -200,7 +200,7 @@ def _fold(data, tables, mode, stream):
         entry = tables.entries[code]
         position += width
         rank = entry >> _COMBINING_SHIFT
-        if entry & _COMPOSE or (rank != 0 and last_rank > rank):
+        if entry & _COMPOSE or 0 < rank < last_rank:
             return 0, True
         last_rank = rank
         length = _append_entry(entry, tables.expansions, mode, stream, length)
@@ -346,7 +346,7 @@ def _content(tokens, count, content):
 def leave_out_repeats(hashes, first, stop, document, seen):
     """Keep one of each hash from `first` on, and some repeats; return the new end.
 
-    Of n-grams of characters half are repeats. seen : uint64 (SEEN,), the last hash of each place,
+    Of n-grams of characters half are repeats. seen : uint64 (SEEN,), the last hash of each slot,
     distinguished by document; SEEN is a power of 2.
     """
     end = first
@@ -466,8 +466,8 @@ def _copy_ranges(stream, edges, size, tokens, count):
     """Append `size` tokens between edges to the first `count` tokens; return the new count."""
     for i in range(size):
         end = tokens.offsets[count]
-        for place in range(edges[2 * i], edges[2 * i + 1]):
-            tokens.data[end] = stream[place]
+        for position in range(edges[2 * i], edges[2 * i + 1]):
+            tokens.data[end] = stream[position]
             end += 1
         count += 1
         tokens.offsets[count] = end
@@ -478,7 +478,7 @@ def _copy_ranges(stream, edges, size, tokens, count):
 def write_tokens(text, tables, mode, buffers, tokens, flagged):
     """Fill `tokens` with the tokens that `shingle_text` hashes; buffers and flagged as there.
 
-    Requires: 3 * len(text.data) bytes for tokens.data, and one place more in tokens.offsets.
+    Requires: 3 * len(text.data) bytes for tokens.data, and one number more in tokens.offsets.
     """
     stream, edges, _ = buffers
     count = 0

@@ -36,6 +36,7 @@ def _project(direction, planes, sums):
     (dimensions, LANES).
     """
     sums[:] = np.float32(0)
+    # Two coordinates a step: a sum is loaded and stored half as often.
     for i in range(0, len(direction), 2):
         first = direction[i]
         second = direction[i + 1]
@@ -61,6 +62,7 @@ def find_sides(directions, planes, num_bits, hashes):
             band = start // num_bits
             bit = start % num_bits
             word = U32(0)
+            # A band may continue in the next block, so its word is added to.
             for lane in range(num_lanes):
                 word |= U32(sums[lane] >= np.float32(0)) << U32(bit)
                 bit += 1

@@ -3,8 +3,7 @@ are the darts of DartMinHash (Christiani 2020).
 
 Each feature has a fixed Poisson process over (weight, rank), the same in every set that has the
 feature: its points are spread evenly. A set owns the points whose weight is below its own. Each
-point belongs to one place of a signature, and in each place the owned point of least rank is the
-sample.
+point belongs to one value of a signature, which samples the owned point of minimum rank.
 
     rank ^
          |  o     .      .          o  owned, .  not owned
@@ -23,19 +22,19 @@ from neardup.kernels.mixing import mix
 
 _STEP = U64(0x9E3779B97F4A7C15)
 _NUM_STRIPS = 24  # points below 2^-24 of a weight are left out
-# The expected points per place of the first round, beyond log(num_hashes): exp(-3) = 5 % of sets
-# have a place without a point, and need a second round.
+# The expected points per value of the first round, beyond log(num_hashes): exp(-3) = 5 % of sets
+# have a value without a point, and need a second round.
 _MARGIN = 3.0
 
 
 @kernel(allocates=True)
 def sign_weighted(hashes, weights, offsets, seed, signatures):
-    """Fill signatures[document, i] with the name of the owned point of least rank in place i.
+    """Fill signatures[document, i] with the name of the owned point of minimum rank of value i.
 
     hashes : uint64, distinct in each document; weights : float64, 0 or more, finite; offsets :
     int64 (num_documents + 1,); seed : uint64; signatures : uint32 (num_documents, num_hashes). No
     weight: all ones. The rank up to which points are drawn is estimated from the sum of the
-    weights, and doubled if a place has none.
+    weights, and doubled if a value has none.
     """
     num_hashes = signatures.shape[1]
     ranks = np.empty(num_hashes)
@@ -57,7 +56,7 @@ def sign_weighted(hashes, weights, offsets, seed, signatures):
 
 @kernel
 def _add_feature(feature, weight, limit, ranks, signature):
-    """Keep in `signature` the owned points of one feature with the least rank of their place so
+    """Keep in `signature` the owned points of one feature with the minimum rank of their value so
     far, up to the limit.
 
     The weights are cut into strips from a power of two to the next, whose points are drawn by

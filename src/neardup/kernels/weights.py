@@ -8,19 +8,19 @@ import numpy as np
 
 from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.intrinsics import count_ones
-from neardup.kernels.mixing import find_slot, mix
+from neardup.kernels.mixing import find_slot, max_length, mix
 from neardup.kernels.sorted_sets import bucket_starts
 
 
 @kernel
-def add_documents(features, offsets, first, most, missed, table, size):
+def add_documents(features, offsets, first, max_size, missed, table, size):
     """Add documents from `first` on; return the next document to be added, and the new size of the
     table.
 
     features : uint64, each once in a document; offsets : int64 (num_documents + 1,); table :
     hashes, counts and misses, a power of two of slots; missed : the documents that a new entry's
     count may lack. Stops before a document for which there may not be room, two thirds being full,
-    and after one that leaves more than `most` entries.
+    and after one that leaves more than `max_size` entries.
     """
     hashes, counts, misses = table
     for document in range(first, len(offsets) - 1):
@@ -33,7 +33,7 @@ def add_documents(features, offsets, first, most, missed, table, size):
                 misses[slot] = missed
                 size += 1
             counts[slot] += U32(1)
-        if size > most:
+        if size > max_size:  # the caller then drops rare entries: see `move_entries`
             return document + 1, size
     return len(offsets) - 1, size
 
@@ -45,6 +45,7 @@ def move_entries(table, missed, target):
     """
     hashes, counts, misses = table
     size = 0
+    # Lossy counting (Manku and Motwani 2002): an entry that is dropped counts `missed` at most.
     for old in range(len(hashes)):
         if counts[old] != 0 and I64(counts[old]) + I64(misses[old]) > missed:
             slot = find_slot(target.hashes, target.counts, 0, hashes[old])
@@ -59,8 +60,8 @@ _REPEATED = U64(0x9E3779B97F4A7C15)
 
 
 class _Features(NamedTuple):
-    """Distinct features of documents. hashes : uint64; counts : uint32; firsts : int64, the first
-    place of each.
+    """Distinct features of documents. hashes : uint64; counts : uint32; firsts : int64, the index
+    of the first occurrence of each.
     """
 
     hashes: np.ndarray
@@ -70,16 +71,15 @@ class _Features(NamedTuple):
 
 @kernel(allocates=True)
 def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offsets):
-    """Write the distinct hashes of each document, rising, their counts, and their first places.
+    """Write the distinct hashes of each document, rising, their counts, and the index of the first
+    occurrence of each.
 
     hashes : uint64; offsets : int64 (num_documents + 1,); distinct : uint64, counts : uint32,
-    firsts : int64, the place in `hashes`, all as long as `hashes`; distinct_offsets : int64
+    firsts : int64, the index in `hashes`, all as long as `hashes`; distinct_offsets : int64
     (num_documents + 1,). Hashes are uniform: a counting sort by leading bits leaves an insertion
     sort next to nothing to do.
     """
-    longest = 0
-    for document in range(len(offsets) - 1):
-        longest = max(longest, offsets[document + 1] - offsets[document])
+    longest = max_length(offsets)
     order = np.empty(longest, I64)
     ends = np.empty(2 * longest + 3, I64)
     size = distinct_offsets[0] = 0
@@ -99,9 +99,9 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
 
 
 @kernel(inline="always")
-def _insert(table, first, size, value, place):
+def _insert(table, first, size, value, index):
     """Count a hash among the rising ones from `first` to `size`; return the new size."""
-    rank = size
+    rank = size  # of the hash among the entered ones, from the end: insertion sort
     while rank > first and table.hashes[rank - 1] > value:
         rank -= 1
     if rank > first and table.hashes[rank - 1] == value:
@@ -113,7 +113,7 @@ def _insert(table, first, size, value, place):
             table.firsts[move] = table.firsts[move - 1]
         table.hashes[rank] = value
         table.counts[rank] = 1
-        table.firsts[rank] = place
+        table.firsts[rank] = index
         size += 1
     return size
 
@@ -124,7 +124,7 @@ def choose(weights, offsets, top, levels, kept):
     their weights.
 
     weights : float64, changed; offsets : int64 (num_documents + 1,); levels : bool; kept : bool. Of
-    equal weights the first are taken: the least hashes. The level is 1 to 5: one more than the
+    equal weights the first are taken: the smallest hashes. The level is 1 to 5: one more than the
     fifths of the kept features that weigh less.
     """
     for document in range(len(offsets) - 1):
@@ -133,10 +133,7 @@ def choose(weights, offsets, top, levels, kept):
         ranked = np.sort(span)
         if top and top < len(span):
             ranked = ranked[len(span) - top :]
-            num_left = top - (len(ranked) - np.searchsorted(ranked, ranked[0], side="right"))
-            for i in range(len(span)):
-                marks[i] = span[i] > ranked[0] or (span[i] == ranked[0] and num_left > 0)
-                num_left -= span[i] == ranked[0]
+            _mark_top(span, ranked, marks)
         else:
             marks[:] = True
         if levels:
@@ -145,12 +142,25 @@ def choose(weights, offsets, top, levels, kept):
 
 
 @kernel
+def _mark_top(weights, ranked, marks):
+    """Mark the largest weights: `ranked`, rising. Of several equal to the smallest of these, mark
+    the first.
+    """
+    minimum = ranked[0]
+    num_above = len(ranked) - np.searchsorted(ranked, minimum, side="right")
+    num_left = len(ranked) - num_above  # weights equal to the minimum that are still to be marked
+    for i in range(len(weights)):
+        marks[i] = weights[i] > minimum or (weights[i] == minimum and num_left > 0)
+        num_left -= weights[i] == minimum
+
+
+@kernel
 def look_up(wanted, hashes, starts, counts, found):
     """Fill found with the count of each wanted hash, 0 if it is not in the table.
 
     wanted : uint64; hashes : uint64, rising; counts : as long; starts : int64 (2^k + 1,), where the
-    hashes whose leading k bits are i begin; found : int64 (len(wanted),). Uniform hashes: a look-up
-    reads two places or three.
+    hashes whose leading k bits are i begin; found : int64 (len(wanted),). Hashes are uniform: a
+    look-up reads two or three of them.
     """
     bits = count_ones(U64(len(starts) - 2))
     for i in range(len(wanted)):

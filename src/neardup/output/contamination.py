@@ -171,7 +171,7 @@ class ItemTables:
             pa.array(self._status),
             arrow_of(best),
             arrow_of(num_documents),
-            arrow_of(table.num_own + shared),
+            arrow_of(table.num_entries + shared),
             arrow_of(common + shared),
         ]
         return pa.Table.from_arrays(columns, schema=items_schema())
@@ -181,7 +181,7 @@ class ItemTables:
         table = self._table
         conditions = [
             num_documents > 0,
-            table.num_own < table.settings.min_rare,
+            table.num_entries < table.settings.min_rare,
             self.found.enough > 0,
         ]
         status: list[str] = np.select(
@@ -254,10 +254,10 @@ class ItemTables:
         table = self._table
         has_shingles = table.num_tokens >= table.ngrams
         is_missing: Mask = np.repeat(has_shingles[fields], table.num_tokens[fields])
-        places = np.concatenate(hits.found)
-        words = (table.words.offsets[table.fields] + table.positions)[places]
+        entries = np.concatenate(hits.found)
+        words = (table.words.offsets[table.fields] + table.positions)[entries]
         words -= np.repeat(shifts, [len(found) for found in hits.found])
-        is_missing[ranges(words, table.ngrams[table.fields[places]])] = False
+        is_missing[ranges(words, table.ngrams[table.fields[entries]])] = False
         return is_missing
 
     def counts(self) -> dict[str, int]:
@@ -402,16 +402,16 @@ def _documents_with_words(hits: Hits, num_documents: Rows) -> Rows:
     many, and the greatest the count of a common phrase in an item of one document. No document may
     have a sequence around a shingle if words are changed, so 1 is the minimum.
 
-    num_documents : by place, as in `FoundItems`.
+    num_documents : by entry, as in `FoundItems`.
     """
-    numbers = np.repeat(np.arange(len(hits.items)), [len(places) for places in hits.found])
-    # A hit and a place, or a hit and a count, are packed into one integer, which sorts faster.
-    num_places = len(num_documents)
-    pairs = np.sort(numbers * num_places + np.concatenate(hits.found))
+    numbers = np.repeat(np.arange(len(hits.items)), [len(entries) for entries in hits.found])
+    # A hit and an entry, or a hit and a count, are packed into one integer, which sorts faster.
+    num_entries = len(num_documents)
+    pairs = np.sort(numbers * num_entries + np.concatenate(hits.found))
     pairs = pairs[begins_run(pairs)]
-    of_hit, places = np.divmod(pairs, num_places)
+    of_hit, entries = np.divmod(pairs, num_entries)
     num_counts = int(num_documents.max()) + 1
-    counts = np.sort(of_hit * num_counts + num_documents[places]) % num_counts
+    counts = np.sort(of_hit * num_counts + num_documents[entries]) % num_counts
     sizes = np.bincount(of_hit)
     # The lower of the two middle ones.
     middles = offsets_from_lengths(sizes)[:-1] + (sizes - 1) // 2

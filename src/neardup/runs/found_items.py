@@ -31,14 +31,14 @@ _MAX_LENGTH = 2000  # characters of an excerpt
 
 # A row of schemas.MATCHES. `characters` are the first character of the match and its end.
 _MATCH = np.dtype(
-    [("document", np.int64), ("place", np.int64), ("token", np.int64), ("characters", np.int64, 2)]
+    [("document", np.int64), ("entry", np.int64), ("token", np.int64), ("characters", np.int64, 2)]
 )
 
 
 class ItemsInTexts(NamedTuple):
     """The items that were found in a batch of texts.
 
-    keys : int32, the sequences around places that the texts contain. items, states : int32, the
+    keys : int32, the sequences around entries that the texts contain. items, states : int32, the
     items that the texts have enough of, see `Kept`. matches : the matches of items that may be
     hits, their documents by number in the batch. ranges : int64 (num_matches, 2), the characters of
     each match in its text. excerpts : the text around each of these items, in the order of the
@@ -59,7 +59,7 @@ class ItemsInTexts(NamedTuple):
 
         num_excerpts : by item, the excerpts in earlier batches; these are added.
         """
-        items = table.items[self.matches.places]
+        items = table.items[self.matches.entries]
         is_first = begins_run(self.matches.documents, items)
         excerpts = []
         for item, text in zip(items[is_first].tolist(), self.excerpts, strict=True):
@@ -89,7 +89,7 @@ class ItemSearch:
         texts = extract_text(texts, table.shingling)
         with self._finders.borrow() as finder:
             keys, matches = finder.find(texts)
-        is_common = table.most_around(self._num_documents, matches.places) > table.settings.common
+        is_common = table.max_around(self._num_documents, matches.entries) > table.settings.common
         kept = keep_matches(table, matches, is_common)
         matches = matches.take(kept.matches)
         ranges, excerpts = self._locate(texts, matches)
@@ -111,7 +111,7 @@ class ItemSearch:
         ranges = self._characters(strings, text_numbers, edges)
 
         # The matches of one item in one document are a run of rows: one excerpt shows them all.
-        items = self._table.items[matches.places]
+        items = self._table.items[matches.entries]
         run_starts = np.flatnonzero(begins_run(matches.documents, items))
         begins = ranges[run_starts, 0]
         # A later match may end earlier. `reduceat` needs a run.
@@ -131,7 +131,7 @@ class ItemSearch:
         the first and the last word of each match, numbered over all texts.
         """
         table = self._table
-        fields = table.fields[matches.places]
+        fields = table.fields[matches.entries]
         words = shingle_documents(texts, self._words)
         item_words = table.words
         # The first word of the text or field of each match, and the end of its words: (2, n).
@@ -144,7 +144,7 @@ class ItemSearch:
             limits[0] + matches.positions,
             item_words.hashes,
             item_limits,
-            item_limits[0] + table.positions[matches.places],
+            item_limits[0] + table.positions[matches.entries],
             table.ngrams[fields],
             edges,
         )
@@ -164,8 +164,8 @@ class FoundItems(NamedTuple):
 
     hits : all hits. further : (num_further, 2), further documents, and the item that each has
     whole. enough : int64 by item, the number of documents that have enough of it, boilerplate
-    included. num_documents : int64 by place, the number of documents that have the words around it.
-    is_rare : bool by place, whether these are few. excerpts : the text around an item in a
+    included. num_documents : int64 by entry, the number of documents that have the words around it.
+    is_rare : bool by entry, whether these are few. excerpts : the text around an item in a
     document, by document and item.
     """
 
@@ -248,14 +248,14 @@ class ItemCollection:
         alone.
         """
         documents = found.matches.documents + first
-        items = self._table.items[found.matches.places]
+        items = self._table.items[found.matches.entries]
 
         # The matches of one item in one document are a run of rows, in the order of `states`.
         begins = begins_run(documents, items)
         run = np.cumsum(begins) - 1
         # States rise from ENOUGH, which has no matches, over KEPT and ALL to FURTHER.
         is_listed = states[states >= KEPT] < FURTHER  # one value per run
-        columns = (documents, found.matches.places, found.matches.positions, found.ranges)
+        columns = (documents, found.matches.entries, found.matches.positions, found.ranges)
         matches = np.column_stack(columns).astype(np.int64)
         self._scratch.append(schemas.MATCHES, matches[is_listed[run]])
 
@@ -284,11 +284,11 @@ class ItemCollection:
         rows = self._scratch.column(schemas.MATCHES).view(_MATCH)[:, 0]
         matches = Matches(
             documents=rows["document"],
-            places=rows["place"].astype(np.int32),
+            entries=rows["entry"].astype(np.int32),
             positions=rows["token"].astype(np.int32),
         )
-        num_documents = table.most_around(self.num_documents, slice(None))
-        is_rare = num_documents <= table.most_documents(self._num_whole > 0)
+        num_documents = table.max_around(self.num_documents, slice(None))
+        is_rare = num_documents <= table.max_documents(self._num_whole > 0)
         excerpts = {(excerpt.document, excerpt.item): excerpt.text for excerpt in self._excerpts()}
         return FoundItems(
             tasks=tasks,

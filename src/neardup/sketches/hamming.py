@@ -61,7 +61,7 @@ class HammingTables:
         rows = np.arange(first, store.num_rows, dtype=np.uint32)
         keys = self.lookup.permute(store.values[first : store.num_rows])
         self._tables.append_columns(keys, rows, store.num_rows)
-        self._tables.merge_latest(store.forgotten, 0)
+        self._tables.merge_latest(store.forgotten, 0)  # forgotten rows are left out
 
     def find(self, queries: Array, store: RowStore, threads: int) -> Matches:
         """Return the rows within the distance of each query."""

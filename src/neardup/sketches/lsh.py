@@ -233,8 +233,8 @@ class LSHIndex(RowIndex[BandTables]):
         Parameters
         ----------
         signature : an array (num_hashes,), or Signatures of one.
-        min_similarity : the least estimated Jaccard similarity to return; the threshold when None;
-            0.0 for all signatures that share a band.
+        min_similarity : the minimum estimated Jaccard similarity to return; the threshold when
+            None; 0.0 for all signatures that share a band.
         """
         found = self._find(one_row(signature), min_similarity)
         return self._hits(found.row, found.equal / (self.num_hashes or 1))

@@ -89,6 +89,7 @@ class IdTable:
         """
         if len(ids) == 0:
             return
+        # The new ids are written after the others first: the kernel compares stored ids.
         added = _flatten(ids)
         first = self.num_rows
         stop = first + len(ids)
@@ -113,7 +114,7 @@ class IdTable:
         entered = kernels.ids.Ids(added.data, added.offsets[: num_entered + 1])
         slots = np.empty(num_entered, np.int64)
         kernels.ids.find_ids(entered, self._stored(), self._slots, slots)
-        self._slots[slots] = _REMOVED
+        self._slots[slots] = _REMOVED  # not _FREE, which would end the search for other ids
         self._num_used += num_entered
 
     def find(self, ids: pa.Array) -> Ints:
@@ -123,7 +124,7 @@ class IdTable:
 
     def __contains__(self, id: object) -> bool:
         """Return whether an id has a row; a value of another type has none."""
-        if isinstance(id, bool) or not isinstance(id, (str, int, np.integer)):
+        if isinstance(id, bool) or not isinstance(id, (str, int, np.integer)):  # a bool is an int
             return False
         try:
             return bool(self.find(self.to_array([id]))[0] >= 0)
@@ -142,7 +143,7 @@ class IdTable:
         if self.kind is None:
             return pa.array([], "large_string")
         stored = self._stored()
-        if self.kind == pa.int64():
+        if self.kind == pa.int64():  # each is eight bytes, one after the other
             integers = stored.data[: 8 * self.num_rows].view(np.int64)
             return pa.array(integers[rows])
         buffers = [None, pa.py_buffer(stored.offsets), pa.py_buffer(stored.data)]
@@ -331,6 +332,7 @@ class RowStore(ABC):
             )
         if not len(new_ids):
             return first
+        # Raises before anything is changed: the ids are the last check.
         self._ids.append(new_ids)
         if self.width is None:
             self.width = values.shape[1]
@@ -490,6 +492,7 @@ class FingerprintRows(RowStore):
             if not is_integer or not 0 <= value < 1 << self.bits:
                 raise self._refuse(value, row)
         words = num_words(self.bits)
+        # Integers of more than 64 bits have no NumPy type: go through their bytes.
         data = b"".join(int(value).to_bytes(8 * words, "little") for value in values)
         return np.frombuffer(data, "<u8").astype(np.uint64).reshape(len(values), words)
 

@@ -197,7 +197,7 @@ def align(
     Notes
     -----
     A passage is shared if it is anywhere in the other text. If the shared passages of both texts
-    are the same, letter by letter, then a differing passage has a place in the other text: after
+    are the same, letter by letter, then a differing passage has a position in the other text: after
     the same number of shared letters. Letters and digits are counted, as the space between tokens
     may differ; case, compatibility and traditional Chinese are folded, as tokens may have been.
     This takes linear time. Otherwise some passages moved or are repeated: then only a longest

@@ -78,9 +78,9 @@ class Rule(NamedTuple):
 
     similarity : jaccard, containment or cosine of the sets, which must reach `threshold`; or
     hamming, if the distance of the fingerprints decides alone. bits : the bits of a fingerprint; 0
-    without fingerprints. min_structure : the least cosine of the structure of two pages; 0 if it is
-    not compared. above_chance : whether two documents must also share more shingles than unrelated
-    texts do.
+    without fingerprints. min_structure : the minimum cosine of the structure of two pages; 0 if it
+    is not compared. above_chance : whether two documents must also share more shingles than
+    unrelated texts do.
     """
 
     similarity: str

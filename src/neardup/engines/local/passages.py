@@ -252,13 +252,13 @@ def _select(documents: _Documents, anchoring: Anchoring | Units, progress: Progr
         # Numbers of documents and of anchors count from 0 in each batch; see schemas.PIECES.
         offsets = np.array([num_documents, 0, 0, 0, num_anchors, 0])
         scratch.append(schemas.PIECES, found.pieces + offsets)
-        scratch.append(schemas.PIECE_ANCHORS, found.places + text_bytes)
+        scratch.append(schemas.PIECE_ANCHORS, found.positions + text_bytes)
         scratch.append(schemas.PIECE_TEXTS, found.text)
         scratch.append(schemas.PIECE_HASHES, found.hashes)
         scratch.append(schemas.CHARACTERS, found.characters)
         text_bytes += len(found.text)
         num_documents += len(found.characters)
-        num_anchors += len(found.places)
+        num_anchors += len(found.positions)
         progress.advance(described.num_documents, described.num_bytes)
         if num_anchors > _MAX_ANCHORS:
             raise InputError(

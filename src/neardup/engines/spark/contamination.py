@@ -125,7 +125,7 @@ class _Batch(NamedTuple):
             states=self.numbers("states"),
             matches=Matches(
                 documents=self.numbers("found"),
-                places=self.numbers("places"),
+                entries=self.numbers("entries"),
                 positions=self.numbers("tokens"),
             ),
             ranges=np.column_stack([self.numbers("begins"), self.numbers("ends")]),
