@@ -114,7 +114,9 @@ def test_pairs_at_the_threshold_are_found_as_often_as_requested(threshold):
         right = threshold * left + math.sqrt(1 - threshold**2) * other / np.linalg.norm(other)
         sides = find_sides(np.array([left, right], np.float32), *method.bands, seed)
         found += bool((sides[0] == sides[1]).any())
-    expected = float(method.hit_probability(np.array([threshold]))[0])
+    num_bands, num_bits = method.bands
+    agreement = (1 - math.acos(threshold) / math.pi) ** num_bits  # of one band, by the angle
+    expected = 1 - (1 - agreement) ** num_bands
     assert 0.9 <= expected < 0.95
     # Five standard deviations of the binomial distribution: a false alarm in 1.7 million runs.
     assert abs(found - num_runs * expected) < 5 * math.sqrt(num_runs * expected * (1 - expected))
