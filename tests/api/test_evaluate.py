@@ -706,11 +706,16 @@ def test_an_id_of_two_documents_names_neither():
     )
 
 
-def test_a_damaged_file_or_several_are_no_judged_pairs(tmp_path: Path) -> None:
-    for name in ("a.jsonl", "b.parquet", "c.csv", "d.arrow"):
-        (tmp_path / name).write_text('{"left_id": "a\n\0\n')
-        with pytest.raises(InputError):
-            neardup.evaluate(CORPUS, pairs=tmp_path / name)
+@pytest.mark.parametrize("name", ["a.jsonl", "b.parquet", "c.csv", "d.arrow"])
+def test_a_damaged_file_has_no_judged_pairs(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text('{"left_id": "a\n\0\n')
+    with pytest.raises(InputError):
+        neardup.evaluate(CORPUS, pairs=tmp_path / name)
+
+
+def test_judged_pairs_are_in_one_file(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "c.csv"):
+        (tmp_path / name).touch()
     wrong(
         InputError,
         "Judged pairs must be in one file: got 2",

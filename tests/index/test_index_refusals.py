@@ -46,17 +46,26 @@ def test_what_an_index_cannot_store_is_refused(make, options, message):
         make(**options)
 
 
-def test_what_is_no_document_is_refused(make):
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda index: index.add_if_new(None),
+        lambda index: index.add_if_new(FOX, id=7),
+        lambda index: index.query(["a"]),
+        lambda index: index.add_if_new(FOX, payload={}),
+        lambda index: index.add_if_new("\ud800"),
+    ],
+    ids=["null", "numeric id", "list", "payload", "lone surrogate"],
+)
+def test_what_is_no_document_is_refused(make, call):
     index = make()
-    for call in (
-        lambda: index.add_if_new(None),
-        lambda: index.add_if_new(FOX, id=7),
-        lambda: index.query(["a"]),
-        lambda: index.add_if_new(FOX, payload={}),
-        lambda: index.add_if_new("\ud800"),
-    ):
-        with pytest.raises(InputError):
-            call()
+    with pytest.raises(InputError):
+        call(index)
+    assert len(index) == 0
+
+
+def test_a_limit_of_none_and_a_null_id_are_refused(make):
+    index = make()
     with pytest.raises(SettingError, match="limit must be a whole number of 1 or more: got 0"):
         index.query(FOX, limit=0)
     with pytest.raises(InputError, match="The id of row 1 is null"):

@@ -146,15 +146,20 @@ def test_a_list_of_vectors_may_begin_with_none():
     assert removed_of(result) == {3: 1}
 
 
-def test_lists_arrays_and_slices_are_read_alike():
-    for source in (LISTS, VECTORS, list(VECTORS), pa.array(LISTS), table_of(KINDS[3])):
-        assert removed_of(neardup.dedup(source, method=METHOD)) == REMOVED
+@pytest.mark.parametrize(
+    "source",
+    [LISTS, VECTORS, list(VECTORS), pa.array(LISTS), table_of(KINDS[3])],
+    ids=["lists", "array", "list of arrays", "Arrow array", "table"],
+)
+def test_vectors_of_any_container_are_read_alike(source):
+    assert removed_of(neardup.dedup(source, method=METHOD)) == REMOVED
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7])
+def test_a_slice_of_a_table_is_read_like_the_whole(batch_rows):
     padded = pa.concat_tables([table_of(KINDS[0]).slice(3, 4), table_of(KINDS[0])])
-    for batch_rows in (1, 7):
-        assert (
-            removed_of(neardup.dedup(padded.slice(4), method=METHOD, batch_rows=batch_rows))
-            == REMOVED
-        )
+    result = neardup.dedup(padded.slice(4), method=METHOD, batch_rows=batch_rows)
+    assert removed_of(result) == REMOVED
 
 
 @pytest.mark.slow

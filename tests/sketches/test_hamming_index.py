@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import random
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -200,9 +201,8 @@ def test_an_id_that_is_there_is_refused_by_name_and_nothing_changes():
 
 def test_an_id_that_is_not_there_cannot_be_removed():
     index = neardup.HammingIndex()
-    for unknown in ("x", 5):
-        with pytest.raises(InputError, match=f"no fingerprint with the id {unknown!r}"):
-            index.remove(unknown)
+    with pytest.raises(InputError, match="no fingerprint with the id 'x'"):
+        index.remove("x")
     index.add(5, 0)
     index.remove(5)
     with pytest.raises(InputError, match="no fingerprint with the id 5"):
@@ -290,14 +290,15 @@ def test_the_first_id_decides_the_kind():
 
 
 @pytest.mark.parametrize("value", [-1, 2**64, 1.0, "1", None, True])
-def test_a_fingerprint_out_of_its_range_is_refused(value):
+@pytest.mark.parametrize("operation", ["add", "query"])
+def test_a_fingerprint_out_of_its_range_is_refused(operation, value):
     index = neardup.HammingIndex()
-    for call in (lambda: index.add("a", value), lambda: index.query(value)):
-        with pytest.raises(
-            InputError,
-            match=r"an integer from 0 to 2\^64 - 1: got .* at row 0\. Create an index with more",
-        ):
-            call()
+    call = partial(index.add, "a") if operation == "add" else index.query
+    with pytest.raises(
+        InputError,
+        match=r"an integer from 0 to 2\^64 - 1: got .* at row 0\. Create an index with more",
+    ):
+        call(value)
     assert len(index) == 0
 
 

@@ -271,20 +271,24 @@ def test_a_threshold_alone_is_short_for_a_method():
 SCHEME = {"name": "minhash", "version": 1, "seed": 1, "num_hashes": 4, "ngram": 5}
 
 
-def test_signatures_of_another_scheme_or_seed_are_refused_and_both_are_named():
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda index, other: index.add("b", other),
+        lambda index, other: index.query(other),
+        lambda index, other: index.query_many(other),
+        lambda index, other: index.add_if_new("b", other),
+        lambda _, other: banded(2, 2, scheme=SCHEME).add("b", other),
+    ],
+    ids=["add", "query", "query_many", "add_if_new", "empty index"],
+)
+def test_signatures_of_another_scheme_or_seed_are_refused_and_both_are_named(call):
     index = banded(2, 2)
     index.add_many(["a"], Signatures(array([1, 2, 3, 4]), SCHEME))
     assert index.scheme == SCHEME
     other = Signatures(array([1, 2, 3, 4]), SCHEME | {"seed": 2})
-    for call in (
-        lambda: index.add("b", other),
-        lambda: index.query(other),
-        lambda: index.query_many(other),
-        lambda: index.add_if_new("b", other),
-        lambda: banded(2, 2, scheme=SCHEME).add("b", other),
-    ):
-        with pytest.raises(SchemeError, match=r"seed=1.*seed=2"):
-            call()
+    with pytest.raises(SchemeError, match=r"seed=1.*seed=2"):
+        call(index, other)
     assert len(index) == 1
     assert index.query(Signatures(array([1, 2, 3, 4]), SCHEME)) == [("a", 1.0)]
 
