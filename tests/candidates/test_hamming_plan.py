@@ -137,7 +137,10 @@ def test_memory_for_nothing_at_all_is_told():
 def test_a_join_takes_more_blocks_for_more_fingerprints():
     assert choose_join_blocks(10_000, 64, 3) == 4
     assert choose_join_blocks(100_000_000, 64, 3) == 5
-    for bits in WIDTHS:
-        for max_distance in (0, 3, 16):
-            chosen = [choose_join_blocks(10**power, bits, max_distance) for power in range(10)]
-            assert all(max_distance < blocks <= bits for blocks in chosen)
+
+
+@pytest.mark.parametrize("bits", WIDTHS)
+@pytest.mark.parametrize("max_distance", [0, 3, 16])
+def test_a_join_has_more_blocks_than_bits_may_differ(bits, max_distance):
+    chosen = [choose_join_blocks(10**power, bits, max_distance) for power in range(10)]
+    assert all(max_distance < blocks <= bits for blocks in chosen)

@@ -340,22 +340,27 @@ def test_a_cluster_of_several_hundred_documents_is_listed_whole():
     assert result.report["bound"] == {"max_bucket_size": 1000, "documents": 0}
 
 
-def test_no_recall_is_known_where_full_buckets_hide_pairs():
-    numbered = [f"{SENTENCE} {number}" for number in range(30)]
-    reordered = [
-        " ".join(words) for words in itertools.islice(itertools.permutations(SENTENCE.split()), 30)
-    ]
-    for method, texts in (
-        (MinHash(), numbered),
-        (MinHash(similarity="containment"), numbered),
-        (neardup.SimHash(ngram=1), reordered),  # of one fingerprint
-    ):
-        full, listed = (
-            neardup.find_pairs(texts, method=method, max_bucket_size=size).report
-            for size in (5, 30)
-        )
-        assert full["bound"]["documents"] > 0 == listed["bound"]["documents"]
-        assert full["recall"] is None
+NUMBERED = [f"{SENTENCE} {number}" for number in range(30)]
+# They have one fingerprint.
+REORDERED = [
+    " ".join(words) for words in itertools.islice(itertools.permutations(SENTENCE.split()), 30)
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "texts"),
+    [
+        (MinHash(), NUMBERED),
+        (MinHash(similarity="containment"), NUMBERED),
+        (neardup.SimHash(ngram=1), REORDERED),
+    ],
+    ids=["bands", "samples", "fingerprints"],
+)
+def test_no_recall_is_known_where_full_buckets_hide_pairs(method, texts):
+    full = neardup.find_pairs(texts, method=method, max_bucket_size=5).report
+    listed = neardup.find_pairs(texts, method=method, max_bucket_size=30).report
+    assert full["bound"]["documents"] > 0 == listed["bound"]["documents"]
+    assert full["recall"] is None
 
 
 def test_nothing_found_is_nothing_said():
