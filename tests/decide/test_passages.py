@@ -270,6 +270,38 @@ def test_the_cuts_are_those_of_a_plain_loop(cut_at, pytestconfig):
     assert cuts > 10
 
 
+@pytest.mark.parametrize("anchors_at_once", [1, 6])
+def test_documents_are_decided_in_stretches_as_at_once(anchors_at_once, monkeypatch):
+    monkeypatch.setattr("neardup.decide.passages._ANCHORS_AT_ONCE", anchors_at_once)
+    for seed in range(40):
+        chance = random.Random(f"stretches {seed}")
+        texts = corpus(chance)
+        length = chance.choice([6, 8, 10, 16])
+        options = {
+            "num_against": chance.choice([0, 0, 1]),
+            "bridge": chance.choice([0, 2, length - 1]),
+            "max_loss": chance.choice([1.0, 0.5]),
+        }
+        rows, dropped = naive(texts, length, **options)
+        expected = rows, sorted({*dropped, *emptied(texts, rows)})
+        assert found(texts, length, size=2, seed=seed, **options) == expected, seed
+
+
+@pytest.mark.parametrize(
+    ("anchors_at_once", "num_done"), [(1, [1, 2, 3, 4]), (1 << 18, [3, 4])], ids=["one", "all"]
+)
+def test_the_number_of_decided_documents_follows_each_stretch(
+    anchors_at_once, num_done, monkeypatch
+):
+    monkeypatch.setattr("neardup.decide.passages._ANCHORS_AT_ONCE", anchors_at_once)
+    texts = ["abcdefgh" * 3] * 3 + [""]
+    pieces, selected = selected_of(Anchoring(8, 0, size=2, seed=1), texts)
+    groups = group_anchors(pieces, selected.places, selected.hashes, 8, 2, num_against=0)
+    settings = SimpleNamespace(min_length=8, cut_at="character", bridge=0, max_loss=1.0)
+    steps = decide_passages(pieces, selected.places, groups, settings, gram_size=2, num_against=0)
+    assert [done for done, _ in steps] == num_done
+
+
 def common(texts, sites, length, share, cut_at="character"):
     """The rule that keeps no copy: what is cut of each text, in characters."""
     rows = []
