@@ -246,6 +246,15 @@ def test_the_hits_are_those_of_a_naive_search(seeds):
     assert num_hits > 2 * len(seeds)
 
 
+def test_the_first_field_names_the_rule_if_all_fields_show_as_much():
+    question = " ".join(f"q{number}" for number in range(LONG))
+    answer = " ".join(f"a{number}" for number in range(2 * LONG))
+    items = pa.table({"question": [question], "answer": [answer]})
+    [both] = hits_of(items, [f"{question} {answer}", *OTHERS])
+    [alone] = hits_of(items, [f"{question} and no answer", *OTHERS])
+    assert (both["rule"], both["containment"]) == (alone["rule"], 1.0) == ("perfect", 1.0)
+
+
 ITEM = "Which planet of the solar system has the shortest year of all eight planets?"
 LONG_ITEM = " ".join(f"word{number}" for number in range(60))
 OTHERS = [f"A page about topic {number} and nothing else, number {number}." for number in range(30)]

@@ -175,6 +175,14 @@ def test_hundreds_of_tables_are_decided_as_the_plain_loop_decides() -> None:
         check(seed)
 
 
+def test_a_group_without_near_duplicates_stays_whatever_the_share() -> None:
+    rows = [{"repo": "a", "text": "one two three"}, {"repo": "b", "text": "four five six"}]
+    result = neardup.dedup(
+        pa.Table.from_pylist(rows), method=METHOD, group_by="repo", group_share=1e-12
+    )
+    assert result.groups["removed"].to_pylist() == [False, False]
+
+
 FILES = {
     "origin": [
         "one file of the origin, which others copy",
