@@ -35,10 +35,10 @@ def found_of(seed: int, *, pairs_of_copies: bool = False) -> Found:
     num_against = rng.choice([0, rng.randint(0, size)])
     known, new = list(range(num_against)), list(range(num_against, size))
     rng.shuffle(new)
-    contents = [rng.randint(0, size) if rng.random() < 0.3 else -i for i in range(size)]
+    contents = [rng.randint(0, size // 4) if rng.random() < 0.4 else -i for i in range(size)]
     firsts = [contents.index(content) for content in contents]
     ends = [place for place in range(size) if pairs_of_copies or firsts[place] == place]
-    pairs = {tuple(sorted(rng.choices(ends, k=2))) for _ in range(rng.randint(0, size))}
+    pairs = {tuple(sorted(rng.choices(ends, k=2))) for _ in range(rng.randint(0, 2 * size))}
     distinct_pairs = [pair for pair in pairs if pair[0] < pair[1]]
     ordered = sorted(distinct_pairs, key=lambda pair: pair[::-1])
     left, right = (np.array([pair[side] for pair in ordered], np.uint32) for side in (0, 1))
