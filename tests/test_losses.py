@@ -416,7 +416,9 @@ def test_the_pages_before_the_cut_of_an_archive_are_in_the_result(name):
     assert json.loads(done.stdout)["counts"]["read"] == 49
 
 
-@pytest.mark.parametrize("suffix", ["gz", "bz2", "xz", "zst"])
+@pytest.mark.parametrize(
+    "suffix", ["gz", "zst", *(pytest.param(each, marks=pytest.mark.slow) for each in ("bz2", "xz"))]
+)
 def test_the_rows_before_the_cut_of_a_compressed_table_are_in_the_result(suffix):
     rows = [f'{number},"text {number}\nof two lines"\n' for number in range(60_000)]
     data = ("id,text\n" + "".join(rows)).encode()

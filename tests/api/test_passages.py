@@ -724,7 +724,7 @@ STAGES = ["read", "propose", "decide", "write"]
 @pytest.mark.parametrize(
     ("stages", "kills", "options"),
     [
-        (["decide"], [250], {}),
+        pytest.param(["decide"], [250], {}, marks=pytest.mark.slow),
         pytest.param(STAGES, [1, 250, 590], {}, marks=pytest.mark.slow),
         pytest.param(
             STAGES, [1, 250, 590], {"unit": "sentence", "normalise": True}, marks=pytest.mark.slow

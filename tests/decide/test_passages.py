@@ -179,7 +179,8 @@ def selected_of(anchoring, texts):
     starts = offsets_from_lengths(lengths)
     bounded = bounded.astype(np.uint8)
     columns = documents, offsets, before, up_to, bounded, selected.characters
-    return kernels.passages.Pieces(selected.text, starts, *columns), selected
+    # Writable, as in a run, for which the kernels are compiled anyway.
+    return kernels.passages.Pieces(np.array(selected.text), starts, *columns), selected
 
 
 def found(

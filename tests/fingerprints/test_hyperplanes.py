@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup import Vectors, kernels
+from neardup.arrays import read_only
 from neardup.fingerprints.hyperplanes import draw_planes, find_sides, same_side, to_directions
 from neardup.methods.registry import method_of
 
@@ -124,7 +125,7 @@ def test_pairs_at_the_threshold_are_found_as_often_as_requested(threshold):
 
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_cosines_are_those_of_the_naive_twin(dimensions, seed):
-    vectors = vectors_of(6, 2 * dimensions, seed)
+    vectors = read_only(vectors_of(6, 2 * dimensions, seed))
     left = np.array([0, 1, 2, -1])
     right = np.array([3, 4, -1, 5])
     cosines = np.empty(4)

@@ -237,7 +237,10 @@ def test_settings_that_cannot_be_are_refused_when_the_client_is_made(settings, m
             {"id": str(number), "text": "a", "payload": {"url": "x" * 2_000_000}}
             for number in range(9)
         ],
-        [{"id": str(number), "text": [0.1234567890123] * 200_000} for number in range(9)],
+        pytest.param(
+            [{"id": str(number), "text": [0.1234567890123] * 200_000} for number in range(9)],
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["characters of several bytes", "escapes", "ids", "payloads", "vectors"],
 )
