@@ -372,6 +372,11 @@ def test_large_groups_of_anchors_are_divided_and_nothing_is_lost(monkeypatch, py
         )
 
 
+@pytest.mark.parametrize(("min_length", "size"), [(32, 32), (127, 32), (128, 64), (1000, 64)])
+def test_windows_of_two_grams_or_more_have_long_grams(min_length, size):
+    assert Anchoring(min_length).size == size
+
+
 @pytest.mark.parametrize("letter", ["a", "é", "的", "😀"])
 def test_a_run_of_one_character_has_few_anchors(letter):
     anchoring = Anchoring(200)
