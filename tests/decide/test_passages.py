@@ -588,6 +588,35 @@ def test_the_units_that_are_cut_are_those_of_a_plain_loop(unit, monkeypatch, pyt
     assert cuts > 100
 
 
+@pytest.mark.parametrize("units_at_once", [1, 3])
+@pytest.mark.parametrize("normalise", [False, True])
+def test_equal_units_do_not_depend_on_how_many_are_measured_at_once(
+    normalise, units_at_once, monkeypatch
+):
+    settings = SimpleNamespace(
+        unit="line", cut_at="word", bridge=0, min_length=1, normalise=normalise
+    )
+    lines = ["one\n", "two two\n", "one\n", "three\n", "two two\n", "one\n"]
+    pieces, _ = selected_of(Units(settings), ["".join(lines), "".join(lines[:3])])
+    texts = [
+        bytes(pieces.text[start:stop]).strip()
+        for start, stop in itertools.pairwise(pieces.starts.tolist())
+    ]
+    monkeypatch.setattr("neardup.candidates.passage_units._UNITS_AT_ONCE", units_at_once)
+    found = Units(settings).first_equal(pieces, 2)
+    assert found.tolist() == [texts.index(text) for text in texts]
+    assert len(texts) > 6
+
+
+@pytest.mark.parametrize("items_per_task", [1, 3])
+def test_the_cuts_do_not_depend_on_how_many_groups_are_a_task(items_per_task, monkeypatch):
+    monkeypatch.setattr("neardup.candidates.passages._ITEMS_PER_TASK", items_per_task)
+    for seed in range(20):
+        texts = corpus(random.Random(f"tasks {seed}"))
+        rows, _ = naive(texts, 8)
+        assert found(texts, 8, size=2, seed=seed) == (rows, emptied(texts, rows))
+
+
 def with_few_hashes(measure):
     def measured(self, data, bounds):
         found = measure(self, data, bounds)
