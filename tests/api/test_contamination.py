@@ -683,6 +683,13 @@ def test_an_interrupted_search_resumes_with_the_same_tables(files, monkeypatch):
         neardup.find_contamination("one.parquet", corpus, output="out")
 
 
+@pytest.mark.parametrize(("num_documents", "num_hits"), [(2, 2), (4, 4), (5, 0)])
+def test_a_short_item_that_documents_have_whole_is_rare_up_to_common(num_documents, num_hits):
+    corpus = [f"Question {number}: {ITEM}" for number in range(num_documents)]
+    hits = hits_of([ITEM], [*corpus, *OTHERS], common=4)
+    assert [hit["rule"] for hit in hits] == ["perfect"] * num_hits
+
+
 def test_documents_that_are_not_listed_count_and_are_no_part_of_the_clean_corpus(tmp_path):
     corpus = [LONG_ITEM] * 9 + [f"{LONG_ITEM} {ITEM}"] * 3 + OTHERS
     found = neardup.find_contamination(
