@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neardup
@@ -216,6 +216,7 @@ def answer_of(result: neardup.Deduplication) -> dict[str, Any]:
     }
 
 
+@settings(max_examples=settings().max_examples // 2)  # each is three runs
 @given(data=st.data())
 def test_the_layout_of_a_collection_changes_no_answer(tmp_path_factory, monkeypatch, data):
     monkeypatch.setattr("neardup.runs.reading._MAX_REMEMBERED", 1)

@@ -246,6 +246,15 @@ def test_the_hits_are_those_of_a_naive_search(seeds):
     assert num_hits > 2 * len(seeds)
 
 
+def test_the_first_field_names_the_rule_if_all_fields_show_as_much():
+    question = " ".join(f"q{number}" for number in range(LONG))
+    answer = " ".join(f"a{number}" for number in range(2 * LONG))
+    items = pa.table({"question": [question], "answer": [answer]})
+    [both] = hits_of(items, [f"{question} {answer}", *OTHERS])
+    [alone] = hits_of(items, [f"{question} and no answer", *OTHERS])
+    assert (both["rule"], both["containment"]) == (alone["rule"], 1.0) == ("perfect", 1.0)
+
+
 ITEM = "Which planet of the solar system has the shortest year of all eight planets?"
 LONG_ITEM = " ".join(f"word{number}" for number in range(60))
 OTHERS = [f"A page about topic {number} and nothing else, number {number}." for number in range(30)]
@@ -671,6 +680,13 @@ def test_an_interrupted_search_resumes_with_the_same_tables(files, monkeypatch):
         assert getattr(resumed, name).equals(getattr(whole, name))
     with pytest.raises(NeardupError):
         neardup.find_contamination("one.parquet", corpus, output="out")
+
+
+@pytest.mark.parametrize(("num_documents", "num_hits"), [(2, 2), (4, 4), (5, 0)])
+def test_a_short_item_that_documents_have_whole_is_rare_up_to_common(num_documents, num_hits):
+    corpus = [f"Question {number}: {ITEM}" for number in range(num_documents)]
+    hits = hits_of([ITEM], [*corpus, *OTHERS], common=4)
+    assert [hit["rule"] for hit in hits] == ["perfect"] * num_hits
 
 
 def test_documents_that_are_not_listed_count_and_are_no_part_of_the_clean_corpus(tmp_path):

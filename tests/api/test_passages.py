@@ -651,16 +651,32 @@ def test_errors_name_what_was_wrong(source, options, error, says):
         neardup.remove_passages(source, **options)
 
 
-def test_web_pages_cannot_be_written_back(tmp_path):
-    pages = tmp_path / "a.html", tmp_path / "a.parquet"
-    pages[0].write_text(f"<p>{NOTICE}</p>" * 2)
-    pq.write_table(pa.table({"HTML": [f"<p>{NOTICE}</p>" * 2]}), pages[1])
-    for source in (*pages, pq.read_table(pages[1]), EXAMPLES / "crawl.warc.gz"):
-        with pytest.raises(
-            OutputError, match=r"cannot be cut from .*: its documents are web pages"
-        ):
-            neardup.remove_passages(source, min_length=LENGTH, output=tmp_path / "out")
-        assert not (tmp_path / "out").exists()
+def page_file(folder):
+    path = folder / "a.html"
+    path.write_text(f"<p>{NOTICE}</p>" * 2)
+    return path
+
+
+def page_table(_):
+    return pa.table({"HTML": [f"<p>{NOTICE}</p>" * 2]})
+
+
+def file_of_pages(folder):
+    path = folder / "a.parquet"
+    pq.write_table(page_table(folder), path)
+    return path
+
+
+def archive(_):
+    return EXAMPLES / "crawl.warc.gz"
+
+
+@pytest.mark.parametrize("source", [page_file, page_table, file_of_pages, archive])
+def test_web_pages_cannot_be_written_back(tmp_path, source):
+    pages = source(tmp_path)
+    with pytest.raises(OutputError, match=r"cannot be cut from .*: its documents are web pages"):
+        neardup.remove_passages(pages, min_length=LENGTH, output=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_output_that_exists_is_not_overwritten(tmp_path):
@@ -708,7 +724,7 @@ STAGES = ["read", "propose", "decide", "write"]
 @pytest.mark.parametrize(
     ("stages", "kills", "options"),
     [
-        (["decide"], [250], {}),
+        pytest.param(["decide"], [250], {}, marks=pytest.mark.slow),
         pytest.param(STAGES, [1, 250, 590], {}, marks=pytest.mark.slow),
         pytest.param(
             STAGES, [1, 250, 590], {"unit": "sentence", "normalise": True}, marks=pytest.mark.slow

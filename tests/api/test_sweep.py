@@ -124,14 +124,23 @@ def test_the_command_names_the_documents_and_says_that_only_the_beginning_of_lon
 def test_thresholds_are_a_range_or_a_list() -> None:
     assert parse_thresholds("0.5..0.65") == [0.5, 0.55, 0.6, 0.65]
     assert parse_thresholds("0.7") == [0.7]
-    for wrong in ("0.5...0.6", "0.8..0.6", "many", ""):
-        with pytest.raises(SettingError, match=r"must be a range or numbers separated by commas"):
-            parse_thresholds(wrong)
-    for limits in ([], [0], [1.5]):
-        with pytest.raises(
-            SettingError, match=r"thresholds must be 1 to 50 numbers above 0 and at most 1"
-        ):
-            neardup.sweep(["a"], thresholds=limits)
+
+
+@pytest.mark.parametrize("wrong", ["0.5...0.6", "0.8..0.6", "many", ""])
+def test_thresholds_that_are_neither_a_range_nor_a_list_are_refused(wrong: str) -> None:
+    with pytest.raises(SettingError, match=r"must be a range or numbers separated by commas"):
+        parse_thresholds(wrong)
+
+
+@pytest.mark.parametrize("limits", [[], [0], [1.5]], ids=["none", "zero", "above one"])
+def test_thresholds_out_of_their_range_are_refused(limits: list[float]) -> None:
+    with pytest.raises(
+        SettingError, match=r"thresholds must be 1 to 50 numbers above 0 and at most 1"
+    ):
+        neardup.sweep(["a"], thresholds=limits)
+
+
+def test_a_method_without_bands_is_not_swept() -> None:
     with pytest.raises(SettingError, match="method must be one of minhash, "):
         neardup.sweep(["a"], method="simhash")
 

@@ -137,7 +137,23 @@ def test_memory_for_nothing_at_all_is_told():
 def test_a_join_takes_more_blocks_for_more_fingerprints():
     assert choose_join_blocks(10_000, 64, 3) == 4
     assert choose_join_blocks(100_000_000, 64, 3) == 5
-    for bits in WIDTHS:
-        for max_distance in (0, 3, 16):
-            chosen = [choose_join_blocks(10**power, bits, max_distance) for power in range(10)]
-            assert all(max_distance < blocks <= bits for blocks in chosen)
+
+
+@pytest.mark.parametrize("bits", WIDTHS)
+@pytest.mark.parametrize("max_distance", [0, 3, 16])
+def test_a_join_has_more_blocks_than_bits_may_differ(bits, max_distance):
+    chosen = [choose_join_blocks(10**power, bits, max_distance) for power in range(10)]
+    assert all(max_distance < blocks <= bits for blocks in chosen)
+
+
+def test_plans_are_for_64_bits_and_distance_3_unless_told_otherwise():
+    assert choose_blocks(10**6) == choose_blocks(10**6, 64, 3)
+    assert plan_blocks(10**6) == plan_blocks(10**6, 64, 3)
+
+
+def test_the_memory_of_hundreds_of_trillions_is_told_exactly():
+    count = 5 * 10**14
+    needed = plan_blocks(count, 64, 0)[0].memory_bytes
+    assert choose_blocks(count, 64, 0, needed).memory_bytes == needed
+    with pytest.raises(SettingError, match=r"is enough for 499,999,999,999,999 fingerprints"):
+        choose_blocks(count, 64, 0, needed - 1)

@@ -13,7 +13,11 @@ from neardup.features.described import Keys
 
 @pytest.mark.parametrize("lists_all", [True, False])
 @pytest.mark.parametrize("most", [1, 2, 5])
-def test_pairs_of_a_bucket_do_not_depend_on_the_batches_it_arrives_in(most, lists_all):
+@pytest.mark.parametrize("pairs_at_once", [1, 1 << 18], ids=["one pair", "many pairs"])
+def test_pairs_of_a_bucket_do_not_depend_on_the_batches_it_arrives_in(
+    pairs_at_once, most, lists_all, monkeypatch
+):
+    monkeypatch.setattr("neardup.candidates.sorted_members._PAIRS_AT_ONCE", pairs_at_once)
     random_keys = np.random.default_rng(most)
     count = 200
     bucket = random_keys.integers(0, 30, count)

@@ -176,19 +176,33 @@ def test_an_existing_output_is_replaced_only_when_asked():
     assert Path("p.csv").read_text() != "mine"
 
 
-def test_pairs_are_those_of_the_library_in_every_format():
+def lines_of(path):
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows_of"),
+    [
+        ("p.parquet", lambda path: pq.read_table(path).to_pylist()),
+        ("p.jsonl", lines_of),
+        ("p.csv", lambda path: pyarrow.csv.read_csv(path).to_pylist()),
+    ],
+    ids=["parquet", "jsonl", "csv"],
+)
+def test_pairs_are_those_of_the_library_in_every_format(name, rows_of):
     expected = neardup.find_pairs("in.jsonl", method=neardup.MinHash(threshold=0.7)).pairs
     assert expected.num_rows == 3
-    for name in ("p.parquet", "p.jsonl", "p.csv"):
-        result = run("find-pairs", "in.jsonl", "-o", name, "--threshold", "0.7")
-        assert result.exit_code == 0
-        assert "Duplicate pairs             3" in result.stdout
-        assert not Path(f"{name}.partial").exists()
+    result = run("find-pairs", "in.jsonl", "-o", name, "--threshold", "0.7")
+    assert result.exit_code == 0
+    assert "Duplicate pairs             3" in result.stdout
+    assert not Path(f"{name}.partial").exists()
+    assert rows_of(name) == expected.to_pylist()
+
+
+def test_pairs_in_parquet_have_the_types_of_the_library():
+    expected = neardup.find_pairs("in.jsonl", method=neardup.MinHash(threshold=0.7)).pairs
+    assert run("find-pairs", "in.jsonl", "-o", "p.parquet", "--threshold", "0.7").exit_code == 0
     assert pq.read_table("p.parquet").equals(expected)
-    assert [
-        json.loads(line) for line in Path("p.jsonl").read_text().splitlines()
-    ] == expected.to_pylist()
-    assert pyarrow.csv.read_csv("p.csv").to_pylist() == expected.to_pylist()
 
 
 def test_pairs_lists_what_could_not_be_read():

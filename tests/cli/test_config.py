@@ -152,23 +152,27 @@ def test_a_report_of_contamination_names_its_items_and_their_columns() -> None:
     assert first["counts"]["contaminated"] == 1
 
 
-def test_a_report_repeats_how_inputs_were_read() -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["two.jsonl", "--id-column", "url", "--max-document-bytes", "20"],
+        ["lines.log", "--in-format", "text", "--text-unit", "file"],
+    ],
+    ids=["columns", "text"],
+)
+def test_a_report_repeats_how_inputs_were_read(options: list[str]) -> None:
     rows = [
         {"id": str(number), "url": f"u{number}", "text": "a b c d " * (1 + number)}
         for number in range(3)
     ]
     Path("two.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     Path("lines.log").write_text("one two three\none two three\nfoo\n")
-    two = ["two.jsonl", "--id-column", "url", "--max-document-bytes", "20"]
-    lines = ["lines.log", "--in-format", "text", "--text-unit", "file"]
-    for first, options in (("a", two), ("b", lines)):
-        assert run("dedup", *options, "-o", first).exit_code == 0
-        assert run("dedup", "--config", f"{first}/report.json", "-o", first + first).exit_code == 0
-        reports = [
-            json.loads(Path(f"{name}/report.json").read_text()) for name in (first, first + first)
-        ]
-        for part in ("columns", "counts", "max_document_bytes"):
-            assert reports[0][part] == reports[1][part]
+    assert run("dedup", *options, "-o", "first").exit_code == 0
+    assert run("dedup", "--config", "first/report.json", "-o", "second").exit_code == 0
+    first = json.loads(Path("first/report.json").read_text())
+    second = json.loads(Path("second/report.json").read_text())
+    for part in ("columns", "counts", "max_document_bytes"):
+        assert first[part] == second[part]
 
 
 @pytest.mark.parametrize(

@@ -545,17 +545,21 @@ def test_an_unknown_word_is_refused_with_those_that_are_known(option, accepted):
     assert not Path("out").exists()
 
 
-def test_a_table_of_other_settings_is_refused_naming_both():
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sign", "in.jsonl", "-o", "fp.parquet"],
+        ["dedup", "in.jsonl", "-o", "out"],
+        ["compare", "a.txt", "b.txt"],
+    ],
+    ids=["sign", "dedup", "compare"],
+)
+def test_a_table_of_other_settings_is_refused_naming_both(command):
     done("document-frequencies", "in.jsonl", "-o", "idf.parquet", "--ngram", "2")
-    options = ["--weights", "tfidf", "--idf", "idf.parquet"]
-    for command in (
-        ["sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash"],
-        ["dedup", "in.jsonl", "-o", "out", "--method", "simhash"],
-        ["compare", "a.txt", "b.txt", "--method", "simhash"],
-    ):
-        result = run(*command, *options)
-        assert result.exit_code == 2
-        assert "it has ngram=2, the method ngram=1" in result.stderr
+    options = ["--method", "simhash", "--weights", "tfidf", "--idf", "idf.parquet"]
+    result = run(*command, *options)
+    assert result.exit_code == 2
+    assert "it has ngram=2, the method ngram=1" in result.stderr
     assert not Path("out").exists()
     assert not Path("fp.parquet").exists()
 

@@ -260,12 +260,22 @@ def test_copies_grow_on_their_own_and_clear_empties():
     "copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
 )
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_signatures_survive_copying_and_pickling(scheme, copied):
+@pytest.mark.parametrize("kind", [LeanMinHash, lambda one: latest.bBitMinHash(one, 5)])
+def test_short_signatures_survive_copying_and_pickling(kind, scheme, copied):
+    one = kind(signed([b"a", b"b"], num_perm=33, scheme=scheme))
+    assert copied(one) == one
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
+)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_copies_of_signatures_are_updated_on_their_own(scheme, copied):
     one = signed([b"a", b"b"], num_perm=33, scheme=scheme)
-    for thing in (one, LeanMinHash(one), latest.bBitMinHash(one, 5)):
-        assert copied(thing) == thing
     again = copied(one)
+    assert again == one
     again.update(b"c")
+    assert again != one
     one.update(b"c")
     assert again == one
 
@@ -299,15 +309,26 @@ def test_stored_values_need_their_scheme_but_not_in_the_face_of_version_1():
     assert v1.LeanMinHash(LeanMinHash(signed([b"a"]))).scheme == "affine32"
 
 
-def test_what_does_not_compare_is_refused():
+@pytest.mark.parametrize(
+    "settings",
+    [{"seed": 2}, {"num_perm": 64}, {"scheme": "legacy"}],
+    ids=["seed", "size", "scheme"],
+)
+@pytest.mark.parametrize("operation", [MinHash.jaccard, MinHash.merge, MinHash.union])
+def test_signatures_of_two_kinds_are_refused(operation, settings):
+    with pytest.raises(SchemeError, match="MinHash of two kinds do not compare"):
+        operation(signed([b"a"]), MinHash(**settings))
+
+
+@pytest.mark.parametrize(("seed", "b"), [(1, 2), (2, 1)])
+def test_low_bits_of_two_kinds_are_refused(seed, b):
+    one = latest.bBitMinHash(MinHash(seed=1), 1)
+    with pytest.raises(SchemeError, match="do not compare"):
+        one.jaccard(latest.bBitMinHash(MinHash(seed=seed), b))
+
+
+def test_one_signature_has_no_union():
     one = signed([b"a"])
-    for other in (MinHash(seed=2), MinHash(64), MinHash(scheme="legacy")):
-        for call in (one.jaccard, one.merge, lambda it: MinHash.union(one, it)):
-            with pytest.raises(SchemeError, match="MinHash of two kinds do not compare"):
-                call(other)
-    for wrong in (latest.bBitMinHash(one, 2), latest.bBitMinHash(MinHash(seed=2), 1)):
-        with pytest.raises(SchemeError, match="do not compare"):
-            latest.bBitMinHash(one, 1).jaccard(wrong)
     with pytest.raises(SettingError, match="Cannot union less than 2 MinHash: got 1"):
         MinHash.union(one)
 
@@ -407,13 +428,36 @@ def test_a_lean_signature_does_not_grow_and_has_a_hash():
     assert lean != LeanMinHash(signed([b"b"]))
 
 
-def test_bytes_that_are_no_lean_signature_are_refused():
+def lean_signature():
+    """Return a lean signature of four values, and its bytes."""
     lean = LeanMinHash(signed([b"a"], num_perm=4))
     stored = bytearray(lean.bytesize())
     lean.serialize(stored)
-    for wrong in (b"", stored[:10], stored[:12], stored[:-1]):
-        with pytest.raises(InputError, match="are no whole LeanMinHash"):
-            LeanMinHash.deserialize(wrong)
+    return lean, stored
+
+
+@pytest.mark.parametrize("stop", [0, 10, 12, -1])
+def test_bytes_that_are_no_lean_signature_are_refused(stop):
+    _, stored = lean_signature()
+    with pytest.raises(InputError, match="are no whole LeanMinHash"):
+        LeanMinHash.deserialize(stored[:stop])
+
+
+@pytest.mark.parametrize("stop", [0, 21, -1])
+def test_bytes_that_are_no_signature_of_low_bits_are_refused(stop):
+    bits = latest.bBitMinHash(lean_signature()[0]).__getstate__()
+    with pytest.raises(InputError, match="are no whole bBitMinHash"):
+        object.__new__(latest.bBitMinHash).__setstate__(bits[:stop])
+
+
+@pytest.mark.parametrize(("b", "r"), [(33, 0.0), (-1, 0.0), (1, 1.5), (1, -0.5)])
+def test_low_bits_out_of_range_are_refused(b, r):
+    with pytest.raises(SettingError, match=r"must be an? (integer|float) in"):
+        latest.bBitMinHash(lean_signature()[0], b, r)
+
+
+def test_arguments_of_a_lean_signature_are_refused_with_the_reason():
+    lean, stored = lean_signature()
     with pytest.raises(InputError, match=r"Unknown permutation scheme code: 9"):
         LeanMinHash.deserialize(bytes(stored[:12]) + b"\x09" + bytes(stored[13:]))
     with pytest.raises(
@@ -426,13 +470,6 @@ def test_bytes_that_are_no_lean_signature_are_refused():
         LeanMinHash(lean, scheme="legacy")
     with pytest.raises(SettingError, match="hashvalues must not be empty"):
         LeanMinHash(seed=1, hashvalues=[], scheme="affine32")
-    bits = latest.bBitMinHash(lean).__getstate__()
-    for wrong in (b"", bits[:21], bits[:-1]):
-        with pytest.raises(InputError, match="are no whole bBitMinHash"):
-            object.__new__(latest.bBitMinHash).__setstate__(wrong)
-    for b, r in ((33, 0.0), (-1, 0.0), (1, 1.5), (1, -0.5)):
-        with pytest.raises(SettingError, match=r"must be an? (integer|float) in"):
-            latest.bBitMinHash(lean, b, r)
 
 
 # Weights
@@ -466,19 +503,29 @@ def test_sparse_rows_are_the_dense_ones_also_with_zeros_stored_and_columns_out_o
     assert expected[1] is None
 
 
-def test_weights_that_cannot_be_are_refused():
-    generator = latest.WeightedMinHashGenerator(2, sample_size=4)
+def test_given_weights_are_not_changed():
     given_weights = np.array([1, 2], np.float32)
-    generator.minhash(given_weights)
+    latest.WeightedMinHashGenerator(2, sample_size=4).minhash(given_weights)
     assert given_weights.tolist() == [1, 2]
-    for wrong, message in (
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
         ([0, 0], "all zeros"),
         ([1], "expecting 2: got 1"),
         ([1, -1], "negative"),
         ([1, np.nan], "NaN"),
-    ):
-        with pytest.raises(InputError, match=message):
-            generator.minhash(wrong)
+    ],
+    ids=["zeros", "short", "negative", "nan"],
+)
+def test_weights_that_cannot_be_are_refused(wrong, message):
+    with pytest.raises(InputError, match=message):
+        latest.WeightedMinHashGenerator(2, sample_size=4).minhash(wrong)
+
+
+def test_many_weights_that_cannot_be_are_refused():
+    generator = latest.WeightedMinHashGenerator(2, sample_size=4)
     with pytest.raises(InputError, match="negative"):
         generator.minhash_many(np.array([[1, -1]]))
     with pytest.raises(InputError, match=r"the second of 2: got shape \(1, 3\)"):
@@ -487,14 +534,18 @@ def test_weights_that_cannot_be_are_refused():
         generator.minhash(3)
     with pytest.raises(TypeError, match="sparse matrix or numpy array: got list"):
         generator.minhash_many([[1, 2]])
-    one = generator.minhash([1, 2])
-    assert one == one.copy()
-    for other in (
-        latest.WeightedMinHashGenerator(2, 4, seed=2),
-        latest.WeightedMinHashGenerator(2, 5),
-    ):
-        with pytest.raises(SchemeError, match="WeightedMinHash of two kinds"):
-            one.jaccard(other.minhash([1, 2]))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [latest.WeightedMinHashGenerator(2, 4, seed=2), latest.WeightedMinHashGenerator(2, 5)],
+    ids=["seed", "size"],
+)
+def test_weighted_signatures_of_two_kinds_are_not_compared(other):
+    signature = latest.WeightedMinHashGenerator(2, sample_size=4).minhash([1, 2])
+    assert signature == signature.copy()
+    with pytest.raises(SchemeError, match="WeightedMinHash of two kinds"):
+        signature.jaccard(other.minhash([1, 2]))
 
 
 def test_what_neardup_does_not_have_is_imported_from_datasketch() -> None:

@@ -29,7 +29,7 @@ def measured(draw: np.random.Generator, size: int) -> Measured:
     )
 
 
-def count(removals: Removals, pairs: Pairs, sizes: np.ndarray) -> Counts:
+def count(removals: Removals, pairs: Pairs, sizes: np.ndarray | None) -> Counts:
     lengths = np.arange(NUM_DOCUMENTS, dtype=np.int64) % 97
     return count_decisions(removals, pairs, CORPUS, lambda documents: lengths[documents], sizes)
 
@@ -64,6 +64,33 @@ def test_the_counts_of_parts_add_up(num_parts):
     assert rows_of(total) == rows_of(whole)
     for name, column in total.near.columns.items():
         assert column.dtype == whole.near[name].dtype
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 65_536])
+def test_removed_documents_and_bytes_are_counted_by_input(at_once, monkeypatch):
+    monkeypatch.setattr("neardup.decide.outcome._DOCUMENTS_AT_ONCE", at_once)
+    draw = np.random.default_rng(3)
+    removed = np.flatnonzero(draw.random(NUM_DOCUMENTS) < 0.02).astype(np.uint32)
+    kept = draw.integers(0, NUM_DOCUMENTS, len(removed)).astype(np.uint32)
+    removals = Removals(removed, kept, measured(draw, len(removed)))
+    # Documents 499 and 500 are in the first two inputs; the third has no document.
+    input_of = [0] * 500 + [1] * 700 + [3] * (NUM_DOCUMENTS - 1200)
+    cells: dict[tuple[int, int], list[int]] = {}
+    for document, keeper in zip(removed.tolist(), kept.tolist(), strict=True):
+        cell = cells.setdefault((input_of[document], input_of[keeper]), [0, 0])
+        cell[0] += 1
+        cell[1] += document % 97
+    counts = count(removals, Pairs(removed, kept, removals.measured), np.empty(0, int))
+    assert counts.by_inputs.tolist() == [[*cell, *cells[cell]] for cell in sorted(cells)]
+
+
+def test_a_cluster_is_a_kept_document_and_the_ones_removed_for_it_unless_sizes_are_given():
+    removed = np.array([3, 4, 5, 7], np.uint32)
+    kept = np.array([1, 1, 2, 1], np.uint32)
+    removals = Removals(removed, kept, measured(np.random.default_rng(1), 4))
+    pairs = Pairs(removed, kept, removals.measured)
+    assert count(removals, pairs, None).cluster_sizes == [[2, 1], [4, 1]]
+    assert count(removals, pairs, np.array([3, 3, 5])).cluster_sizes == [[3, 2], [5, 1]]
 
 
 def test_nothing_added_changes_nothing():

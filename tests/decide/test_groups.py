@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 
 import neardup
 from neardup.cli.main import cli
+from neardup.decide.groups import num_needed
 from neardup.errors import SettingError
 
 METHOD = neardup.MinHash(
@@ -138,21 +140,47 @@ def check(seed: int) -> None:
     assert counts["removed_with_group"] == len(removed) - len(named)
 
 
-def test_groups_are_decided_as_the_plain_loop_decides() -> None:
-    for seed in range(15):
-        check(seed)
+@pytest.mark.parametrize("seed", range(15))
+def test_groups_are_decided_as_the_plain_loop_decides(seed: int) -> None:
+    check(seed)
 
 
-def test_stages_without_a_kernel_decide_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seed", range(40, 48))
+def test_stages_without_a_kernel_decide_the_same(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("neardup.engines.local.searches.FUSED", {})
-    for seed in range(40, 48):
-        check(seed)
+    check(seed)
+
+
+@pytest.mark.parametrize(
+    ("share", "num_documents", "at_least", "needed"),
+    [
+        (0.5, [1, 2, 3, 4], 1, [1, 1, 2, 2]),
+        (0.1, [30, 31], 1, [3, 4]),
+        (1.0, [1, 7], 1, [1, 7]),
+        (1e-12, [1, 1000], 1, [1, 1]),
+        (0.5, [1, 2, 4, 5], 2, [2, 2, 2, 3]),
+    ],
+    ids=["half", "rounding", "all", "at least one", "at least two"],
+)
+def test_the_share_of_a_group_is_rounded_up(share, num_documents, at_least, needed) -> None:
+    found = num_needed(share, np.array(num_documents), at_least=at_least)
+    assert found.tolist() == needed
 
 
 @pytest.mark.slow
 def test_hundreds_of_tables_are_decided_as_the_plain_loop_decides() -> None:
     for seed in range(300):
         check(seed)
+
+
+def test_a_group_without_near_duplicates_stays_whatever_the_share() -> None:
+    rows = [{"repo": "a", "text": "one two three"}, {"repo": "b", "text": "four five six"}]
+    result = neardup.dedup(
+        pa.Table.from_pylist(rows), method=METHOD, group_by="repo", group_share=1e-12
+    )
+    assert result.groups["removed"].to_pylist() == [False, False]
 
 
 FILES = {

@@ -192,6 +192,7 @@ def test_its_copies_may_stay_and_an_unknown_rule_is_refused() -> None:
         neardup.dedup(texts, linkage="centre")
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_it_by_its_name(tmp_path: Path) -> None:
     texts = made_up(5)
     pq.write_table(table_of(texts, 0), tmp_path / "in.parquet")

@@ -179,7 +179,8 @@ def selected_of(anchoring, texts):
     starts = offsets_from_lengths(lengths)
     bounded = bounded.astype(np.uint8)
     columns = documents, offsets, before, up_to, bounded, selected.characters
-    return kernels.passages.Pieces(selected.text, starts, *columns), selected
+    # Writable, as in a run, for which the kernels are compiled anyway.
+    return kernels.passages.Pieces(np.array(selected.text), starts, *columns), selected
 
 
 def found(
@@ -270,6 +271,38 @@ def test_the_cuts_are_those_of_a_plain_loop(cut_at, pytestconfig):
     assert cuts > 10
 
 
+@pytest.mark.parametrize("anchors_at_once", [1, 6])
+def test_documents_are_decided_in_stretches_as_at_once(anchors_at_once, monkeypatch):
+    monkeypatch.setattr("neardup.decide.passages._ANCHORS_AT_ONCE", anchors_at_once)
+    for seed in range(40):
+        chance = random.Random(f"stretches {seed}")
+        texts = corpus(chance)
+        length = chance.choice([6, 8, 10, 16])
+        options = {
+            "num_against": chance.choice([0, 0, 1]),
+            "bridge": chance.choice([0, 2, length - 1]),
+            "max_loss": chance.choice([1.0, 0.5]),
+        }
+        rows, dropped = naive(texts, length, **options)
+        expected = rows, sorted({*dropped, *emptied(texts, rows)})
+        assert found(texts, length, size=2, seed=seed, **options) == expected, seed
+
+
+@pytest.mark.parametrize(
+    ("anchors_at_once", "num_done"), [(1, [1, 2, 3, 4]), (1 << 18, [3, 4])], ids=["one", "all"]
+)
+def test_the_number_of_decided_documents_follows_each_stretch(
+    anchors_at_once, num_done, monkeypatch
+):
+    monkeypatch.setattr("neardup.decide.passages._ANCHORS_AT_ONCE", anchors_at_once)
+    texts = ["abcdefgh" * 3] * 3 + [""]
+    pieces, selected = selected_of(Anchoring(8, 0, size=2, seed=1), texts)
+    groups = group_anchors(pieces, selected.places, selected.hashes, 8, 2, num_against=0)
+    settings = SimpleNamespace(min_length=8, cut_at="character", bridge=0, max_loss=1.0)
+    steps = decide_passages(pieces, selected.places, groups, settings, gram_size=2, num_against=0)
+    assert [done for done, _ in steps] == num_done
+
+
 def common(texts, sites, length, share, cut_at="character"):
     """The rule that keeps no copy: what is cut of each text, in characters."""
     rows = []
@@ -337,6 +370,11 @@ def test_large_groups_of_anchors_are_divided_and_nothing_is_lost(monkeypatch, py
             rows,
             emptied(texts, rows),
         )
+
+
+@pytest.mark.parametrize(("min_length", "size"), [(32, 32), (127, 32), (128, 64), (1000, 64)])
+def test_windows_of_two_grams_or_more_have_long_grams(min_length, size):
+    assert Anchoring(min_length).size == size
 
 
 @pytest.mark.parametrize("letter", ["a", "é", "的", "😀"])
@@ -548,6 +586,35 @@ def test_the_units_that_are_cut_are_those_of_a_plain_loop(unit, monkeypatch, pyt
         assert cut.dropped.tolist() == sorted({*dropped, *emptied(texts, rows)})
         cuts += len(rows)
     assert cuts > 100
+
+
+@pytest.mark.parametrize("units_at_once", [1, 3])
+@pytest.mark.parametrize("normalise", [False, True])
+def test_equal_units_do_not_depend_on_how_many_are_measured_at_once(
+    normalise, units_at_once, monkeypatch
+):
+    settings = SimpleNamespace(
+        unit="line", cut_at="word", bridge=0, min_length=1, normalise=normalise
+    )
+    lines = ["one\n", "two two\n", "one\n", "three\n", "two two\n", "one\n"]
+    pieces, _ = selected_of(Units(settings), ["".join(lines), "".join(lines[:3])])
+    texts = [
+        bytes(pieces.text[start:stop]).strip()
+        for start, stop in itertools.pairwise(pieces.starts.tolist())
+    ]
+    monkeypatch.setattr("neardup.candidates.passage_units._UNITS_AT_ONCE", units_at_once)
+    found = Units(settings).first_equal(pieces, 2)
+    assert found.tolist() == [texts.index(text) for text in texts]
+    assert len(texts) > 6
+
+
+@pytest.mark.parametrize("items_per_task", [1, 3])
+def test_the_cuts_do_not_depend_on_how_many_groups_are_a_task(items_per_task, monkeypatch):
+    monkeypatch.setattr("neardup.candidates.passages._ITEMS_PER_TASK", items_per_task)
+    for seed in range(20):
+        texts = corpus(random.Random(f"tasks {seed}"))
+        rows, _ = naive(texts, 8)
+        assert found(texts, 8, size=2, seed=seed) == (rows, emptied(texts, rows))
 
 
 def with_few_hashes(measure):

@@ -88,14 +88,22 @@ def test_a_meta_element_or_an_xml_declaration_names_the_encoding(meta: str) -> N
     assert decode_page(text.encode("gb18030")) == (text.encode(), "gb18030")
 
 
-def test_a_byte_order_mark_says_more_than_the_header_and_the_header_more_than_the_page() -> None:
-    for mark, codec, name in [
+@pytest.mark.parametrize(
+    ("mark", "codec", "name"),
+    [
         (b"\xff\xfe", "utf-16-le", "utf-16le"),
         (b"\xfe\xff", "utf-16-be", "utf-16be"),
         (b"\xef\xbb\xbf", "utf-8", "utf-8"),
-    ]:
-        text = "<meta charset=windows-1251>" + CHINESE
-        assert decode_page(mark + text.encode(codec), "koi8-r") == (text.encode(), name)
+    ],
+)
+def test_a_byte_order_mark_says_more_than_the_header_and_the_page(
+    mark: bytes, codec: str, name: str
+) -> None:
+    text = "<meta charset=windows-1251>" + CHINESE
+    assert decode_page(mark + text.encode(codec), "koi8-r") == (text.encode(), name)
+
+
+def test_the_header_says_more_than_the_page() -> None:
     text = "<meta charset=utf-8>" + RUSSIAN
     assert decode_page(text.encode("koi8-r"), "koi8-r") == (text.encode(), "koi8-r")
 

@@ -180,29 +180,41 @@ def test_annotated_rows_have_the_number_of_their_duplicates(tmp_path):
     ]
 
 
-def test_what_other_commands_and_engines_do_not_take_is_refused(tmp_path):
-    texts = ["a b c", "a b c"]
-    for command in (neardup.cluster, neardup.sweep):
-        with pytest.raises(
-            neardup.SettingError, match="one document of each cluster: got keep='none'"
-        ):
-            command(texts, keep="none")
-    with pytest.raises(
-        neardup.SettingError, match=r"keep='none' keeps no copy.*got 'none,longest'"
-    ):
-        neardup.dedup(texts, keep="none,longest")
-    with pytest.raises(
-        neardup.SettingError,
-        match=r"keep='none' compares documents in both directions.*containment",
-    ):
-        neardup.dedup(texts, keep="none", method=neardup.MinHash(similarity="containment"))
-    with pytest.raises(neardup.SettingError, match=r"do not decide about chains.*got keep='none'"):
-        neardup.dedup(texts, keep="none", rethreshold=True)
-    for keep in ("longest:0", "longest:2,first", "max:stars:2x", "none:2"):
-        with pytest.raises(
-            neardup.errors.NeardupError, match=r"keep must be one of|No column 'stars:2x'"
-        ):
-            neardup.dedup(texts, keep=keep)
+COPIES = ["a b c", "a b c"]
+
+
+@pytest.mark.parametrize("command", [neardup.cluster, neardup.sweep])
+def test_commands_that_keep_one_document_of_each_cluster_refuse_to_keep_none(command):
+    with pytest.raises(neardup.SettingError, match="one document of each cluster: got keep='none'"):
+        command(COPIES, keep="none")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"keep": "none,longest"}, r"keep='none' keeps no copy.*got 'none,longest'"),
+        (
+            {"keep": "none", "method": neardup.MinHash(similarity="containment")},
+            r"keep='none' compares documents in both directions.*containment",
+        ),
+        (
+            {"keep": "none", "rethreshold": True},
+            r"do not decide about chains.*got keep='none'",
+        ),
+        ({"keep": "longest:0"}, "keep must be one of"),
+        ({"keep": "longest:2,first"}, "keep must be one of"),
+        ({"keep": "none:2"}, "keep must be one of"),
+        ({"keep": "max:stars:2x"}, "No column 'stars:2x'"),
+    ],
+    ids=["none and order", "containment", "rethreshold", "0", "2 of one key", "none:2", "2x"],
+)
+def test_numbers_of_copies_that_cannot_be_kept_are_refused(options, message):
+    with pytest.raises(neardup.errors.NeardupError, match=message):
+        neardup.dedup(COPIES, **options)
+
+
+def test_an_index_keeps_one_copy(tmp_path):
+    texts = COPIES
     neardup.Index.create(tmp_path / "a.index").close()
     with pytest.raises(neardup.SettingError, match=r"keep must be 'first' .*got 'first:2'"):
         neardup.dedup(texts, against=tmp_path / "a.index", keep="first:2")

@@ -207,6 +207,9 @@ def test_the_source_of_a_notebook_is_that_of_its_cells():
     assert source_of(json.dumps({"cells": cells})) == "a = 1\nb\n\nc"
     assert source_of(json.dumps({"cells": cells, "worksheets": []})) == "a = 1\nb\n\nc"
     assert source_of('{"cells": [{"source": "\\ud800"}]}') == "?"
-    for wrong in ("[]", "{}", '{"cells": 1}', "{", '{"worksheets": [1]}', "1"):
-        with pytest.raises(ValueError, match=r"cells|Expecting"):
-            source_of(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["[]", "{}", '{"cells": 1}', "{", '{"worksheets": [1]}', "1"])
+def test_a_file_without_cells_is_no_notebook(wrong):
+    with pytest.raises(ValueError, match=r"cells|Expecting"):
+        source_of(wrong)

@@ -124,6 +124,13 @@ def test_no_threshold_is_among_the_similarities_of_unrelated_texts_of_10_000_cha
         assert thresholds[-1] == round(max(0.8 / ngram, 0.1), 3)
 
 
+@pytest.mark.parametrize("ngram", [9, 12, 64])
+def test_longer_shingles_have_the_threshold_of_the_longest_measured_ones(ngram):
+    method = neardup.method(noise=0.15, ngram=ngram)
+    assert method.threshold == 0.048
+    assert neardup.plan(documents=9, method=method).bands is not None
+
+
 def test_above_a_tenth_rare_shingles_count_more_at_a_threshold_on_a_line_through_measured_ones():
     heavy = neardup.method(noise="15%")
     assert (heavy.boost_rare, heavy.ngram, heavy.threshold, heavy.recall) == (True, 5, 0.08, 0.9)
@@ -134,12 +141,6 @@ def test_above_a_tenth_rare_shingles_count_more_at_a_threshold_on_a_line_through
     ]
     assert not neardup.method(noise=0.1).boost_rare
     assert neardup.method(noise=0.15, ngram=4).threshold == 0.1
-    for ngram in (9, 12, 64):
-        assert neardup.method(noise=0.15, ngram=ngram).threshold == 0.048
-        assert (
-            neardup.plan(documents=9, method=neardup.method(noise=0.15, ngram=ngram)).bands
-            is not None
-        )
     short = neardup.method(noise=0.15, ngram=3)
     given = neardup.method(noise=0.15, threshold=0.2)
     assert (short.threshold, short.boost_rare) == (0.267, False)

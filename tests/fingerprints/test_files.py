@@ -467,6 +467,7 @@ def distances(table: pa.Table) -> list[tuple]:
     return [(row["left_id"], row["right_id"], row["distance"]) for row in table.to_pylist()]
 
 
+@settings(max_examples=settings().max_examples // 2)  # each writes two files
 @given(VALUES, st.integers(0, 16), st.integers(0, 20))
 def test_pairs_are_those_of_brute_force_in_any_number_of_files(tmp_path, case, max_distance, cut):
     bits, values = case

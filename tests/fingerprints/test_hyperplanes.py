@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup import Vectors, kernels
+from neardup.arrays import read_only
 from neardup.fingerprints.hyperplanes import draw_planes, find_sides, same_side, to_directions
 from neardup.methods.registry import method_of
 
@@ -114,7 +115,9 @@ def test_pairs_at_the_threshold_are_found_as_often_as_requested(threshold):
         right = threshold * left + math.sqrt(1 - threshold**2) * other / np.linalg.norm(other)
         sides = find_sides(np.array([left, right], np.float32), *method.bands, seed)
         found += bool((sides[0] == sides[1]).any())
-    expected = float(method.hit_probability(np.array([threshold]))[0])
+    num_bands, num_bits = method.bands
+    agreement = (1 - math.acos(threshold) / math.pi) ** num_bits  # of one band, by the angle
+    expected = 1 - (1 - agreement) ** num_bands
     assert 0.9 <= expected < 0.95
     # Five standard deviations of the binomial distribution: a false alarm in 1.7 million runs.
     assert abs(found - num_runs * expected) < 5 * math.sqrt(num_runs * expected * (1 - expected))
@@ -122,7 +125,7 @@ def test_pairs_at_the_threshold_are_found_as_often_as_requested(threshold):
 
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_cosines_are_those_of_the_naive_twin(dimensions, seed):
-    vectors = vectors_of(6, 2 * dimensions, seed)
+    vectors = read_only(vectors_of(6, 2 * dimensions, seed))
     left = np.array([0, 1, 2, -1])
     right = np.array([3, 4, -1, 5])
     cosines = np.empty(4)

@@ -78,12 +78,17 @@ def test_null_lists_that_cover_values_are_empty():
 @pytest.mark.parametrize(
     "method", [MinHash(), MinHash(tokens="chars", seed=7), MinHash(tokens=str.split, ngram=2)]
 )
-def test_texts_are_signed_as_dedup_signs_them(real_texts, method):
-    texts = real_texts("en_licenses", 100_000)
+@pytest.mark.parametrize(
+    "column_of",
+    [list, pa.array, lambda texts: pa.array(texts).dictionary_encode(), iter],
+    ids=["list", "array", "dictionary", "iterator"],
+)
+def test_texts_are_signed_as_dedup_signs_them(real_texts, column_of, method):
+    texts = real_texts("en_licenses", 30_000)
     shingles = shingle_documents(pa.array(texts, pa.large_string()), method)
     expected = sign_hashes(shingles.hashes, shingles.offsets, 16, method.seed)
-    for column in (texts, pa.array(texts), pa.array(texts).dictionary_encode(), iter(texts)):
-        assert (sign(column, method=replace(method, num_hashes=16)).values == expected).all()
+    signed = sign(column_of(texts), method=replace(method, num_hashes=16))
+    assert (signed.values == expected).all()
 
 
 def test_threads_and_batches_change_nothing(monkeypatch):
@@ -114,8 +119,11 @@ def test_one_text_or_set_is_signed_as_a_row_of_a_column():
     assert equal(
         sign([{"a": 2}]).values, sign({"a": 2}).values, sign([[("a", 1), ("a", 1.0)]]).values
     )
-    for nothing in ([[]], "", {}):
-        assert sign(nothing).values.tolist() == [[2**32 - 1] * 128]
+
+
+@pytest.mark.parametrize("nothing", [[[]], "", {}], ids=["no tokens", "no text", "no weights"])
+def test_nothing_has_a_signature_of_ones(nothing):
+    assert sign(nothing).values.tolist() == [[2**32 - 1] * 128]
 
 
 WEIGHTED = st.lists(
@@ -306,13 +314,16 @@ def test_packed_signatures_of_other_bits_are_refused():
         signatures.pack(3).similarity(signatures.pack(4))
 
 
-def test_weighted_signatures_are_neither_merged_nor_counted():
-    weighted = small([{"a": 1.0}])
-    for refused in (lambda: weighted.merge(weighted), weighted.union, weighted.cardinality):
-        with pytest.raises(
-            SchemeError, match=r"weighted sets cannot be (merged|counted).*Sign the tokens without"
-        ):
-            refused()
+@pytest.mark.parametrize(
+    "refused",
+    [lambda weighted: weighted.merge(weighted), Signatures.union, Signatures.cardinality],
+    ids=["merge", "union", "cardinality"],
+)
+def test_weighted_signatures_are_neither_merged_nor_counted(refused):
+    with pytest.raises(
+        SchemeError, match=r"weighted sets cannot be (merged|counted).*Sign the tokens without"
+    ):
+        refused(small([{"a": 1.0}]))
 
 
 def test_rows_that_do_not_pair_are_refused():
@@ -392,6 +403,24 @@ def test_one_thing_that_cannot_be_signed_is_refused(thing):
         sign(thing)
 
 
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        None,
+        {b"neardup.scheme": b"{half"},
+        {b"neardup.scheme": b"[]"},
+        {b"neardup.scheme": b"{}"},
+    ],
+    ids=["none", "damaged", "list", "empty"],
+)
+def test_a_table_without_a_scheme_is_refused(metadata):
+    table = small([["a"], ["b"]]).to_table().replace_schema_metadata(metadata)
+    with pytest.raises(
+        InputError, match="The scheme in the metadata of the table is not that of signatures"
+    ):
+        Signatures.from_table(table)
+
+
 def test_files_of_anything_else_are_refused(tmp_path):
     signatures = small([["a"], ["b"]])
     path = tmp_path / "s.parquet"
@@ -416,16 +445,6 @@ def test_files_of_anything_else_are_refused(tmp_path):
     signatures.pack(4).save(path, overwrite=True)
     with pytest.raises(InputError, match=r"is not that of signatures of 4 bytes: got"):
         Signatures.open(path)
-    for scheme in (
-        None,
-        {b"neardup.scheme": b"{half"},
-        {b"neardup.scheme": b"[]"},
-        {b"neardup.scheme": b"{}"},
-    ):
-        with pytest.raises(
-            InputError, match="The scheme in the metadata of the table is not that of signatures"
-        ):
-            Signatures.from_table(signatures.to_table().replace_schema_metadata(scheme))
     with pytest.raises(
         ColumnError, match=r"the table has no column 'signature' .*: it has id \(string\)"
     ):

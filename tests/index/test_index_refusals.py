@@ -46,17 +46,26 @@ def test_what_an_index_cannot_store_is_refused(make, options, message):
         make(**options)
 
 
-def test_what_is_no_document_is_refused(make):
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda index: index.add_if_new(None),
+        lambda index: index.add_if_new(FOX, id=7),
+        lambda index: index.query(["a"]),
+        lambda index: index.add_if_new(FOX, payload={}),
+        lambda index: index.add_if_new("\ud800"),
+    ],
+    ids=["null", "numeric id", "list", "payload", "lone surrogate"],
+)
+def test_what_is_no_document_is_refused(make, call):
     index = make()
-    for call in (
-        lambda: index.add_if_new(None),
-        lambda: index.add_if_new(FOX, id=7),
-        lambda: index.query(["a"]),
-        lambda: index.add_if_new(FOX, payload={}),
-        lambda: index.add_if_new("\ud800"),
-    ):
-        with pytest.raises(InputError):
-            call()
+    with pytest.raises(InputError):
+        call(index)
+    assert len(index) == 0
+
+
+def test_a_limit_of_none_and_a_null_id_are_refused(make):
+    index = make()
     with pytest.raises(SettingError, match="limit must be a whole number of 1 or more: got 0"):
         index.query(FOX, limit=0)
     with pytest.raises(InputError, match="The id of row 1 is null"):
@@ -81,26 +90,41 @@ def test_an_index_of_other_settings_is_refused_and_both_are_named(tmp_path):
         index.add_if_new(FOX)
 
 
-def test_numbers_and_names_that_are_none_are_refused(make):
-    index = make()
-    for refused, what in (
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
         (
-            lambda: index.add_many([FOX], threads=0),
+            lambda index: index.add_many([FOX], threads=0),
             r"threads must be a whole number of 1 or more: got 0\.",
         ),
         (
-            lambda: index.expire(max_documents=float("nan")),
+            lambda index: index.expire(max_documents=float("nan")),
             r"max_documents must be .* 0 or more: got nan",
         ),
-        (lambda: index.growth(points=-1), r"points must be a whole number of 1 or more: got -1\."),
-    ):
-        with pytest.raises(SettingError, match=what):
-            refused()
-    for name in ("", 5):
-        with pytest.raises(InputError, match=r"The name of an import must"):
-            index.add_many([FOX], import_name=name)
+        (
+            lambda index: index.growth(points=-1),
+            r"points must be a whole number of 1 or more: got -1\.",
+        ),
+    ],
+    ids=["threads", "max_documents", "points"],
+)
+def test_numbers_out_of_their_range_are_refused(make, call, message):
+    index = make()
+    with pytest.raises(SettingError, match=message):
+        call(index)
     assert len(index) == 0
-    assert "\ud800" not in index
+
+
+@pytest.mark.parametrize("name", ["", 5])
+def test_what_is_no_name_of_an_import_is_refused(make, name):
+    index = make()
+    with pytest.raises(InputError, match=r"The name of an import must"):
+        index.add_many([FOX], import_name=name)
+    assert len(index) == 0
+
+
+def test_an_id_that_is_no_unicode_text_is_in_no_index(make):
+    assert "\ud800" not in make()
 
 
 def test_document_frequencies_are_stored_with_the_index(tmp_path):

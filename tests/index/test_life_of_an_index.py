@@ -125,11 +125,14 @@ def test_documents_expire_by_age_by_last_hit_and_by_number(make, clock):
     clock(10)
     assert index.expire(older_than=5.0) == 4
     assert len(index) == 0
-    for age in (-1, "day", True):
-        with pytest.raises(
-            SettingError, match="An age is a timedelta, or a number of seconds of 0 or more: got"
-        ):
-            index.expire(older_than=age)
+
+
+@pytest.mark.parametrize("age", [-1, "day", True])
+def test_what_is_no_age_is_refused(make, age):
+    with pytest.raises(
+        SettingError, match="An age is a timedelta, or a number of seconds of 0 or more: got"
+    ):
+        make().expire(older_than=age)
 
 
 # Runs.

@@ -334,10 +334,13 @@ CODES = {"jaccard": JACCARD, "containment": CONTAINMENT, "cosine": COSINE}
         *(pytest.param(t, marks=pytest.mark.slow) for t in (1 / 3, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)),
     ],
 )
-def test_the_shortcuts_of_the_comparison_lose_no_pair_that_just_reaches_the_threshold(threshold):
-    """All sizes up to 40 with every overlap: more steps than the 32 between two checks."""
-    for left in range(1, 41, 3):
-        for right in range(1, 41, 3):
+def test_the_shortcuts_of_the_comparison_lose_no_pair_that_just_reaches_the_threshold(
+    threshold, pytestconfig
+):
+    """Sizes up to 40 with every overlap: more steps than the 32 between two checks."""
+    sizes = range(1, 41, 3 if pytestconfig.getoption("--thorough") else 6)
+    for left in sizes:
+        for right in sizes:
             for shared in range(min(left, right) + 1):
                 sets = [
                     set(range(shared)) | {100 + i for i in range(left - shared)},

@@ -5,6 +5,7 @@ texts work.
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -20,10 +21,8 @@ from hypothesis import strategies as st
 
 import neardup
 from neardup import Vectors
-from neardup.candidates.bands import candidate_probability
 from neardup.errors import ColumnError, InputError, SettingError
 from neardup.features.vectors import array_of_documents
-from neardup.fingerprints.hyperplanes import same_side
 from neardup.methods.registry import method_of
 from reference.service import RunningService
 from spark_session import IGNORED, removed_by_spark, removed_locally, require_spark
@@ -147,15 +146,20 @@ def test_a_list_of_vectors_may_begin_with_none():
     assert removed_of(result) == {3: 1}
 
 
-def test_lists_arrays_and_slices_are_read_alike():
-    for source in (LISTS, VECTORS, list(VECTORS), pa.array(LISTS), table_of(KINDS[3])):
-        assert removed_of(neardup.dedup(source, method=METHOD)) == REMOVED
+@pytest.mark.parametrize(
+    "source",
+    [LISTS, VECTORS, list(VECTORS), pa.array(LISTS), table_of(KINDS[3])],
+    ids=["lists", "array", "list of arrays", "Arrow array", "table"],
+)
+def test_vectors_of_any_container_are_read_alike(source):
+    assert removed_of(neardup.dedup(source, method=METHOD)) == REMOVED
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7])
+def test_a_slice_of_a_table_is_read_like_the_whole(batch_rows):
     padded = pa.concat_tables([table_of(KINDS[0]).slice(3, 4), table_of(KINDS[0])])
-    for batch_rows in (1, 7):
-        assert (
-            removed_of(neardup.dedup(padded.slice(4), method=METHOD, batch_rows=batch_rows))
-            == REMOVED
-        )
+    result = neardup.dedup(padded.slice(4), method=METHOD, batch_rows=batch_rows)
+    assert removed_of(result) == REMOVED
 
 
 @pytest.mark.slow
@@ -522,13 +526,19 @@ def test_vectors_of_one_direction_are_copies():
     ]
 
 
-def test_bands_are_the_cheapest_that_reach_the_recall():
-    for threshold in (0.01, 0.3, 0.5, 0.8, 0.95, 1.0):
-        for recall in (0.5, 0.99, 0.999999):
-            method = method_of(Vectors(threshold=threshold, recall=recall))
-            assert method.hit_probability(np.array([threshold]))[0] >= recall - 1e-9
-            fewer = method.bands._replace(num_bands=method.bands.num_bands - 1)
-            assert threshold == 1.0 or candidate_probability(same_side(threshold), fewer) < recall
+@pytest.mark.parametrize("threshold", [0.01, 0.3, 0.5, 0.8, 0.95, 1.0])
+@pytest.mark.parametrize("recall", [0.5, 0.99, 0.999999])
+def test_bands_reach_the_recall_and_one_band_less_does_not(threshold, recall):
+    method = method_of(Vectors(threshold=threshold, recall=recall))
+    num_bands, num_bits = method.bands
+    agreement = (1 - math.acos(threshold) / math.pi) ** num_bits  # of one band, by the angle
+    reached = 1 - (1 - agreement) ** num_bands
+    assert reached >= recall - 1e-9
+    assert method.hit_probability(np.array([threshold])) == pytest.approx(reached, rel=1e-9)
+    assert threshold == 1.0 or 1 - (1 - agreement) ** (num_bands - 1) < recall
+
+
+def test_bands_that_cannot_reach_the_recall_are_refused():
     with pytest.raises(
         SettingError,
         match=r"recall=0.99 at threshold=0.5 needs more than 512 bands of 20 hyperplanes",

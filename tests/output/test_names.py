@@ -73,7 +73,13 @@ def test_files_of_fingerprints_and_frequencies_may_have_any_name(name: str) -> N
 
 @with_every_name
 @pytest.mark.parametrize(
-    "suffix", [".parquet", ".arrow", ".jsonl", ".csv", ".jsonl.zst", ".jsonl.gz"]
+    "suffix",
+    [
+        ".parquet",
+        ".jsonl.zst",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (".arrow", ".jsonl", ".csv")),
+        pytest.param(".jsonl.gz", marks=pytest.mark.slow),
+    ],
 )
 def test_an_input_may_have_any_name_and_is_kept_under_it(name: str, suffix: str) -> None:
     path = Path("data", name + suffix)

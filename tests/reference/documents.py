@@ -9,10 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
-from neardup.candidates.samples import choose_samples, needed_by_size
 from neardup.fingerprints.minhash import draw_permutations
 from neardup.settings.methods import MinHash, SimHash
-from reference import minhash, near, shingles, simhash
+from reference import minhash, near, samples, shingles, simhash
 from reference.sieve import Document
 
 
@@ -119,14 +118,6 @@ def _band_keys(hashes: frozenset[int], method: MinHash) -> tuple:
 
 
 def _sample_keys(hashes: frozenset[int], method: MinHash) -> tuple:
-    needed = _needed_hits(method.threshold, method.recall)
+    needed = samples.needed_hits(method.threshold, method.recall)
     sample = tuple(sorted(hashes)[: len(needed) - 1])
     return sample, tuple(hashes), needed[len(sample)]
-
-
-@cache
-def _needed_hits(threshold: float, recall: float) -> list[int]:
-    """Return the hits needed by the size of a sample; tests/test_candidates_samples.py has what
-    they should be.
-    """
-    return needed_by_size(threshold, recall, choose_samples(threshold, recall)).tolist()

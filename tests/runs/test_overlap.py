@@ -81,10 +81,12 @@ def test_an_output_that_holds_an_input_is_not_replaced(
     assert not output.with_name("out.partial").exists()
 
 
-def test_an_output_that_is_named_by_a_link_or_an_address_is_the_same(output: Path) -> None:
-    for name in ("linked", f"file://{output}", f"{output}/../out"):
-        with pytest.raises(OutputError, match=r"overlap|would replace the input"):
-            neardup.dedup(Path("out/kept/a.txt"), output=name, overwrite=True)
+@pytest.mark.parametrize("name", ["linked", "file://{output}", "{output}/../out"])
+def test_an_output_that_is_named_by_a_link_or_an_address_is_the_same(
+    output: Path, name: str
+) -> None:
+    with pytest.raises(OutputError, match=r"overlap|would replace the input"):
+        neardup.dedup(Path("out/kept/a.txt"), output=name.format(output=output), overwrite=True)
     assert (output / "kept" / "a.txt").read_text() == TEXT
 
 

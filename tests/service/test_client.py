@@ -127,19 +127,33 @@ REFUSED["stage"] += [
 WITHOUT_ARGUMENTS = {"close", "imports", "stats", "is_ready"}
 
 
-def test_every_method_refuses_values_of_another_kind_before_it_sends_anything():
-    """A string is iterable: each of its characters would be looked up as a text."""
+NO_SERVER = "http://127.0.0.1:1"  # a request to it raises another error
+
+
+def test_every_method_that_takes_values_has_cases_of_refused_ones():
     methods = {name for name in vars(Client) if not name.startswith("_")}
     assert methods == REFUSED.keys() | WITHOUT_ARGUMENTS
-    with Scripted() as server, Client(server.url) as client:
-        for name, cases in REFUSED.items():
-            for arguments, message in cases:
-                with pytest.raises(InputError, match=message):
-                    getattr(client, name)(*arguments)
-        for limit in (0, True, 1.5, "10"):
-            with pytest.raises(SettingError, match="limit must be a whole number of 1 or more"):
-                client.query([TEXT], limit=limit)
-        assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        pytest.param(name, *case, id=f"{name}-{number}")
+        for name, cases in REFUSED.items()
+        for number, case in enumerate(cases)
+    ],
+)
+def test_values_of_another_kind_are_refused_before_anything_is_sent(name, arguments, message):
+    """A string is iterable: each of its characters would be looked up as a text."""
+    with Client(NO_SERVER) as client, pytest.raises(InputError, match=message):
+        getattr(client, name)(*arguments)
+
+
+@pytest.mark.parametrize("limit", [0, True, 1.5, "10"])
+def test_a_limit_that_is_no_number_of_hits_is_refused_before_anything_is_sent(limit):
+    message = "limit must be a whole number of 1 or more"
+    with Client(NO_SERVER) as client, pytest.raises(SettingError, match=message):
+        client.query([TEXT], limit=limit)
 
 
 def test_the_index_refuses_the_same_values_in_the_same_words():
@@ -223,7 +237,10 @@ def test_settings_that_cannot_be_are_refused_when_the_client_is_made(settings, m
             {"id": str(number), "text": "a", "payload": {"url": "x" * 2_000_000}}
             for number in range(9)
         ],
-        [{"id": str(number), "text": [0.1234567890123] * 200_000} for number in range(9)],
+        pytest.param(
+            [{"id": str(number), "text": [0.1234567890123] * 200_000} for number in range(9)],
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["characters of several bytes", "escapes", "ids", "payloads", "vectors"],
 )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import random
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -200,9 +201,8 @@ def test_an_id_that_is_there_is_refused_by_name_and_nothing_changes():
 
 def test_an_id_that_is_not_there_cannot_be_removed():
     index = neardup.HammingIndex()
-    for unknown in ("x", 5):
-        with pytest.raises(InputError, match=f"no fingerprint with the id {unknown!r}"):
-            index.remove(unknown)
+    with pytest.raises(InputError, match="no fingerprint with the id 'x'"):
+        index.remove("x")
     index.add(5, 0)
     index.remove(5)
     with pytest.raises(InputError, match="no fingerprint with the id 5"):
@@ -255,16 +255,19 @@ def test_ids_that_are_refused_many_times_leave_room_for_others():
     assert "0-0" not in index
 
 
-def test_ids_are_read_from_any_iterable_and_one_string_is_none():
+def test_ids_are_read_from_any_iterable():
     index = neardup.HammingIndex()
     index.add_many((f"a{number}" for number in range(3)), range(3))
     index.add_many(dict.fromkeys(["b"]), [1])
     assert list(index) == ["a0", "a1", "a2", "b"]
-    for ids in ("ab", 5, None):
-        with pytest.raises(
-            InputError, match=r"^Ids are a list, a NumPy or an Arrow array: got .* in a list\."
-        ):
-            index.add_many(ids, [1, 2])
+
+
+@pytest.mark.parametrize("ids", ["ab", 5, None])
+def test_one_string_and_one_number_are_no_ids(ids):
+    with pytest.raises(
+        InputError, match=r"^Ids are a list, a NumPy or an Arrow array: got .* in a list\."
+    ):
+        neardup.HammingIndex().add_many(ids, [1, 2])
 
 
 @pytest.mark.parametrize("threads", [0, -1, "2", 1.5, True, 5000])
@@ -290,24 +293,30 @@ def test_the_first_id_decides_the_kind():
 
 
 @pytest.mark.parametrize("value", [-1, 2**64, 1.0, "1", None, True])
-def test_a_fingerprint_out_of_its_range_is_refused(value):
+@pytest.mark.parametrize("operation", ["add", "query"])
+def test_a_fingerprint_out_of_its_range_is_refused(operation, value):
     index = neardup.HammingIndex()
-    for call in (lambda: index.add("a", value), lambda: index.query(value)):
-        with pytest.raises(
-            InputError,
-            match=r"an integer from 0 to 2\^64 - 1: got .* at row 0\. Create an index with more",
-        ):
-            call()
+    call = partial(index.add, "a") if operation == "add" else index.query
+    with pytest.raises(
+        InputError,
+        match=r"an integer from 0 to 2\^64 - 1: got .* at row 0\. Create an index with more",
+    ):
+        call(value)
     assert len(index) == 0
 
 
-def test_arrays_of_another_shape_are_refused():
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [(3, np.uint64), ((3, 1), np.uint64), ((3, 2), np.int64)]
+)
+def test_arrays_of_another_shape_are_refused(shape, dtype):
+    with pytest.raises(
+        InputError, match=r"of 128 bits are integers or a uint64 array of shape \(n, 2\): got"
+    ):
+        neardup.HammingIndex(128).query_many(np.zeros(shape, dtype))
+
+
+def test_values_and_ids_that_do_not_fit_are_refused():
     index = neardup.HammingIndex(128)
-    for wrong in (np.zeros(3, np.uint64), np.zeros((3, 1), np.uint64), np.zeros((3, 2), np.int64)):
-        with pytest.raises(
-            InputError, match=r"of 128 bits are integers or a uint64 array of shape \(n, 2\): got"
-        ):
-            index.query_many(wrong)
     with pytest.raises(InputError, match=r"0 to 2\^32 - 1: got 4294967296 at row 1"):
         neardup.HammingIndex(32).query_many(np.array([0, 2**32], np.uint64))
     with pytest.raises(InputError, match="got 2 ids and 1 fingerprints"):

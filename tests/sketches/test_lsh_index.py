@@ -271,20 +271,24 @@ def test_a_threshold_alone_is_short_for_a_method():
 SCHEME = {"name": "minhash", "version": 1, "seed": 1, "num_hashes": 4, "ngram": 5}
 
 
-def test_signatures_of_another_scheme_or_seed_are_refused_and_both_are_named():
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda index, other: index.add("b", other),
+        lambda index, other: index.query(other),
+        lambda index, other: index.query_many(other),
+        lambda index, other: index.add_if_new("b", other),
+        lambda _, other: banded(2, 2, scheme=SCHEME).add("b", other),
+    ],
+    ids=["add", "query", "query_many", "add_if_new", "empty index"],
+)
+def test_signatures_of_another_scheme_or_seed_are_refused_and_both_are_named(call):
     index = banded(2, 2)
     index.add_many(["a"], Signatures(array([1, 2, 3, 4]), SCHEME))
     assert index.scheme == SCHEME
     other = Signatures(array([1, 2, 3, 4]), SCHEME | {"seed": 2})
-    for call in (
-        lambda: index.add("b", other),
-        lambda: index.query(other),
-        lambda: index.query_many(other),
-        lambda: index.add_if_new("b", other),
-        lambda: banded(2, 2, scheme=SCHEME).add("b", other),
-    ):
-        with pytest.raises(SchemeError, match=r"seed=1.*seed=2"):
-            call()
+    with pytest.raises(SchemeError, match=r"seed=1.*seed=2"):
+        call(index, other)
     assert len(index) == 1
     assert index.query(Signatures(array([1, 2, 3, 4]), SCHEME)) == [("a", 1.0)]
 
@@ -317,28 +321,42 @@ def test_signatures_of_another_length_are_refused():
         None,
     ],
 )
-def test_what_is_no_signature_is_refused(wrong):
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda index, wrong: index.add_many(["a"], wrong),
+        lambda index, wrong: index.query_many(wrong),
+        lambda index, wrong: index.query(wrong),
+    ],
+    ids=["add_many", "query_many", "query"],
+)
+def test_what_is_no_signature_is_refused(call, wrong):
     index = banded(2, 2)
-    for call in (
-        lambda: index.add_many(["a"], wrong),
-        lambda: index.query_many(wrong),
-        lambda: index.query(wrong),
-    ):
-        with pytest.raises(InputError, match=r"a uint32 array with a row for each.*: got"):
-            call()
+    with pytest.raises(InputError, match=r"a uint32 array with a row for each.*: got"):
+        call(index, wrong)
     assert len(index) == 0
 
 
-def test_one_is_one_and_many_are_as_many_as_their_ids():
+TWO = array([1, 2, 3, 4], [5, 6, 7, 8])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda index: index.add("a", TWO),
+        lambda index: index.query(TWO),
+        lambda index: index.query(TWO[:0]),
+    ],
+    ids=["add two", "query two", "query none"],
+)
+def test_one_signature_is_one(call):
+    with pytest.raises(InputError, match="Pass one signature: got"):
+        call(banded(2, 2))
+
+
+def test_signatures_are_as_many_as_their_ids():
     index = banded(2, 2)
-    two = array([1, 2, 3, 4], [5, 6, 7, 8])
-    for call in (
-        lambda: index.add("a", two),
-        lambda: index.query(two),
-        lambda: index.query(two[:0]),
-    ):
-        with pytest.raises(InputError, match="Pass one signature: got"):
-            call()
+    two = TWO
     with pytest.raises(InputError, match="got 1 ids and 2 signatures"):
         index.add_many(["a"], two)
     with pytest.raises(InputError, match="The id 'a' is already in the index"):

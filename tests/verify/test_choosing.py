@@ -55,6 +55,17 @@ def test_the_graphs_are_those_of_sets_of_neighbours(seed):
         assert level.stability == pytest.approx(higher / found)
 
 
+def test_graphs_are_at_steps_from_01_to_09_the_highest_to_see_what_remains_of_the_one_below():
+    copies = dict.fromkeys(combinations(range(6), 2), 1.0)
+    levels = choosing.levels_of(*columns(copies), 100)
+    assert [level.threshold for level in levels] == pytest.approx(np.arange(2, 18) / 20)
+
+
+def test_no_pairs_have_no_graph():
+    none = np.empty(0, np.uint32)
+    assert choosing.levels_of(none, none, np.empty(0), 100) == []
+
+
 def test_complete_groups_agree_and_a_chain_does_not():
     group = dict.fromkeys(combinations(range(6), 2), 0.5)
     assert {level.agreement for level in choosing.levels_of(*columns(group), 100)} == {1.0}

@@ -62,6 +62,13 @@ def test_a_limit_counts_what_reaches_it_exactly():
     ).tolist() == [1, 1, 3, 3]
 
 
+@pytest.mark.parametrize(("at_least", "limit"), [(True, 0.9), (False, 0.1)])
+@pytest.mark.parametrize("limits", [(0.1, 0.5, 0.9), (0.9, 0.5, 0.1), (0.5, 0.9, 0.1)], ids=str)
+def test_of_equal_scores_in_any_order_the_strictest_is_the_best(limits, at_least, limit):
+    scores = [Score(limit=each, found=4, correct=2, positives=3) for each in limits]
+    assert best_of(scores, at_least=at_least).limit == limit
+
+
 def test_the_best_of_equals_is_the_strictest():
     scores = [Score(limit, 10, 5, 10) for limit in (1, 2, 3)] + [Score(4, 10, 4, 10)]
     assert best_of(scores, at_least=True).limit == 3

@@ -118,11 +118,13 @@ def _unreachable_recall(
     threshold: float, recall: float, num_hashes: int | None, rows_per_band: int
 ) -> SettingError:
     """Return the error of `choose_bands`, with the recall that can be reached."""
-    limit = MAX_BANDS if num_hashes is None else min(num_hashes, MAX_BANDS)
-    num_bands = limit if num_hashes is None else limit // rows_per_band
+    num_bands = MAX_BANDS if num_hashes is None else min(num_hashes // rows_per_band, MAX_BANDS)
     reached = float(candidate_probability(threshold, Bands(num_bands, rows_per_band)))
-    limit_text = f"{limit} bands" if limit == MAX_BANDS else f"the {limit} hashes of a signature"
-    longer = "" if limit == MAX_BANDS else ", or use longer signatures"
+    has_all_bands = num_bands == MAX_BANDS
+    limit_text = (
+        f"{MAX_BANDS} bands" if has_all_bands else f"the {num_hashes} hashes of a signature"
+    )
+    longer = "" if has_all_bands else ", or use longer signatures"
     return SettingError(
         f"recall={recall} at threshold={threshold} needs more than {limit_text}. At this threshold "
         f"a recall of {math.floor(reached * 1000) / 1000} can be reached: lower the recall or "
