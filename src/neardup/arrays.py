@@ -108,6 +108,7 @@ def arrow_of(values: Array) -> pa.Array:
 _arrow_type = cache(pa.from_numpy_dtype)
 
 
+@cache
 def numpy_type(kind: pa.DataType) -> np.dtype[Any]:
     """Return the type of an Arrow number or bool in NumPy. Arrow's own `to_pandas_dtype` needs
     pandas for this.
@@ -126,6 +127,13 @@ def offsets_from_lengths(lengths: npt.ArrayLike) -> Ints:
 def join_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
     """Return one Arrow array or more as one, without a copy if there is but one."""
     return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+
+
+def join_tables(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Return tables of a schema as one, without rows if there are none."""
+    if len(tables) == 1:
+        return tables[0]
+    return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
 def arrow_of_bytes(data: Any, offsets: Ints) -> pa.LargeBinaryArray:
