@@ -5,7 +5,7 @@ The decisions are equal to `dedup` of the same documents in the same order, what
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -181,9 +181,12 @@ def _copies_of(snapshot: Snapshot, incoming: Incoming) -> _Copies:
 
 def stored_representatives(snapshot: Snapshot, incoming: Incoming) -> Rows:
     """Return the stored row with the content of each document, or -1."""
+    featured = incoming.featured
+    if featured.all():
+        return snapshot.rows_of_contents(incoming.content)
     rows = np.full(len(incoming), -1, np.int64)
-    if incoming.featured.any():
-        rows[incoming.featured] = snapshot.rows_of_contents(incoming.content[incoming.featured])
+    if featured.any():
+        rows[featured] = snapshot.rows_of_contents(incoming.content[featured])
     return rows
 
 
@@ -283,12 +286,12 @@ def _confirm(
     described = incoming.described
     stored = candidates.stored
     inner = candidates.inner
-    parts = [method.measure(described, described, inner.row, inner.query)]
+    parts = []
+    if len(inner.row) or not len(stored.row):
+        parts.append(method.measure(described, described, inner.row, inner.query))
     if len(stored.row):
         parts.append(measure_stored(rules, snapshot, described, stored).measured)
-    measured = Measured(
-        {name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns}
-    )
+    measured = _join_measured(parts)
     num_stored = len(stored_rows)
     left = np.concatenate([num_stored + inner.row, np.searchsorted(stored_rows, stored.row)])
     right = num_stored + np.concatenate([inner.query, stored.query])
@@ -298,6 +301,14 @@ def _confirm(
         right=right[is_duplicate].astype(np.uint32),
         measured=measured.take(is_duplicate),
     )
+
+
+def _join_measured(parts: Sequence[Measured]) -> Measured:
+    """Return the measures of pairs, one part or more, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    names = parts[0].columns
+    return Measured({name: np.concatenate([part[name] for part in parts]) for name in names})
 
 
 class StoredPairs(NamedTuple):

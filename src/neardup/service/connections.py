@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
@@ -166,7 +166,7 @@ def write_response(send: Any, headers: list[tuple[bytes, bytes]], body: bytes) -
     headers : valid ones, with the length of the body and without `connection`.
     """
     cycle: Any = getattr(send, "__self__", None)
-    if not _is_writable(type(cycle)):
+    if not _is_writable(cast(Any, type(cycle))):
         return False
     is_plain = cycle.keep_alive and cycle.scope["method"] != "HEAD" and not cycle.response_started
     if not is_plain or cycle.disconnected or cycle.flow.write_paused:
