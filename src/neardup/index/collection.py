@@ -21,6 +21,7 @@ from neardup.arrays import (
     arrow_of,
     arrow_of_strings,
     begins_run,
+    filled,
     find_in,
     numpy_type,
     rank_in_run,
@@ -128,7 +129,7 @@ def next_step(
     """Decide about as many of the documents as can be decided at once, at least one."""
     arriving, view, new, decisions = _decide_first(rules, snapshot, incoming, if_new=if_new)
     _refuse_too_many(snapshot.num_rows + len(new))
-    moment = arrow_of(np.full(len(new), now, np.int64)).view(TIME)
+    moment = arrow_of(filled(len(new), now, np.int64)).view(TIME)
     keepers = _keepers(view, new, decisions, moment)
     documents = _documents(
         rules,

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import kernels
-from neardup.arrays import Mask, Positions, Rows, rank_in_run
+from neardup.arrays import Mask, Positions, Rows, filled, rank_in_run
 from neardup.candidates.lookups import CandidateRows, Entries, Found, Layout, Lookup, take_entries
 from neardup.candidates.sorted_members import find_copies
 from neardup.decide.sieve import Decisions, decide
@@ -159,8 +159,8 @@ def keep_all(rules: Rules, incoming: Incoming) -> BatchDecisions:
     """Return the decisions about documents that are added without a comparison."""
     size = len(incoming)
     return BatchDecisions(
-        kept=np.ones(size, np.bool_),
-        remover=np.full(size, -1, np.int64),
+        kept=filled(size, True, np.bool_),
+        remover=filled(size, -1, np.int64),
         measured=measured_of_copies(size, rules.method.measures),
         truncated=np.zeros(size, np.bool_),
         member=incoming.featured,

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Mask, Rows, Words, grow, writable
+from neardup.arrays import Mask, Rows, Words, filled, grow, writable
 from neardup.candidates.lookups import Entries, Found, Layout
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, Counts, Import, Store, Writer, check_changes
@@ -307,7 +307,7 @@ class View(HashedSnapshot):
 
     def _find_equal(self, table: int, keys: Words, limit: int) -> tuple[Rows, Rows]:
         number = len(self.moment.keys.prefix_bits) - NUM_HASHED + table
-        tables = np.full(len(keys), number, np.uint16)
+        tables = filled(len(keys), number, np.uint16)
         found = self.moment.keys.find(tables, keys, limit, self.moment.states)
         return found.entry, found.row
 
