@@ -14,7 +14,7 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Protocol
 
@@ -33,6 +33,9 @@ class Seen(Protocol):
     def insert(self, id: str, sketch: MinHash) -> None:
         """Add a text."""
 
+    def fill(self, sketches: Iterable[tuple[str, MinHash]]) -> None:
+        """Add many texts, as fast as the tool can."""
+
 
 class Datasketch:
     """MinHashLSH in memory or in Redis."""
@@ -46,6 +49,11 @@ class Datasketch:
 
     def insert(self, id: str, sketch: MinHash) -> None:
         self._lsh.insert(id, sketch)
+
+    def fill(self, sketches: Iterable[tuple[str, MinHash]]) -> None:
+        with self._lsh.insertion_session(buffer_size=20_000) as session:
+            for id, sketch in sketches:
+                session.insert(id, sketch)
 
 
 class RocksDB:
@@ -74,6 +82,11 @@ class RocksDB:
         for key in self._keys(sketch):
             batch.put(key, id)
         self._store.write(batch, self._synced)
+
+    def fill(self, sketches: Iterable[tuple[str, MinHash]]) -> None:
+        for id, sketch in sketches:
+            for key in self._keys(sketch):
+                self._store[key] = id
 
 
 def open_tool(tool: str, options: dict[str, Any], folder: str) -> Seen:
@@ -129,9 +142,8 @@ def measure(seen: Seen, texts: list[str], options: dict[str, Any]) -> dict[str, 
     permutations = MinHash(num_perm=num_perm).permutations
     rng = np.random.default_rng(3)
     values = rng.integers(0, 2**32, (options["before"], num_perm), np.uint32)
-    for number, row in enumerate(values):
-        sketch = MinHash(hashvalues=row, permutations=permutations, seed=1, scheme="affine32")
-        seen.insert(f"b{number}", sketch)
+    make = partial(MinHash, permutations=permutations, seed=1, scheme="affine32")
+    seen.fill((f"b{number}", make(hashvalues=row)) for number, row in enumerate(values))
     clocks = Clocks()
     answers = []
     for number, text in enumerate(texts):
