@@ -12,7 +12,7 @@ SCALE ?= --gigabytes 30 --documents 100000000 --fingerprints 1000000000 --alike 
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
 .PHONY: help demo notebooks test test-all test-times test-versions lint docs write-docs format bench bench-simhash bench-minhash \
-	bench-index bench-service bench-pages bench-contamination bench-passages bench-scale bench-processors bench-vectors accuracy pictures \
+	bench-index bench-service bench-online bench-pages bench-contamination bench-passages bench-scale bench-processors bench-vectors accuracy pictures \
 	site release-check wheel clean
 .DELETE_ON_ERROR:
 
@@ -86,6 +86,9 @@ bench-index: $(VENV)/test.stamp  ## run the benchmark of the durable index: a qu
 
 bench-service: $(VENV)/test.stamp  ## run the HTTP service under load: some minutes, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_service.py $(BENCH)
+
+bench-online: $(VENV)/test.stamp  ## add a few documents at a time, beside datasketch and RocksDB: some minutes, see benchmarks/README.md
+	$(BIN)/python benchmarks/online.py $(BENCH)
 
 bench-pages: $(VENV)/test.stamp  ## run the benchmark of web pages: some minutes, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_pages.py --data "$(DATA)/html_sites" $(BENCH)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup import executor
-from neardup.executor import STREAM_BYTES, bytes_ahead, chain_ahead, group_small
+from neardup.executor import STREAM_BYTES, bytes_ahead, chain_ahead, group_small, map_ordered
 
 MIB = 1 << 20
 
@@ -110,3 +110,19 @@ def test_a_list_of_several_items_has_at_most_the_rows_that_are_allowed(
     assert all(len(group) == 1 or sum(group) <= most for group in groups)
     for before, after in pairwise(groups):
         assert sum(before) + after[0] > most  # as long as allowed
+
+
+def test_the_calling_thread_works_on_small_items():
+    sizes = [1, 10, 2, 20]
+    worked = map_ordered(
+        sizes, lambda _: threading.get_ident(), 2, bytes_of=lambda size: size, min_bytes=10
+    )
+    is_caller = [thread == threading.get_ident() for _, thread in worked]
+    assert is_caller == [True, False, True, False]
+
+
+def test_an_error_of_a_small_item_comes_after_the_results_before_it():
+    found = map_ordered([1, 0, 2], lambda number: 1 / number, 2, min_bytes=1)
+    assert next(found) == (1, 1.0)
+    with pytest.raises(ZeroDivisionError):
+        next(found)

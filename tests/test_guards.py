@@ -28,6 +28,8 @@ from neardup.runs.options import ReadingSettings
 from neardup.runs.run import (
     BatchOptions,
     CacheOptions,
+    CorpusOptions,
+    CountOptions,
     FolderOptions,
     PairOptions,
     ReadingOptions,
@@ -349,6 +351,8 @@ DECLARED = (
     BatchOptions,
     FolderOptions,
     CacheOptions,
+    CountOptions,
+    CorpusOptions,
     PairOptions,
     SelectionOptions,
     SketchOptions,

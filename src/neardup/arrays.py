@@ -55,23 +55,30 @@ def view_strings(strings: pa.Array) -> tuple[Bytes, Ints]:
     """Return the same as `flatten_strings`, but all bytes of the buffer, so that the first offset
     may differ from 0.
     """
-    if pa.types.is_string(strings.type) or pa.types.is_binary(strings.type):
-        width: type[np.int32 | np.int64] = np.int32
-    elif pa.types.is_large_string(strings.type) or pa.types.is_large_binary(strings.type):
-        width = np.int64
-    else:
+    width = _OFFSET_BYTES.get(strings.type.id)
+    if width is None:
         raise TypeError(f"Strings are required: got {strings.type}. Cast the array first.")
     if strings.null_count:  # the bytes under a null are undefined
         strings = strings.fill_null(b"" if pa.types.is_binary(strings.type) else "")
     _, offsets_buffer, data_buffer = strings.buffers()
-    if offsets_buffer is None or len(strings) == 0:
-        offsets = np.zeros(len(strings) + 1, width)
+    size = len(strings)
+    if offsets_buffer is None or size == 0:
+        offsets = np.zeros(size + 1, np.int64)
     else:
-        offsets = np.frombuffer(
-            offsets_buffer, width, len(strings) + 1, strings.offset * np.dtype(width).itemsize
-        )
+        kind = np.int64 if width == _LARGE else np.int32
+        offsets = np.frombuffer(offsets_buffer, kind, size + 1, strings.offset * width)
     data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
     return read_only(data), offsets.astype(np.int64)
+
+
+_LARGE = 8
+_OFFSET_BYTES = {
+    pa.string().id: 4,
+    pa.binary().id: 4,
+    pa.large_string().id: _LARGE,
+    pa.large_binary().id: _LARGE,
+}
+"""The bytes of an offset, by the types of strings."""
 
 
 def read_only(array: Array) -> Array:
@@ -108,6 +115,7 @@ def arrow_of(values: Array) -> pa.Array:
 _arrow_type = cache(pa.from_numpy_dtype)
 
 
+@cache
 def numpy_type(kind: pa.DataType) -> np.dtype[Any]:
     """Return the type of an Arrow number or bool in NumPy. Arrow's own `to_pandas_dtype` needs
     pandas for this.
@@ -126,6 +134,13 @@ def offsets_from_lengths(lengths: npt.ArrayLike) -> Ints:
 def join_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
     """Return one Arrow array or more as one, without a copy if there is but one."""
     return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+
+
+def join_tables(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Return tables of a schema as one, without rows if there are none."""
+    if len(tables) == 1:
+        return tables[0]
+    return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
 def arrow_of_bytes(data: Any, offsets: Ints) -> pa.LargeBinaryArray:
@@ -166,6 +181,13 @@ def grow(array: Array, size: int) -> Array:
     grown = np.zeros((max(size, len(array) + len(array) // 2), *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown
+
+
+def filled(size: int, value: Any, dtype: Any) -> Array:
+    """Return an array of one value. `np.full` takes four times as long for a short one."""
+    array = np.empty(size, dtype)
+    array[:] = value
+    return array
 
 
 def ranges(starts: Integers | int, sizes: Integers) -> Ints:

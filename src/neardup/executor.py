@@ -20,7 +20,8 @@ STREAM_BYTES = 32 << 20
 """The maximum of waiting bytes of each iterator that runs ahead, unless a single item is larger."""
 _ENCODED_BYTES = 1 << 30  # data that waits for the writers of files, all writers together
 _ITEM_BYTES = 4096  # memory of the objects around the data of an item
-_SMALL_BYTES = 1 << 20  # minimum size of a list of small items
+SMALL_BYTES = 1 << 20
+"""The minimum size of a list of small items."""
 _MAX_ITEMS = 4096  # items in such a list
 # Maximum of results that a writer writes before it gives encoders another job: while it writes
 # more, they may be idle.
@@ -52,6 +53,7 @@ def map_ordered(
     threads: int,
     *,
     bytes_of: Callable[[T], int] = lambda _: 0,
+    min_bytes: int = 0,
     ahead: int | None = None,
 ) -> Iterator[tuple[T, Result]]:
     """Yield each item with the result of `work`, in order, while a pool of threads works on the
@@ -63,6 +65,7 @@ def map_ordered(
     work : called on a thread of the pool.
     threads : the size of the pool.
     bytes_of : the memory of an item; it limits the number of waiting items.
+    min_bytes : the calling thread works on smaller items: to start another one takes longer.
     ahead : the maximum number of waiting items. Default: two for each thread, at least 8.
 
     Notes
@@ -79,8 +82,10 @@ def map_ordered(
     pool = ThreadPoolExecutor(threads, thread_name_prefix="neardup")
     try:
         for item in _until_error(items, errors):
-            waiting.append((item, pool.submit(work, item)))
-            num_bytes += bytes_of(item)
+            size = bytes_of(item)
+            start = pool.submit if size >= min_bytes else _complete
+            waiting.append((item, start(work, item)))
+            num_bytes += size
             # Yield the first result once it is done, or wait for it if too much is waiting.
             while waiting:
                 first, future = waiting[0]
@@ -90,13 +95,28 @@ def map_ordered(
                 waiting.popleft()
                 num_bytes -= bytes_of(first)
                 yield first, future.result()
-        while waiting:
-            first, future = waiting.popleft()
-            yield first, future.result()
+        yield from _results_of(waiting)
     finally:
         pool.shutdown(cancel_futures=True)
     for error in errors:
         raise error
+
+
+def _results_of(waiting: deque[tuple[T, Future[Result]]]) -> Iterator[tuple[T, Result]]:
+    """Yield items with their results, and drop them."""
+    while waiting:
+        item, future = waiting.popleft()
+        yield item, future.result()
+
+
+def _complete(work: Callable[[T], Result], item: T) -> Future[Result]:
+    """Return the future of work that this thread has done."""
+    future: Future[Result] = Future()
+    try:
+        future.set_result(work(item))
+    except Exception as error:
+        future.set_exception(error)
+    return future
 
 
 def _until_error(items: Iterable[T], errors: list[Exception]) -> Iterator[T]:
@@ -156,7 +176,7 @@ def group_small(
         group.append(item)
         num_bytes += bytes_of(item)
         num_rows += rows
-        if num_bytes >= (min_bytes or _SMALL_BYTES) or len(group) >= _MAX_ITEMS:
+        if num_bytes >= (min_bytes or SMALL_BYTES) or len(group) >= _MAX_ITEMS:
             yield group
             group = []
             num_bytes = 0

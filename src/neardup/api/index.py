@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -13,13 +14,15 @@ import pyarrow.compute as pc
 from neardup import schemas
 from neardup.answers import Answer, Document, Hit
 from neardup.api.index_files import FileJobs
+from neardup.arrays import join_tables
 from neardup.errors import InputError
-from neardup.executor import count_threads, map_ordered
+from neardup.executor import SMALL_BYTES, count_threads, map_ordered
 from neardup.features.idf import IdfTable
 from neardup.files import AnyPath, JsonObject
 from neardup.index import maintenance, meta
 from neardup.index.documents import batch_of_text, batches_of
 from neardup.index.open_index import OpenIndex, now
+from neardup.index.records import ANSWER_COLUMNS, HIT_COLUMNS, rows_of
 from neardup.methods.registry import method_of
 from neardup.runs.run import Source, Unpack, spelled_out
 from neardup.settings.constraints import (
@@ -263,8 +266,7 @@ class Index(FileJobs):
         """
         batch = batch_of_text(text, "", None, self.method.vector_length)
         hits = self.opened.query(self.opened.describe(batch), check_limit(limit))
-        # All hits are of the only query.
-        return [Hit(**_with_all_measures(row)) for row in hits.drop_columns(["query"]).to_pylist()]
+        return [Hit(*row) for row in rows_of(hits, HIT_COLUMNS)]
 
     # Many documents.
 
@@ -324,14 +326,14 @@ class Index(FileJobs):
         if_new = check_flag("if_new", if_new)
         threads = count_threads(None if threads is None else check_limit(threads, "threads"))
         batches = batches_of(source, self.method, **options)
-        # One thread is the caller's: to pass a few documents to another one takes longer than to
-        # describe them.
-        if threads == 1:
-            for batch in batches:
-                yield index.add(batch, if_new=if_new, import_name=import_name)
-            return
+        # One thread is the caller's.
+        min_bytes = SMALL_BYTES if threads > 1 else sys.maxsize
         for batch, incoming in map_ordered(
-            batches, index.describe, threads, bytes_of=lambda batch: batch.texts.nbytes
+            batches,
+            index.describe,
+            threads,
+            bytes_of=lambda batch: batch.texts.nbytes,
+            min_bytes=min_bytes,
         ):
             yield index.add(batch, if_new=if_new, import_name=import_name, described=incoming)
 
@@ -352,15 +354,15 @@ class Index(FileJobs):
         """
         limit = check_limit(limit)
         first = 0
-        # So that the table has a schema without any hits.
-        tables = [schemas.hits_schema(self.opened.rules.method.measures).empty_table()]
+        tables = []
         for batch in batches_of(source, self.method, text_column=text_column):
             hits = self.opened.query(self.opened.describe(batch), limit)
-            # Queries are numbered within their batch.
-            numbers = pc.add(hits["query"], first)
-            tables.append(hits.set_column(0, hits.schema.field(0), numbers))
+            if first:  # queries are numbered within their batch
+                numbers = pc.add(hits["query"], first)
+                hits = hits.set_column(0, hits.schema.field(0), numbers)
+            tables.append(hits)
             first += len(batch.texts)
-        return pa.concat_tables(tables)
+        return join_tables(tables, schemas.hits_schema(self.opened.measures))
 
     # Documents of the index.
 
@@ -551,9 +553,5 @@ def _moment_before(age: timedelta | float | None) -> int | None:
 
 def _answer(table: pa.Table) -> Answer:
     """Return the only row of a table of answers."""
-    return Answer(**_with_all_measures(table.to_pylist()[0]))
-
-
-def _with_all_measures(row: JsonObject) -> JsonObject:
-    """Return a row with all measures; None for a measure that the method does not have."""
-    return {"similarity": None, "distance": None, "structure": None} | row
+    [row] = rows_of(table, ANSWER_COLUMNS)
+    return Answer(*row)

@@ -88,7 +88,8 @@ class Lists(NamedTuple):
     @property
     def sizes(self) -> Ints:
         """The length of each list."""
-        return np.diff(self.offsets)
+        sizes: Ints = self.offsets[1:] - self.offsets[:-1]
+        return sizes
 
     def take(self, rows: Integers) -> Lists:
         """Return the lists of some documents."""

@@ -14,7 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schemas
-from neardup.arrays import Array, Mask, Rows, arrow_of, begins_run, find_in, numpy_type, rank_in_run
+from neardup.arrays import (
+    Array,
+    Mask,
+    Rows,
+    arrow_of,
+    arrow_of_strings,
+    begins_run,
+    filled,
+    find_in,
+    numpy_type,
+    rank_in_run,
+)
 from neardup.candidates.lookups import CandidateRows, take_entries
 from neardup.errors import InputError
 from neardup.index.decisions import (
@@ -31,10 +42,11 @@ from neardup.index.incoming import Incoming, stored_columns
 from neardup.index.overlay import Overlay
 from neardup.schemas import KEPT, REMOVED, TIME
 from neardup.stores.base import MAX_ROWS, Changes, Snapshot, Writer
-from neardup.stores.documents import contents_of
+from neardup.stores.documents import array_of, contents_of
 from neardup.verify.measured import Measured
 
 _TIMESTAMPS = ("first_seen", "last_seen", "payload")
+_STRING = pa.large_string()
 
 
 class Step(NamedTuple):
@@ -119,28 +131,45 @@ def next_step(
 ) -> Step:
     """Decide about as many of the documents as can be decided at once, at least one."""
     arriving, view, new, decisions = _decide_first(rules, snapshot, incoming, if_new=if_new)
-    if snapshot.num_rows + len(new) > MAX_ROWS:
+    _refuse_too_many(snapshot.num_rows + len(new))
+    moment = arrow_of(filled(len(new), now, np.int64)).view(TIME)
+    keepers = _keepers(view, new, decisions, moment)
+    documents = _documents(
+        rules,
+        view.num_rows,
+        new,
+        decisions,
+        keepers,
+        moment=moment,
+        import_name=import_name,
+    )
+    answers = _answers(rules.method.measures, documents, decisions.kept, keepers)
+    repeated = arriving.repeated_rows()
+    if len(repeated):
+        answers = _with_repeated(answers, rules.method.measures, view, arriving)
+    seen = _seen_rows(decisions, repeated)
+    changes = Changes(
+        documents=documents,
+        entries=take_entries(rules.lookup.entries(new.described.keys), decisions.member),
+        seen=seen,
+        seen_at=_seen_at(view, answers, repeated, now) if len(seen) else now,
+        forgotten=arriving.replaced_rows(),
+    )
+    return Step(answers=answers, rows=arriving.rows(snapshot.num_rows), changes=changes)
+
+
+def _refuse_too_many(num_rows: int) -> None:
+    if num_rows > MAX_ROWS:
         raise InputError(
             f"An index has at most {MAX_ROWS:,} documents over its lifetime: it is full. Rebuild "
             "it."
         )
 
-    documents = _documents(rules, snapshot, new, decisions, now, import_name=import_name)
-    repeated = arriving.repeated_rows()
-    answers = _answers(rules, view, documents, repeated)
-    changes = Changes(
-        documents=documents,
-        entries=take_entries(rules.lookup.entries(new.described.keys), decisions.member),
-        seen=np.unique(np.concatenate([decisions.remover[~decisions.kept], repeated])),
-        seen_at=_seen_at(view, answers, repeated, now),
-        forgotten=arriving.replaced_rows(),
-    )
-    if len(repeated):
-        # The answers about repeated documents come last.
-        order_of_answers = np.argsort(arriving.is_repeated, kind="stable")
-        # The inverse of the order: back to the order of the documents.
-        answers = answers.take(arrow_of(np.argsort(order_of_answers)))
-    return Step(answers=answers, rows=arriving.rows(snapshot.num_rows), changes=changes)
+
+def _seen_rows(decisions: BatchDecisions, repeated: Rows) -> Rows:
+    """Return the rows of repeated documents and of removers, each once."""
+    rows = np.concatenate([decisions.remover[~decisions.kept], repeated])
+    return np.unique(rows) if len(rows) > 1 else rows
 
 
 class _Arrivals(NamedTuple):
@@ -240,7 +269,7 @@ def _seen_at(snapshot: Snapshot, answers: pa.Table, repeated: Rows, now: int) ->
     added = [answers["first_seen"]]
     if len(repeated):
         added.append(snapshot.take(repeated, ["first_seen"])["first_seen"])
-    latest = [pc.max(times.cast("int64")).as_py() or 0 for times in added]
+    latest = [pc.max(times).value or 0 for times in added]
     # The clock of the system may have been set back.
     return max(now, *latest)
 
@@ -317,20 +346,71 @@ def _are_same(snapshot: Snapshot, incoming: Incoming, existing: Rows) -> Mask:
     return same
 
 
+class _Keepers(NamedTuple):
+    """The document that each new document is similar to, or the new document itself.
+
+    ids : large_string (num_documents,), null for kept documents. timestamps : the columns
+    `_TIMESTAMPS`.
+    """
+
+    ids: pa.Array
+    timestamps: list[pa.Array]
+
+
+def _keepers(
+    snapshot: Snapshot, arriving: Incoming, decisions: BatchDecisions, moment: pa.Array
+) -> _Keepers:
+    """Return the keepers of new documents. moment : the time of each document."""
+    kept = decisions.kept
+    added = [arriving.ids, moment, moment, arriving.payloads]
+    if kept.all():
+        return _Keepers(pa.nulls(len(kept), _STRING), added[1:])
+    num_stored = snapshot.num_rows
+    rows = np.where(kept, num_stored + np.arange(len(kept)), decisions.remover)
+    ids, *timestamps = _take(snapshot, rows, ["id", *_TIMESTAMPS], added)
+    if kept.any():
+        ids = pc.if_else(arrow_of(~kept), ids, pa.scalar(None, _STRING))
+    return _Keepers(ids, timestamps)
+
+
+def _take(
+    snapshot: Snapshot, rows: Rows, names: Sequence[str], added: Sequence[pa.Array]
+) -> list[pa.Array]:
+    """Return columns of rows. added : the same columns of the documents after the stored rows."""
+    is_stored = rows < snapshot.num_rows
+    stored_rows = rows[is_stored]
+    if not len(stored_rows):
+        positions = arrow_of(rows - snapshot.num_rows)
+        return [column.take(positions) for column in added]
+    table = snapshot.take(stored_rows, names)
+    stored = [array_of(table.column(name)) for name in names]
+    if len(stored_rows) == len(rows):
+        return stored
+    index = rows - snapshot.num_rows + len(stored_rows)
+    index[is_stored] = np.arange(len(stored_rows))
+    positions = arrow_of(index)
+    return [
+        pa.concat_arrays([column, more]).take(positions)
+        for column, more in zip(stored, added, strict=True)
+    ]
+
+
 def _documents(
     rules: Rules,
-    snapshot: Snapshot,
+    first_row: int,
     arriving: Incoming,
     decisions: BatchDecisions,
-    now: int,
+    keepers: _Keepers,
     *,
+    moment: pa.Array,
     import_name: str | None,
 ) -> pa.Table:
-    """Return the rows to write."""
+    """Return the rows to write, numbered from `first_row`."""
     kept = decisions.kept
     size = len(arriving)
-    moment = arrow_of(np.full(size, now, np.int64)).view(TIME)
-    first_row = snapshot.num_rows
+    imports = pa.nulls(size, _STRING)
+    if import_name is not None:
+        imports = arrow_of_strings([import_name] * size)
     columns = {
         "row": arrow_of(np.arange(first_row, first_row + size, dtype=np.uint32)),
         "id": arriving.ids,
@@ -341,9 +421,9 @@ def _documents(
         "first_seen": moment,
         "last_seen": moment,
         "payload": arriving.payloads,
-        "import_name": pa.array([import_name] * size, "large_string"),
+        "import_name": imports,
         "kept_row": _nullable(decisions.remover, pa.uint32(), kept),
-        "kept_id": _ids_of(snapshot, arriving, decisions.remover),
+        "kept_id": keepers.ids,
         **_measure_columns(rules.method.measures, decisions),
     }
     schema = schemas.indexed_schema(rules.method.measures)
@@ -364,78 +444,68 @@ def _nullable(values: Array, kind: pa.DataType, mask: Mask) -> pa.Array:
     if mask.all():
         return pa.nulls(len(mask), kind)
     # Values under the mask may be -1, which unsigned types cannot represent.
-    return pa.array(np.where(mask, 0, values).astype(numpy_type(kind)), kind, mask=mask)
+    array = arrow_of(np.where(mask, 0, values).astype(numpy_type(kind)))
+    valid = arrow_of(~mask).buffers()[1]
+    return pa.Array.from_buffers(kind, len(mask), [valid, array.buffers()[1]])
 
 
-def _ids_of(snapshot: Snapshot, arriving: Incoming, rows: Rows) -> pa.Array:
-    """Return the id of each row, stored or of the batch; null for -1."""
-    if (rows < 0).all():
-        return pa.nulls(len(rows), "large_string")
-    return _take(snapshot, pa.table({"id": arriving.ids}), rows, ["id"])["id"].combine_chunks()
+def _answers(
+    measures: schemas.Measures, documents: pa.Table, kept: Mask, keepers: _Keepers
+) -> pa.Table:
+    """Return the answers about new documents."""
+    names = ["kept_id", *(measure.name for measure in measures), "truncated"]
+    columns = [
+        documents.column("id"),
+        arrow_of(kept),
+        arrow_of(np.zeros(len(kept), np.bool_)),
+        *(documents.column(name) for name in names),
+        *keepers.timestamps,
+    ]
+    return pa.Table.from_arrays(columns, schema=schemas.answers_schema(measures))
 
 
-def _take(snapshot: Snapshot, documents: pa.Table, rows: Rows, columns: Sequence[str]) -> pa.Table:
-    """Return columns of rows, nulls for -1. documents : the rows after the stored ones."""
-    num_stored = snapshot.num_rows
-    # Each document is its own keeper: the usual batch needs no look at the index.
-    if np.array_equal(rows, num_stored + np.arange(len(documents))):
-        return documents.select(columns)
-    is_stored = (rows >= 0) & (rows < num_stored)
-    if is_stored.all():
-        return snapshot.take(rows, columns)
-    stored = np.unique(rows[is_stored])
-    both = documents.select(columns)
-    if len(stored):
-        both = pa.concat_tables([snapshot.take(stored, columns).cast(both.schema), both])
-    # `both` has the stored rows in order, then the documents.
-    index_of_stored = np.searchsorted(stored, rows)
-    index = np.where(is_stored, index_of_stored, len(stored) + rows - num_stored)
-    # -1 would be an index from the end; the mask makes it null.
-    return both.take(pa.array(np.maximum(index, 0), mask=rows < 0))
+def _with_repeated(
+    answers: pa.Table, measures: schemas.Measures, snapshot: Snapshot, arriving: _Arrivals
+) -> pa.Table:
+    """Return the answers about all documents in their order. answers : about new ones."""
+    repeated = _repeated_answers(measures, snapshot, arriving.repeated_rows())
+    order_of_answers = np.argsort(arriving.is_repeated, kind="stable")
+    return pa.concat_tables([answers, repeated]).take(arrow_of(np.argsort(order_of_answers)))
 
 
-def _answers(rules: Rules, snapshot: Snapshot, documents: pa.Table, repeated: Rows) -> pa.Table:
-    """Return the answers about new documents, then about repeated ones."""
-    measures = [measure.name for measure in rules.method.measures]
-    names = ["id", "state", "kept_row", "kept_id", *measures, "truncated"]
-    answered = documents.select(names)
-    if len(repeated):
-        stored = snapshot.take(repeated, names).cast(answered.schema)
-        answered = pa.concat_tables([answered, stored])
+def _repeated_answers(measures: schemas.Measures, snapshot: Snapshot, repeated: Rows) -> pa.Table:
+    """Return the first answers about documents that the index has."""
+    names = [measure.name for measure in measures]
+    answered = snapshot.take(repeated, ["id", "state", "kept_row", "kept_id", *names, "truncated"])
     is_kept = answered["state"].to_numpy() == KEPT
-    timestamps = documents
-    if len(repeated) or not is_kept.all():
-        keepers = _keepers(snapshot, answered, repeated)
-        timestamps = _take(snapshot, documents, keepers, _TIMESTAMPS)
-    is_repeated = np.arange(len(answered)) >= len(documents)
+    keeper = _first_keepers(snapshot, answered, is_kept, repeated)
+    is_known = keeper >= 0
+    timestamps = snapshot.take(keeper[is_known], _TIMESTAMPS)
+    if not is_known.all():
+        timestamps = timestamps.take(_nullable(np.cumsum(is_known) - 1, pa.int64(), ~is_known))
     columns = [
         answered["id"],
         arrow_of(is_kept),
-        arrow_of(is_repeated),
-        *answered.select(["kept_id", *measures, "truncated"]).columns,
-        *timestamps.select(_TIMESTAMPS).columns,
+        arrow_of(np.ones(len(repeated), np.bool_)),
+        *answered.select(["kept_id", *names, "truncated"]).columns,
+        *timestamps.columns,
     ]
-    schema = schemas.answers_schema(rules.method.measures)
-    return pa.Table.from_arrays(columns, schema=schema)
+    return pa.Table.from_arrays(columns, schema=schemas.answers_schema(measures))
 
 
-def _keepers(snapshot: Snapshot, answered: pa.Table, repeated: Rows) -> Rows:
-    """Return the kept row of each answer: the document itself or its remover.
+def _first_keepers(snapshot: Snapshot, answered: pa.Table, is_kept: Mask, rows: Rows) -> Rows:
+    """Return the kept row of each stored document: the document itself or its remover.
 
-    -1 if the remover of a repeated document was forgotten since, or replaced by another row.
+    -1 if the remover was forgotten since, or replaced by another row.
     """
-    num_new = len(answered) - len(repeated)
-    row = np.concatenate([snapshot.num_rows + np.arange(num_new), repeated])
-    is_kept = answered["state"].to_numpy() == KEPT
     remover = answered["kept_row"].fill_null(0).to_numpy().astype(np.int64)
-    keeper = np.where(is_kept, row, remover)
-    # The document that removed a stored one may have been forgotten since.
-    removed_before = np.flatnonzero(~is_kept & (row < snapshot.num_rows))
-    if len(removed_before):
-        ids = answered["kept_id"].combine_chunks().take(arrow_of(removed_before))
-        found = snapshot.rows_of_ids(ids)
+    keeper = np.where(is_kept, rows, remover)
+    removed = np.flatnonzero(~is_kept)
+    if len(removed):
+        ids = array_of(answered["kept_id"]).take(arrow_of(removed))
         # The id may belong to another document since: only the same row is the keeper.
-        keeper[removed_before] = np.where(found == keeper[removed_before], found, -1)
+        is_gone = snapshot.rows_of_ids(ids) != remover[removed]
+        keeper[removed[is_gone]] = -1
     return keeper
 
 

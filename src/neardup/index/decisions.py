@@ -5,7 +5,7 @@ The decisions are equal to `dedup` of the same documents in the same order, what
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import kernels
-from neardup.arrays import Mask, Positions, Rows, rank_in_run
+from neardup.arrays import Mask, Positions, Rows, filled, rank_in_run
 from neardup.candidates.lookups import CandidateRows, Entries, Found, Layout, Lookup, take_entries
 from neardup.candidates.sorted_members import find_copies
 from neardup.decide.sieve import Decisions, decide
@@ -162,8 +162,8 @@ def keep_all(rules: Rules, incoming: Incoming) -> BatchDecisions:
     """Return the decisions about documents that are added without a comparison."""
     size = len(incoming)
     return BatchDecisions(
-        kept=np.ones(size, np.bool_),
-        remover=np.full(size, -1, np.int64),
+        kept=filled(size, True, np.bool_),
+        remover=filled(size, -1, np.int64),
         measured=measured_of_copies(size, rules.method.measures),
         truncated=np.zeros(size, np.bool_),
         member=incoming.featured,
@@ -185,9 +185,12 @@ def _copies_of(snapshot: Snapshot, incoming: Incoming) -> _Copies:
 
 def stored_representatives(snapshot: Snapshot, incoming: Incoming) -> Rows:
     """Return the stored row with the content of each document, or -1."""
+    featured = incoming.featured
+    if featured.all():
+        return snapshot.rows_of_contents(incoming.content)
     rows = np.full(len(incoming), -1, np.int64)
-    if incoming.featured.any():
-        rows[incoming.featured] = snapshot.rows_of_contents(incoming.content[incoming.featured])
+    if featured.any():
+        rows[featured] = snapshot.rows_of_contents(incoming.content[featured])
     return rows
 
 
@@ -292,12 +295,12 @@ def _confirm(
     stored = candidates.stored
     inner = candidates.inner
     # The order of `left` and `right` below: pairs of the batch, then pairs with stored rows.
-    parts = [method.measure(described, described, inner.row, inner.query)]
+    parts = []
+    if len(inner.row) or not len(stored.row):
+        parts.append(method.measure(described, described, inner.row, inner.query))
     if len(stored.row):
         parts.append(measure_stored(rules, snapshot, described, stored).measured)
-    measured = Measured(
-        {name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns}
-    )
+    measured = _join_measured(parts)
     num_stored = len(stored_rows)
     left = np.concatenate([num_stored + inner.row, np.searchsorted(stored_rows, stored.row)])
     right = num_stored + np.concatenate([inner.query, stored.query])
@@ -307,6 +310,14 @@ def _confirm(
         right=right[is_duplicate].astype(np.uint32),
         measured=measured.take(is_duplicate),
     )
+
+
+def _join_measured(parts: Sequence[Measured]) -> Measured:
+    """Return the measures of pairs, one part or more, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    names = parts[0].columns
+    return Measured({name: np.concatenate([part[name] for part in parts]) for name in names})
 
 
 class StoredPairs(NamedTuple):

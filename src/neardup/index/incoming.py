@@ -6,15 +6,24 @@ import base64
 import itertools
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import Array, Mask, Rows, Words, arrow_of, offsets_from_lengths, ranges
+from neardup.arrays import (
+    Array,
+    Mask,
+    Rows,
+    Words,
+    arrow_of,
+    arrow_of_strings,
+    offsets_from_lengths,
+    ranges,
+)
 from neardup.errors import StoreError
-from neardup.features.binary import binary_rows
+from neardup.features.binary import binary_lists, binary_rows
 from neardup.features.described import Features, Keys, Lists, distinct_lists
 from neardup.features.vectors import texts_of
 from neardup.methods.base import Described, Method
@@ -28,6 +37,7 @@ TEXT = "text"
 SETS = ("features", "tags")
 DETAILS: dict[str, tuple[str, ...]] = {FINGERPRINTS: (), FEATURES: SETS, TEXT: ("text",)}
 """The columns that comparisons read besides `Sketched`, for each choice of storage."""
+_BINARY = pa.large_binary()
 _CODEC = "zstd"
 # A stored text: its length in bytes, little-endian, then its compressed bytes.
 _LENGTH_BYTES = 4
@@ -66,7 +76,13 @@ class Incoming:
     def numbered(self, prefix: str, first: int) -> Incoming:
         """Return the documents with ids made of a prefix and consecutive numbers from `first`."""
         ids = [f"{prefix}{first + position}" for position in range(len(self))]
-        return replace(self, ids=pa.array(ids, "large_string"))
+        return Incoming(
+            ids=arrow_of_strings(ids),
+            texts=self.texts,
+            payloads=self.payloads,
+            described=self.described,
+            sketch=self.sketch,
+        )
 
     def take(self, rows: Rows) -> Incoming:
         """Return some of the documents."""
@@ -126,7 +142,7 @@ def stored_columns(
         are not stored; but if samples of features find documents, the features of all are stored.
     """
     features = incoming.described.features
-    none = pa.nulls(len(incoming), "large_binary")
+    none = pa.nulls(len(incoming), _BINARY)
     columns = {
         "content": fixed_binary(features.content),
         "featured": arrow_of(incoming.featured),
@@ -250,6 +266,8 @@ def _decompress(codec: pa.Codec, row: bytes) -> str:
 
 def _binary_lists(lists: Lists, wanted: Mask) -> pa.Array:
     """Return the bytes of each wanted list, large_binary; null for the others."""
+    if wanted.all():
+        return binary_lists(lists)
     sizes = np.where(wanted, lists.sizes, 0)
     hashes = lists.hashes[ranges(lists.offsets[:-1], sizes)]
     buffers = [

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import schemas
-from neardup.arrays import Rows, arrow_of
+from neardup.arrays import Rows, arrow_of, join_tables
 from neardup.errors import InputError, UnknownImportError
 from neardup.features.vectors import texts_of
 from neardup.files import JsonObject, public_address
@@ -184,8 +184,7 @@ class OpenIndex:
 
     def collect(self, tables: Iterable[pa.Table]) -> pa.Table:
         """Return answers as one table, without rows if there are none."""
-        # First, so that the table has a schema without any answers.
-        return pa.concat_tables([schemas.answers_schema(self.measures).empty_table(), *tables])
+        return join_tables(list(tables), schemas.answers_schema(self.measures))
 
     # The index as a whole.
 

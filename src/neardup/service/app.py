@@ -15,8 +15,8 @@ import time
 import traceback
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from functools import cache, partial
 from importlib.resources import files
@@ -27,6 +27,7 @@ import msgspec
 
 from neardup.errors import NeardupError
 from neardup.files import read_text
+from neardup.service.connections import write_response
 from neardup.service.lanes import Lane
 from neardup.service.library import Library
 from neardup.service.messages import ProblemDetails
@@ -54,9 +55,11 @@ class Histogram:
 
     def add(self, label: str, value: float) -> None:
         """Count a value."""
-        counts = self.counts.setdefault(label, [0] * (len(self.bounds) + 1))
         # A bound belongs to its own bucket: `le` of Prometheus means at most. The last count has
         # the values above all bounds.
+        counts = self.counts.get(label)
+        if counts is None:
+            counts = self.counts[label] = [0] * (len(self.bounds) + 1)
         counts[bisect_left(self.bounds, value)] += 1
         self.sums[label] += value
 
@@ -232,36 +235,85 @@ class LibraryHandler(logging.Handler):
         )
 
 
-@contextmanager
-def deadline(seconds: float, problem: Problem) -> Iterator[None]:
-    """Cancel the task of the block after some seconds, and raise the problem then.
+class Deadline:
+    """A limit of time for blocks of requests, which share one timer.
 
-    `asyncio.timeout` needs Python 3.11; `asyncio.wait_for` makes a task each time, too slow for
-    every request.
+    `asyncio.timeout` needs Python 3.11, `asyncio.wait_for` makes a task, and a timer for each block
+    takes five microseconds.
+
+    Parameters
+    ----------
+    seconds : the greatest duration of a block; its task is cancelled then.
+    problem : returns the problem that the block raises then.
     """
-    task = asyncio.current_task()
-    expired = False
-    assert task is not None
 
-    def expire() -> None:
-        nonlocal expired
-        expired = True
-        task.cancel()
+    def __init__(self, seconds: float, problem: Callable[[], Problem]) -> None:
+        self.problem = problem
+        self._seconds = seconds
+        # The blocks under way, in the order of their ends.
+        self._blocks: dict[_Block, None] = {}
+        self._is_armed = False
 
-    # A timer of the loop, and no thread: it cancels the task at its next await.
-    timer = asyncio.get_running_loop().call_later(seconds, expire)
-    try:
-        yield
-    except asyncio.CancelledError:
-        # Someone other than the timer cancelled the task, such as the server at its end.
-        if not expired:
-            raise
-        # From Python 3.11 a task counts its cancellations; one that is not taken back would count
-        # for `asyncio.timeout` outside.
-        getattr(task, "uncancel", int)()  # of Python 3.11
-        raise problem from None
-    finally:
-        timer.cancel()
+    def block(self) -> _Block:
+        """Return a context whose block must end in time."""
+        return _Block(self)
+
+    def add(self, block: _Block) -> None:
+        """Begin a block."""
+        loop = asyncio.get_running_loop()
+        block.end = loop.time() + self._seconds
+        self._blocks[block] = None
+        if not self._is_armed:
+            self._is_armed = True
+            loop.call_at(block.end, self._expire, loop)
+
+    def remove(self, block: _Block) -> None:
+        """End a block."""
+        self._blocks.pop(block, None)
+
+    def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Cancel the blocks that are late, and wait for the end of the next one."""
+        while self._blocks:
+            block = next(iter(self._blocks))
+            if block.end > loop.time():
+                loop.call_at(block.end, self._expire, loop)
+                return
+            self.remove(block)
+            block.cancel()
+        self._is_armed = False
+
+
+class _Block:
+    """A block of one task, as a context manager.
+
+    end : the time of the event loop at which it is cancelled.
+    """
+
+    __slots__ = ("_is_late", "_limit", "_task", "end")
+
+    def __init__(self, limit: Deadline) -> None:
+        self._limit = limit
+        self._is_late = False
+        self.end = 0.0
+
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._limit.add(self)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._limit.remove(self)
+        if self._is_late and kind is asyncio.CancelledError:
+            # From Python 3.11 a task counts its cancellations; one that is not taken back would
+            # count for `asyncio.timeout` outside.
+            getattr(self._task, "uncancel", int)()
+            raise self._limit.problem() from None
+
+    def cancel(self) -> None:
+        """Cancel the task of the block."""
+        self._is_late = True
+        self._task.cancel()
 
 
 Message = MutableMapping[str, Any]
@@ -351,21 +403,13 @@ class Call:
             ) from error
 
     async def _read(self) -> bytes:
-        settings = self.service.settings
         length = self.headers.get(b"content-length", b"")
         # A body that names its length is refused before it arrives; otherwise its bytes are
         # counted.
         if length.isdigit():
             self._check_size(int(length))
-        late = Problem(
-            408,
-            f"The request did not arrive within read_timeout_s={settings.read_timeout_s:g}. Send "
-            "it faster, or raise --read-timeout-s.",
-            setting="read_timeout_s",
-        )
         parts: list[bytes] = []
-        with deadline(settings.read_timeout_s, late):
-            # `is_read` is set by `_part`.
+        with self.service.reading.block():
             while not self.is_read:
                 part = await self._part()
                 self._check_size(self.num_bytes)
@@ -416,10 +460,7 @@ class Call:
             return
         # Four times the largest request: a client that sends more is cut off.
         limit = self.num_bytes + 4 * self.service.settings.max_body_bytes
-        with (
-            suppress(Problem),
-            deadline(min(_DRAIN_S, self.service.settings.read_timeout_s), Problem(408, "")),
-        ):
+        with suppress(Problem), self.service.draining.block():
             while not self.is_read and self.num_bytes < limit:
                 await self._part()
 
@@ -437,7 +478,7 @@ class Service:
     library : the operations on the index. writes, reads, analyses : the queues, together `lanes`;
         the last one has
     comparisons and statistics, which may take long. pending_bytes : the bodies of the requests
-        under way.
+        under way. reading, draining : the limits of time for the bodies of requests.
     """
 
     def __init__(
@@ -452,6 +493,10 @@ class Service:
         self.pending_bytes = 0
         # The server sets it once it listens.
         self.num_connections: Callable[[], int] = lambda: 0
+        limit_s = settings.answer_timeout_s + settings.read_timeout_s
+        self._answering = Deadline(limit_s, self._late)
+        self.reading = Deadline(settings.read_timeout_s, self._slow)
+        self.draining = Deadline(min(_DRAIN_S, settings.read_timeout_s), self._slow)
         self._gate = Gate(settings.host, tokens)
         self._log = log
         # Ids of requests differ between two runs of the service, although numbers begin at 1.
@@ -493,9 +538,7 @@ class Service:
             operation = self._find(call)
             name = operation.name
             self._gate.check(call.method, call.headers, operation.role)
-            # `operation.answer` reads the body first, which has a limit of its own.
-            limit_s = self.settings.answer_timeout_s + self.settings.read_timeout_s
-            with deadline(limit_s, self._late()):
+            with self._answering.block():
                 reply = await operation.answer(self, call)
         # Nobody reads this reply; it is counted and logged.
         except Disconnected:
@@ -582,6 +625,15 @@ class Service:
             status=503,
         )
 
+    def _slow(self) -> Problem:
+        limit = self.settings.read_timeout_s
+        return Problem(
+            408,
+            f"The request did not arrive within read_timeout_s={limit:g}. Send it faster, or raise "
+            "--read-timeout-s.",
+            setting="read_timeout_s",
+        )
+
     def _refuse(self, error: Exception, request_id: str) -> Reply:
         """Return an error as problem details; without its text, if it is ours to fix."""
         if isinstance(error, Problem):
@@ -619,6 +671,8 @@ class Service:
         if not call.is_read:
             headers.append((b"connection", b"close"))
         headers += [(name.encode(), value.encode()) for name, value in reply.headers.items()]
+        if reply.status == 200 and call.is_read and write_response(send, headers, reply.body):
+            return
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": reply.body})
 

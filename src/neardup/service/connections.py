@@ -8,8 +8,9 @@ import asyncio
 import sys
 import warnings
 from collections.abc import Callable
+from functools import cache, lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
@@ -155,6 +156,65 @@ class Guarded(_Base):  # type: ignore[misc]
         # Without uvicorn, which answers only requests whose head it has read.
         self.transport.write(head.encode() + b"\r\n" + body)
         self.transport.close()
+
+
+_OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@lru_cache(maxsize=2)
+def _lines_of(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    return b"".join([b"%b: %b\r\n" % header for header in headers])
+
+
+def write_response(send: Any, headers: list[tuple[bytes, bytes]], body: bytes) -> bool:
+    """Write a whole response with status 200 at once; return False if `send` must send it.
+
+    uvicorn's `send` matches each header with two regular expressions, and writes the head and the
+    body one after the other: 25 microseconds.
+
+    Parameters
+    ----------
+    send : of the request.
+    headers : valid ones, with the length of the body and without `connection`.
+    """
+    cycle: Any = getattr(send, "__self__", None)
+    if not _is_writable(cast(Any, type(cycle))):
+        return False
+    is_plain = cycle.keep_alive and cycle.scope["method"] != "HEAD" and not cycle.response_started
+    if not is_plain or cycle.disconnected or cycle.flow.write_paused:
+        return False
+    lines = b"".join([b"%b: %b\r\n" % header for header in headers])
+    default_lines = _lines_of(tuple(cycle.default_headers))
+    cycle.response_started = True
+    cycle.response_complete = True
+    cycle.waiting_for_100_continue = False
+    cycle.transport.write(b"".join([_OK, default_lines, lines, b"\r\n", body]))
+    cycle.message_event.set()
+    cycle.on_response()
+    return True
+
+
+@cache
+def _is_writable(kind: Any) -> bool:
+    """Return whether a request is one of uvicorn's for httptools, with all that is used here."""
+    if kind.__module__ != "uvicorn.protocols.http.httptools_impl":
+        return False
+    return all(name in kind.__init__.__code__.co_names for name in _OF_RESPONSE)
+
+
+_OF_RESPONSE = (
+    "default_headers",
+    "disconnected",
+    "flow",
+    "keep_alive",
+    "message_event",
+    "on_response",
+    "response_complete",
+    "response_started",
+    "scope",
+    "transport",
+    "waiting_for_100_continue",
+)
 
 
 # The parts of uvicorn's protocol, and of its request, that `Guarded` uses; none of it is

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import fields, replace
-from datetime import datetime, timedelta, timezone
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -20,18 +19,12 @@ from neardup.features.outline import Line
 from neardup.features.vectors import array_of_documents
 from neardup.files import JsonObject
 from neardup.index.open_index import Batch
+from neardup.index.records import ANSWER_COLUMNS, HIT_COLUMNS, rows_of, time_of
 from neardup.results import Comparison
-from neardup.schemas import TIME
 from neardup.service.messages import Compared, Growth, Import, NewDocument, Passage, Stretch, Text
-from neardup.stores.documents import array_of
 from neardup.verify import alignment
 from neardup.verify.alignment import Outlines
 
-# The columns of tables of the index from which answers and hits are built, in the order of the
-# fields.
-_ANSWER_COLUMNS = [field.name for field in fields(Answer)]
-_HIT_COLUMNS = [field.name for field in fields(Hit)]
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # The growth reads all documents. It is computed again after _MIN_GROWTH_AGE_S, or after
 # _GROWTH_AGE_RATIO times the seconds that it took, if that is longer: 2 % of the time at most.
 _MIN_GROWTH_AGE_S = 5.0
@@ -84,9 +77,9 @@ class Library:
         max_limit = max(query.limit for query in queries)
         table = index.query(index.describe(batch), max_limit)
         hits: list[list[Hit]] = [[] for _ in queries]
-        for query_index, *values in _rows(table, ("query", *_HIT_COLUMNS)):
+        for query_index, *row in rows_of(table, ("query", *HIT_COLUMNS)):
             if len(hits[query_index]) < queries[query_index].limit:
-                hits[query_index].append(Hit(*values))
+                hits[query_index].append(Hit(*_with_json(row)))
         return hits
 
     def get(self, id: str) -> Document | None:
@@ -139,7 +132,7 @@ class Library:
         return [
             Import(
                 name=staged.name,
-                opened=_time(staged.opened),
+                opened=time_of(staged.opened),
                 documents=staged.num_documents,
             )
             for staged in self.index.imports()
@@ -183,35 +176,6 @@ class Library:
         self.stats()
 
 
-def _rows(table: pa.Table, names: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-    """Return columns as rows; a column that is missing is null."""
-    columns = dict(zip(table.column_names, table.columns, strict=True))
-    values = (
-        _values(name, columns[name]) if name in columns else [None] * len(table) for name in names
-    )
-    return zip(*values, strict=True)
-
-
-def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
-    """Return a column; times as datetime, and payloads as JSON.
-
-    Arrow would return the times as well, but takes ten times as long.
-    """
-    if column.null_count == len(column):
-        return [None] * len(column)
-    array = array_of(column)
-    if column.type == TIME:
-        return [
-            None if value is None else _time(value) for value in array.view(pa.int64()).to_pylist()
-        ]
-    # `tolist` of NumPy is faster than `to_pylist`, which makes a scalar of Arrow for each value.
-    if not array.null_count and column.type != pa.large_string():
-        numbers: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
-        return numbers
-    values: list[Any] = array.to_pylist()
-    return [_payload(text) for text in values] if name == "payload" else values
-
-
 def _stored(payload: Any) -> str | None:
     """Return a payload as text, from which `_payload` returns an equal value.
 
@@ -237,7 +201,12 @@ def _payload(text: str | None) -> Any:
 
 
 def _answers(table: pa.Table) -> list[Answer]:
-    return [Answer(*row) for row in _rows(table, _ANSWER_COLUMNS)]
+    return [Answer(*_with_json(row)) for row in rows_of(table, ANSWER_COLUMNS)]
+
+
+def _with_json(row: Sequence[Any]) -> list[Any]:
+    """Return a row whose last value, the payload, is a value of JSON."""
+    return [*row[:-1], _payload(row[-1])]
 
 
 def _fingerprint_digits(fingerprint: int | None, num_bits: int) -> str | None:
@@ -250,10 +219,6 @@ def _hexadecimal(sketch: Array) -> str:
     # The words of a fingerprint are stored lowest first.
     values = sketch if sketch.dtype == np.uint32 else sketch[::-1]
     return "".join(f"{value:0{2 * values.itemsize}x}" for value in values.tolist())
-
-
-def _time(microseconds: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=microseconds)
 
 
 def _stretches_of(compared: Comparison) -> list[Stretch] | None:

@@ -141,14 +141,17 @@ class Chunk:
         """
         if self._fields:
             return self._fields[0].ctypes.data
-        columns = dict(zip(self.batch.schema.names, self.batch.columns, strict=True))
-        for name, column in columns.items():
-            if name not in schema.names or not _fits(column.type, schema.field(name).type):
-                raise self.damaged
+        stored = self.batch.schema
+        names = schema.names
+        columns = dict(zip(stored.names, self.batch.columns, strict=True))
+        if not stored.equals(schema):
+            for name, column in columns.items():
+                if name not in names or not _fits(column.type, schema.field(name).type):
+                    raise self.damaged
         if self.listed is None:
             columns["row"] = None
         columns.setdefault("last_seen", columns.get("first_seen"))
-        fields = [_address_of(name, columns.get(name)) for name in schema.names]
+        fields = [_address_of(name, columns.get(name)) for name in names]
         # Two threads may both append; all use the first array, which lives as long as the chunk.
         self._fields.append(np.array(fields, np.int64))
         return self._fields[0].ctypes.data
@@ -169,23 +172,18 @@ def _address_of(name: str, column: pa.Array | None) -> FieldAddress:
     valid, *offsets, data = column.buffers()
     first = column.offset
     kind, width = _code_of(column.type)
-    address = FieldAddress(
+    skipped = width * first
+    is_fixed = kind == codes.FIXED
+    skipped_values = skipped if is_fixed else 0
+    return FieldAddress(
         kind=kind,
-        values=0 if data is None else data.address,
-        num_bytes=0 if data is None else data.size,
+        width=0 if offsets else width,
+        values=0 if data is None else data.address + skipped_values,
+        num_bytes=0 if data is None else data.size - skipped_values,
+        offsets=offsets[0].address + skipped if offsets else 0,
         valid=valid.address if column.null_count else 0,
         first=first,
     )
-    # No address names a single bit, so the kernel adds `first` to positions of bits. For values and
-    # offsets the address itself moves.
-    if kind == codes.BITS:
-        return address._replace(width=width)
-    skipped = width * first
-    if kind == codes.FIXED:
-        return address._replace(
-            width=width, values=address.values + skipped, num_bytes=address.num_bytes - skipped
-        )
-    return address._replace(offsets=offsets[0].address + skipped)
 
 
 @cache
@@ -573,11 +571,11 @@ class Documents:
         self._addresses = np.zeros((0, len(ChunkAddress._fields)), np.int64)
         self._num_addresses = 0
 
-    def append(self, documents: pa.Table, first: int, min_row: int) -> None:
+    def append(self, batch: pa.RecordBatch, first: int, min_row: int) -> None:
         """Append documents of the rows from `first` on; combine small chunks that begin at
         `min_row` or later.
         """
-        self.chunks.append(Chunk(first, first + len(documents), as_batch(documents)))
+        self.chunks.append(Chunk(first, first + batch.num_rows, batch))
         while (begin := self._first_to_combine(min_row)) is not None:
             chunks = self.chunks[begin:]
             table = pa.Table.from_batches([chunk.batch for chunk in chunks])

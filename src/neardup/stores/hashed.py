@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import Mask, Rows, Words, arrow_of, view_strings
+from neardup.arrays import Mask, Rows, Words, arrow_of, filled, view_strings
 from neardup.candidates.lookups import Entries
 from neardup.errors import StoreError
 from neardup.features.grouping import hash_strings
@@ -43,7 +43,7 @@ class HashedSnapshot(StoredSnapshot):
     def rows_of_ids(self, ids: pa.Array) -> Rows:
         """Return the row of each id; -1 if there is none."""
         position, row = self._find_equal(_IDS, hash_ids(ids), ALL)
-        result = np.full(len(ids), -1, np.int64)
+        result = filled(len(ids), -1, np.int64)
         if len(row):
             # Keys are hashes of 64 bits, so the ids themselves decide.
             stored = array_of(self.take(row, ["id"]).column("id"))
@@ -58,7 +58,7 @@ class HashedSnapshot(StoredSnapshot):
         """
         keys = np.ascontiguousarray(contents[:, 0])
         position, row = self._find_equal(_CONTENTS, keys, _MAX_COPIES)
-        result = np.full(len(contents), -1, np.int64)
+        result = filled(len(contents), -1, np.int64)
         if len(row):
             # The key is the first half of the content: compare both.
             stored = contents_of(self.take(row, ["content"]).column("content"))
@@ -83,8 +83,8 @@ def entries_of(
     contents = contents_of(documents.column("content"))
     # All documents have an entry by id, only members of buckets one by content.
     table = [
-        np.full(num_documents, num_tables + _IDS, np.uint16),
-        np.full(len(members), num_tables + _CONTENTS, np.uint16),
+        filled(num_documents, num_tables + _IDS, np.uint16),
+        filled(len(members), num_tables + _CONTENTS, np.uint16),
     ]
     key = [hash_ids(array_of(documents.column("id"))), contents[members, 0]]
     document = [np.arange(num_documents), members]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from neardup.errors import StoreError
 from neardup.files import JsonObject
 from neardup.stores.base import Changes, Import, StoreSettings, join_changes
-from neardup.stores.state import State, StateStore, View
+from neardup.stores.state import RowChanges, State, StateStore, View
 
 
 class _Staged(NamedTuple):
@@ -84,7 +84,7 @@ class MemoryStore(StateStore):
     def _write_all(self, parts: Iterable[Changes]) -> None:
         changes = join_changes(parts)
         self._state.check(changes)
-        self._state.apply(changes)
+        self._state.apply(self._state.prepare(RowChanges.of(changes)))
         if changes.ended_import is not None:
             self._imports.pop(changes.ended_import, None)
         self._publish()

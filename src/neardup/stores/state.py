@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Mask, Rows, Words, grow, writable
+from neardup.arrays import Mask, Rows, Words, filled, grow, writable
 from neardup.candidates.lookups import Entries, Found, Layout
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, Counts, Import, Store, Writer, check_changes
@@ -23,6 +23,7 @@ from neardup.stores.documents import (
     Seen,
     Sketched,
     add_seen,
+    as_batch,
     bits_at,
     seen_at,
 )
@@ -35,6 +36,33 @@ class RowChanges(NamedTuple):
 
     documents: pa.Table | None
     entries: Entries | None
+    seen: Seen | None
+    forgotten: Rows
+
+    @classmethod
+    def of(cls, changes: Changes) -> RowChanges:
+        """Return the changes of rows of a change."""
+        seen = None
+        if len(changes.seen):
+            seen = seen_at(changes.seen, np.full(len(changes.seen), changes.seen_at, np.int64))
+        return cls(changes.documents, changes.entries, seen, changes.forgotten)
+
+
+class NewRows(NamedTuple):
+    """New documents, in the form that a state has.
+
+    entries : in all tables. is_kept : bool (num_documents,).
+    """
+
+    batch: pa.RecordBatch
+    entries: KeyEntries
+    is_kept: Mask
+
+
+class Prepared(NamedTuple):
+    """Changes of rows that are ready for `State.apply`. new : None without documents."""
+
+    new: NewRows | None
     seen: Seen | None
     forgotten: Rows
 
@@ -61,27 +89,33 @@ class State:
         self.first_in_memory = 0
         self._is_viewed = False  # whether views have the array `forgotten`
 
-    def apply(self, changes: Changes) -> None:
-        """Apply the changes of rows. Requires: they were checked by `check`."""
-        seen = None
-        if len(changes.seen):
-            seen = seen_at(changes.seen, np.full(len(changes.seen), changes.seen_at, np.int64))
-        self.apply_all(RowChanges(changes.documents, changes.entries, seen, changes.forgotten))
+    def prepare(self, changes: RowChanges) -> Prepared:
+        """Do the work of `apply` that can be done before the changes are on disk.
 
-    def apply_all(self, changes: RowChanges) -> None:
-        """Apply several changes as one."""
+        Requires: they were checked by `check`.
+        """
+        new = None
         documents = changes.documents
         if documents is not None and len(documents):
-            # `num_rows` is the row of the first new document until `count_rows` changes it.
-            entries = self.entries_of(documents, changes.entries, self.num_rows)
-            self.keys.append(entries, self.num_rows + len(documents))
-            self.documents.append(documents, self.num_rows, self.first_in_memory)
-            self.count_rows(documents.column("state").to_numpy() == KEPT)
+            new = NewRows(
+                batch=as_batch(documents),
+                entries=self.entries_of(documents, changes.entries, self.num_rows),
+                is_kept=documents.column("state").to_numpy() == KEPT,
+            )
+        return Prepared(new, changes.seen, changes.forgotten)
+
+    def apply(self, prepared: Prepared) -> None:
+        """Apply changes of rows. Requires: there was no other change since `prepare`."""
+        new = prepared.new
+        if new is not None:
+            self.keys.append(new.entries, self.num_rows + new.batch.num_rows)
+            self.documents.append(new.batch, self.num_rows, self.first_in_memory)
+            self.count_rows(new.is_kept)
             self.keys.merge_latest(self.forgotten, self.first_in_memory)
-        if changes.seen is not None and len(changes.seen.rows):
-            self.documents.seen = add_seen(self.documents.seen, changes.seen)
-        if len(changes.forgotten):
-            self.forget(changes.forgotten)
+        if prepared.seen is not None and len(prepared.seen.rows):
+            self.documents.seen = add_seen(self.documents.seen, prepared.seen)
+        if len(prepared.forgotten):
+            self.forget(prepared.forgotten)
 
     def append_files(self, kept: Mask, run: KeyRun, chunk: Chunk) -> None:
         """Append documents that are in files. Requires: all earlier documents are in files."""
@@ -276,7 +310,7 @@ class View(HashedSnapshot):
 
     def _find_equal(self, table: int, keys: Words, limit: int) -> tuple[Rows, Rows]:
         number = len(self.moment.keys.prefix_bits) - NUM_HASHED + table
-        tables = np.full(len(keys), number, np.uint16)
+        tables = filled(len(keys), number, np.uint16)
         found = self.moment.keys.find(tables, keys, limit, self.moment.states)
         return found.entry, found.row
 

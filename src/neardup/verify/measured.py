@@ -10,7 +10,18 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Array, Floats, Ints, Mask, Uint16s, Words, arrow_of, numpy_type, writable
+from neardup.arrays import (
+    Array,
+    Floats,
+    Ints,
+    Mask,
+    Uint16s,
+    Words,
+    arrow_of,
+    filled,
+    numpy_type,
+    writable,
+)
 from neardup.errors import InputError
 from neardup.features.described import Lists
 from neardup.schemas import EXACT, Measures
@@ -207,5 +218,5 @@ class Measured:
 def measured_of_copies(count: int, measures: Measures) -> Measured:
     """Return the measures of `count` pairs of copies, in writable arrays."""
     return Measured(
-        {each.name: np.full(count, each.of_itself, numpy_type(each.type)) for each in measures}
+        {each.name: filled(count, each.of_itself, numpy_type(each.type)) for each in measures}
     )

@@ -10,6 +10,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ class Database:
 
     def __init__(self, folder: Path, *, read_only: bool) -> None:
         self.path = folder / NAME
+        self._files = (str(self.path), f"{self.path}-wal")
         self._connection = connect(self.path, "ro" if read_only else "rw")
         try:
             self._check()
@@ -105,9 +107,9 @@ class Database:
     def num_bytes(self) -> int:
         """Return the size of the database and its write-ahead log."""
         total = 0
-        for path in (self.path, self.path.with_name(f"{NAME}-wal")):
+        for file in self._files:
             with suppress(FileNotFoundError):
-                total += path.stat().st_size
+                total += os.stat(file).st_size
         return total
 
     def vacuum(self) -> None:
@@ -251,11 +253,11 @@ class Database:
             self._connection.backup(target)
 
     def insert(self, table: str, *row: Any) -> None:
-        """Write a row with its checksum; replace the row of the same key."""
-        names = ", ".join(_COLUMNS[table])
-        marks = ", ".join("?" * (len(row) + 1))
-        statement = f"INSERT OR REPLACE INTO {table} ({names}, checksum) VALUES ({marks})"
-        self._run(statement, (*row, _checksum(row)))
+        """Write a row with its checksum; replace the row of the same key.
+
+        Outside of `transaction` this is a transaction of its own.
+        """
+        self._run(_insertion_into(table), (*row, _checksum(row)))
 
     def _rows(self, table: str, clause: str, values: Sequence[Any] = ()) -> Iterator[list[Any]]:
         """Yield rows of a table, without their checksums. Raises StoreError if one differs.
@@ -270,6 +272,13 @@ class Database:
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
         return self._connection.execute(statement, values)
+
+
+@cache
+def _insertion_into(table: str) -> str:
+    names = ", ".join(_COLUMNS[table])
+    marks = ", ".join("?" * (len(_COLUMNS[table]) + 1))
+    return f"INSERT OR REPLACE INTO {table} ({names}, checksum) VALUES ({marks})"
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:

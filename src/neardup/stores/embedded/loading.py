@@ -257,7 +257,8 @@ class Loader:
                 missing = error
                 continue
             if records:
-                self.state.apply_all(replay(records.values(), self._settings.schema))
+                changes = replay(records.values(), self._settings.schema)
+                self.state.apply(self.state.prepare(changes))
                 self.last_record = max(records)
             return
         raise damaged(self.folder, "its files change faster than they can be opened")

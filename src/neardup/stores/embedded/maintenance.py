@@ -375,13 +375,18 @@ class Maintenance:
             replaced=self._infos_of(replaced),
         )
 
+    @property
+    def has_records_to_trim(self) -> bool:
+        """True if records of the journal are in files."""
+        return self._trimmed < self._loader.flushed
+
     def trim_journal(self, everything: bool = False) -> None:
         """Delete records of the journal that are in files: a few, or all of them. Requires: the
         lock.
 
         Deleting 64 MB at once takes 0.3 s, so each write deletes a few records.
         """
-        if self._trimmed < self._loader.flushed:
+        if self.has_records_to_trim:
             last = self._loader.flushed
             if not everything:
                 last = min(last, self._trimmed + _RECORDS_AT_ONCE)

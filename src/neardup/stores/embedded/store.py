@@ -42,7 +42,7 @@ from neardup.stores.embedded.maintenance import Job, Maintenance, clean, lower_p
 from neardup.stores.embedded.row_files import FileInfo
 from neardup.stores.hashed import check_rows
 from neardup.stores.packed_rows import decode_table, encode_table
-from neardup.stores.state import StateStore, View
+from neardup.stores.state import RowChanges, StateStore, View
 
 MEMORY_BYTES = 256 << 20
 
@@ -339,15 +339,20 @@ class EmbeddedStore(StateStore):
         self._maintenance.write_through(parts)
 
     def _write_journal(self, changes: Changes, record: bytes) -> None:
+        number = self._loader.last_record + 1
+        # The caches of the processor are cold after the write, which waits for the disk.
+        prepared = self._loader.state.prepare(RowChanges.of(changes))
         with self._lock:
-            with self._database.transaction():
-                if changes.ended_import is not None:
-                    self._database.end_import(changes.ended_import)
-                # The state changes after the commit: an error leaves disk and memory as before.
-                self._database.insert("journal", self._loader.last_record + 1, record)
-                self._maintenance.trim_journal()
-            self._loader.last_record += 1
-            self._loader.state.apply(changes)
+            if changes.ended_import is None and not self._maintenance.has_records_to_trim:
+                self._database.insert("journal", number, record)
+            else:
+                with self._database.transaction():
+                    if changes.ended_import is not None:
+                        self._database.end_import(changes.ended_import)
+                    self._database.insert("journal", number, record)
+                    self._maintenance.trim_journal()
+            self._loader.last_record = number
+            self._loader.state.apply(prepared)
             self._publish()
         rows = 0 if changes.documents is None else len(changes.documents)
         self._pending_bytes += len(record) + _BYTES_PER_ROW * rows
