@@ -56,8 +56,9 @@ if TYPE_CHECKING:
 def needs_of(settings: OutputSettings, output: AnyPath | None) -> Options:
     """Return the needs of an output, as fields of the inputs of its run; see `runs.run.Inputs`."""
     copies = output is not None and settings.write in ("kept", "annotated")
+    annotations = ANNOTATIONS if settings.write == "annotated" else ()
     return {
-        "reserved": ANNOTATIONS if settings.write == "annotated" else (),
+        "reserved": dict.fromkeys(annotations, "write='annotated'"),
         "copies": copies,
         "cuts": settings.passages is not None and (copies or output is None),
     }

@@ -32,6 +32,7 @@ Read = Callable[[Batches], Iterator[pa.RecordBatch]]
 """Reads documents: the columns of schemas.READ, and the columns that chose the documents."""
 _PAIRS_AT_ONCE = 1 << 18
 _KEYS_AT_ONCE = 1 << 23
+_VALUES = ("count_by", "described")
 _HALF = np.uint64(32)
 
 
@@ -41,7 +42,7 @@ def describe_documents(batches: Batches, method: Method, read: Read) -> Iterator
     for texts in read(batches):
         features = method.describe(texts["text"], workspace)
         features, keys = set_apart(method, features, method.summarise(features), texts["within"])
-        read_names = ("document", "against", "id", "row", "ranks", "count_by", "rejected")
+        read_names = ("document", "against", "id", "row", "ranks", *_VALUES, "rejected")
         yield batch_of(
             schemas.DESCRIBED.insert(0, pa.field("document", texts["document"].type)),
             *(texts[name] for name in read_names),
