@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from neardup.api.passages import passages_report
 from neardup.arrays import Floats, Ints, Positions, arrow_of
-from neardup.decide.outcome import Removals
+from neardup.decide.outcome import Edits, Removals
 from neardup.engines.base import Counted, Decided, Engine, Searched, decide, findings_of
 from neardup.engines.local.passages import find_among_kept
 from neardup.errors import InputError, NeardupError, SettingError
@@ -329,10 +329,18 @@ def _result(
         output=output,
         _read_kept=partial(writing.kept_table, new_tasks, edits),
         _source=run.inputs.source,
+        _added=None if edits.added is None else partial(_added_rows, edits),
         passages=passages,
         rule_tables={table.name: table.read() for table in tables_of_rule(decided)},
     )
     return _with_tables(result, decided) if fills_tables else result
+
+
+def _added_rows(edits: Edits) -> pa.RecordBatch:
+    """Return the columns that are added to kept documents."""
+    assert edits.added is not None
+    rows: pa.RecordBatch = edits.added.rows().filter(arrow_of(edits.kept))
+    return rows
 
 
 def _with_tables(result: Deduplication, decided: Decided) -> Deduplication:
