@@ -380,7 +380,14 @@ def test_other_limits_give_the_rows_of_a_local_run(spark, tmp_path, tables):
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("group_by", "repository"), ("keep", "longest:2"), ("audit_sample", 9), ("rethreshold", True)],
+    [
+        ("group_by", "repository"),
+        ("keep", "longest:2"),
+        ("audit_sample", 9),
+        ("rethreshold", True),
+        ("sources", "input"),
+        ("dates", "year"),
+    ],
 )
 def test_more_documents_than_the_driver_collects_are_refused_what_is_decided_there(
     spark, tmp_path, monkeypatch, option, value
