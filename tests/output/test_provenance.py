@@ -605,3 +605,26 @@ def test_a_run_on_spark_writes_the_files_of_a_local_run(
     assert facts[0] == facts[1]
     assert facts[0]["in_several"] > 0
     assert results[0].report["by_value"] == results[1].report["by_value"]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(IGNORED)
+@pytest.mark.parametrize("options", [{}, {"keep": "longest:2"}, {"keep": "none"}], ids=str)
+@pytest.mark.parametrize("num_against", [0, 12])
+def test_rows_of_a_dataframe_have_the_columns_of_a_local_run(
+    spark: Any, options: dict[str, Any], num_against: int
+) -> None:
+    from neardup import spark as over_frames
+
+    rows = sorted(made_up(7, 60), key=lambda row: row["id"])  # a DataFrame comes in this order
+    new = pa.Table.from_pylist(rows[num_against:])
+    against = pa.Table.from_pylist(rows[:num_against]) if num_against else None
+    given = {"method": METHOD, "id_column": "id", "sources": "site", "dates": "day", **options}
+    expected = neardup.dedup(new, against=against, **given).kept
+    frames = [None if table is None else spark.createDataFrame(table) for table in (new, against)]
+    found = over_frames.dedup(frames[0], against=frames[1], **given).kept
+    assert found.columns == expected.column_names
+    by_id = {row["id"]: row.asDict() for row in found.collect()}
+    assert by_id == {row["id"]: row for row in expected.to_pylist()}
+    with pytest.raises(ColumnError, match="has a column 'num_sources', and sources and dates add"):
+        over_frames.dedup(frames[0].withColumnRenamed("day", "num_sources"), sources="site")
