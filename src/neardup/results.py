@@ -103,6 +103,15 @@ def _filled(table: T | None, name: str, output: Output) -> T:
     return table
 
 
+def _selected(dataset: Any, mask: Mask, added: pa.RecordBatch) -> Any:
+    """Return the kept rows of a Dataset with further columns. added : of these rows, and more."""
+    kept = np.flatnonzero(mask)
+    selected = dataset.select(kept)
+    for name, column in zip(added.schema.names, added.columns, strict=True):
+        selected = selected.add_column(name, column.slice(0, len(kept)))
+    return selected
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Deduplication(_Reported):
     """The result of `dedup`.
@@ -138,6 +147,7 @@ class Deduplication(_Reported):
     rule_tables: Mapping[str, pa.Table] = field(default_factory=dict)
     _least: Callable[[int], pa.Table] | None = None
     _again: Callable[[Options], Deduplication] | None = None
+    _added: Callable[[], pa.RecordBatch] | None = None
 
     @property
     def removed(self) -> pa.Table:
@@ -237,20 +247,26 @@ class Deduplication(_Reported):
 
         Raises SettingError if the source was neither.
         """
+        added = pa.record_batch({}) if self._added is None else self._added()
         splits = splits_of(self._source)
         if splits is not None:
             ends = np.cumsum([split.num_rows for split in splits.values()])
             masks = np.split(self.mask, ends[:-1])
-            kept = zip(splits, splits.values(), masks, strict=True)
+            first = np.cumsum([0, *map(np.count_nonzero, masks)])
             return type(self._source)(
-                {name: split.select(np.flatnonzero(mask)) for name, split, mask in kept}
+                {
+                    name: _selected(split, mask, added.slice(start))
+                    for name, split, mask, start in zip(
+                        splits, splits.values(), masks, first[:-1].tolist(), strict=True
+                    )
+                }
             )
         if not is_hugging_face(self._source):
             raise SettingError(
                 "dataset needs a Hugging Face Dataset or DatasetDict as source: got "
                 f"{type(self._source).__name__}. Use kept, or the mask."
             )
-        return self._source.select(np.flatnonzero(self.mask))
+        return _selected(self._source, self.mask, added)
 
     @property
     def kept(self) -> pa.Table:

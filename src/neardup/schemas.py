@@ -431,6 +431,9 @@ _WITHIN = _nullable(
 _COUNT_BY = _nullable(
     "count_by", "string", "The value by which removals are counted; null if they are not."
 )
+_DESCRIBED = _nullable(
+    "described", pa.list_(pa.string()), "The values that describe it in the output, by column."
+)
 _UNREAD = _nullable(
     "rejected", "string", "A line of JSON that says why a row could not be read; null if it was."
 )
@@ -468,11 +471,11 @@ READ = _schema(
     ),
     _AGAINST,
     _nullable("text", "large_string", "The text or page."),
-    *(_ID, _ROW, _RANKS, _WITHIN, _COUNT_BY, _UNREAD),
+    *(_ID, _ROW, _RANKS, _WITHIN, _COUNT_BY, _DESCRIBED, _UNREAD),
 )
 """Documents and rejected rows as they are read."""
 DESCRIBED = _schema(
-    *(_AGAINST, _ID, _ROW, _RANKS, _COUNT_BY, _UNREAD),
+    *(_AGAINST, _ID, _ROW, _RANKS, _COUNT_BY, _DESCRIBED, _UNREAD),
     _field("bytes", "int64", "The bytes of its text."),
     _HASH,
     _field("size", "int32", "The number of its features; 0 of a rejected row."),
@@ -673,7 +676,12 @@ VALUES = Column(
     "uint64",
     "The hash of the value by which removals are counted; 0 in the earlier corpus.",
 )
-# By value of the counted column; a value may have several rows.
+DESCRIBED_VALUES = Column(
+    "described-values",
+    "uint64",
+    "The hash of the value that describes it; 0 in the earlier corpus.",
+)
+# By value of these columns; a value may have several rows.
 NAME_HASHES = Column("name-hashes", "uint64", "The hash of the value.")
 NAME_LENGTHS = Column("name-lengths", "int64", "The bytes of the value in UTF-8.")
 NAMES = Column("names", "uint8", "The values in UTF-8, one after the other.")

@@ -10,9 +10,10 @@ from neardup.settings.constraints import ColumnNames, check_text
 
 require_spark()
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -49,7 +50,7 @@ from neardup.settings.methods import (
     SimHash,
     method_named,
 )
-from neardup.settings.run import Keep, Linkage, SelectionSettings, split_copies
+from neardup.settings.run import Keep, Linkage, OutputSettings, SelectionSettings, split_copies
 
 __all__ = [
     "Clustering",
@@ -126,6 +127,8 @@ def dedup(
     against: DataFrame | None = None,
     linkage: Linkage = "sieve",
     max_bucket_size: int | None = None,
+    sources: str | None = None,
+    dates: str | None = None,
 ) -> Deduplication:
     """Remove the near-duplicates of a DataFrame.
 
@@ -141,6 +144,7 @@ def dedup(
     method, threshold, max_distance, keep, within, linkage, max_bucket_size : as in `neardup.dedup`.
     against : an earlier collection with the same columns. Its documents are never removed, and come
         before all others.
+    sources, dates : as in `neardup.dedup`; columns of strings or numbers, and of numbers or dates.
 
     Returns
     -------
@@ -160,8 +164,9 @@ def dedup(
     selection = SelectionSettings(
         keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size
     )
+    added = _added_columns(df, sources, dates)
     chosen = _method(method_named(method, threshold, max_distance), text_column)
-    return _dedup(df, text_column, id_column, chosen, selection, against=against)
+    return _dedup(df, text_column, id_column, chosen, selection, against=against, added=added)
 
 
 def _dedup(
@@ -172,15 +177,16 @@ def _dedup(
     selection: SelectionSettings,
     *,
     against: DataFrame | None = None,
+    added: Mapping[str, Column] = MappingProxyType({}),
 ) -> Deduplication:
-    """Remove the near-duplicates of a DataFrame by a method."""
+    """Remove the near-duplicates of a DataFrame by a method. added : see `_added_columns`."""
     FRAMES.refuse("dedup", {"keep": split_copies(selection.keep)[0]})
     if not chosen.keeps_groups_apart:
         refuse_together("fingerprints", within=selection.within)
     decided = _run(df, text_column, id_column, chosen, selection, against=against)
     removed = decided.with_ids(decided.outcome.removed)
     is_few = decided.store(removed) < BROADCAST_ROWS
-    kept = _kept(df, id_column, removed, is_few)
+    kept = _kept(df, id_column, removed, is_few, added)
     return Deduplication(kept, removed, decided.outcome.rounds)
 
 
@@ -581,12 +587,73 @@ def _refuse_repeated(documents: DataFrame, id_column: ColumnNames) -> None:
         )
 
 
-def _kept(df: DataFrame, id_column: ColumnNames, removed: DataFrame, is_few: bool) -> DataFrame:
-    """Return the rows that are not removed.
+def _kept(
+    df: DataFrame,
+    id_column: ColumnNames,
+    removed: DataFrame,
+    is_few: bool,
+    added: Mapping[str, Column],
+) -> DataFrame:
+    """Return the rows that are not removed, with further columns.
 
-    is_few : whether to broadcast the ids of removed rows, so that texts are not shuffled.
+    is_few : whether to broadcast the ids of removed rows, so that texts are not shuffled. added :
+    see `_added_columns`.
     """
     key = f"_neardup_{uuid4().hex}"  # a name that no column of the user has
     gone = removed.select(F.col("id").alias(key))
-    gone = F.broadcast(gone) if is_few else gone
-    return df.withColumn(key, _key(df, id_column)).join(gone, key, "left_anti").drop(key)
+    rows = df.withColumn(key, _key(df, id_column))
+    kept = rows.join(F.broadcast(gone) if is_few else gone, key, "left_anti")
+    if added:
+        kept = kept.join(_aggregates(rows, key, removed, added), key, "left")
+    return kept.drop(key)
+
+
+def _aggregates(
+    rows: DataFrame, key: str, removed: DataFrame, added: Mapping[str, Column]
+) -> DataFrame:
+    """Return the columns of kept rows about themselves and the rows that were removed for them.
+
+    key : the column of `rows` that identifies a row.
+    """
+    keeper = f"{key}_keeper"
+    # Documents of the earlier collection, which are not kept, may have the ids of new ones.
+    pairs = removed.filter("kept_role = 'source'")
+    keepers = pairs.select(F.col("id").alias(key), F.col("kept_id").alias(keeper))
+    # A row that one of them removed is its own keeper here, but no kept row.
+    members = rows.join(keepers, key, "left").withColumn(keeper, F.coalesce(keeper, key))
+    aggregates = [column.alias(name) for name, column in added.items()]
+    return members.groupBy(F.col(keeper).alias(key)).agg(*aggregates)
+
+
+def _added_columns(df: DataFrame, sources: str | None, dates: str | None) -> dict[str, Column]:
+    """Return the columns of `sources` and `dates`, as aggregates over the rows for which a kept row
+    stands; none without these options.
+    """
+    added: dict[str, Column] = {}
+    if sources is not None:
+        OutputSettings(sources=sources)
+        _refuse_type(df, sources, "a value", (*_TEXTS, *_NUMBERS))
+        value = F.nullif(_column(sources).cast("string"), F.lit(""))
+        added["sources"] = F.array_sort(F.collect_set(value))
+        added["num_sources"] = F.count_distinct(value)
+    if dates is not None:
+        value = _dates_of(df, dates)
+        added["first_seen"] = F.min(value)
+        added["last_seen"] = F.max(value)
+    taken = next((name for name in df.columns if name in added), None)
+    if taken is not None:
+        raise ColumnError(
+            f"The DataFrame has a column '{taken}', and sources and dates add columns with these "
+            f"names: {', '.join(added)}. Rename the column."
+        )
+    return added
+
+
+def _dates_of(df: DataFrame, dates: str) -> Column:
+    """Return the column of dates, in which NaN is null."""
+    OutputSettings(dates=dates)
+    _refuse_type(df, dates, "a date", (*_NUMBERS, *_DATES))
+    value = _column(dates)
+    if df.schema[dates].dataType.typeName() not in ("float", "double"):
+        return value
+    return F.when(~F.isnan(value), value)

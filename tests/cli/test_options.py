@@ -25,7 +25,7 @@ COMMANDS = dict(every_command())
 METHODS = {"minhash": MinHash, "simhash": SimHash, "vectors": Vectors}
 SETTINGS = [*METHODS.values(), SelectionSettings, OutputSettings, RunSettings]
 OF_SIGN = {"num_hashes"}  # settings of signatures alone
-ANY_TEXT = {"idf", "within", "count_by"}  # names of files and columns
+ANY_TEXT = {"idf", "within", "count_by", "sources", "dates"}  # names of files and columns
 FIELDS = [
     (settings, field)
     for settings in SETTINGS

@@ -42,6 +42,8 @@ VALUES: dict[str, tuple[Any, ...]] = {
     ),
     "within": (None, "site"),
     "count_by": (None, "site"),
+    "sources": (None, "site", "input"),
+    "dates": (None, "date"),
     "linkage": ("sieve", "connected"),
     "audit_sample": (0, 2),
     "threads": (None, 2),

@@ -401,7 +401,14 @@ def test_other_limits_give_the_rows_of_a_local_run(spark, tmp_path, tables):
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("group_by", "repository"), ("keep", "longest:2"), ("audit_sample", 9), ("rethreshold", True)],
+    [
+        ("group_by", "repository"),
+        ("keep", "longest:2"),
+        ("audit_sample", 9),
+        ("rethreshold", True),
+        ("sources", "input"),
+        ("dates", "year"),
+    ],
 )
 def test_more_documents_than_the_driver_collects_are_refused_what_is_decided_there(
     spark, tmp_path, monkeypatch, option, value
@@ -612,17 +619,18 @@ from neardup.output.kept import KeptWriter
 
 source, attempts, pause = sys.argv[1:]
 write = KeptWriter.write
-def write_slowly(self, payload, mask):
-    write(self, payload, mask)
+def write_slowly(self, *given, **added):
+    write(self, *given, **added)
     print("writing", flush=True)
     sys.stdin.readline()
 if pause == "pause":
     KeptWriter.write = write_slowly
 tasks = SimpleNamespace(value=tasks_of(Inputs(source), "first"))
 removed = pa.array([[1, 2]], pa.list_(pa.int64()))
-for batch in write_parts([pa.record_batch([pa.array([0]), removed], ["part", "removed"])], tasks, Path(attempts), None):
+edits = {"part": pa.array([0]), "removed": removed, "added": pa.nulls(1, pa.binary())}
+for batch in write_parts([pa.record_batch(edits)], tasks, Path(attempts), None):
     print(json.dumps(batch.to_pylist()[0]), flush=True)
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.parametrize("counts", ["the first", "the second"])
@@ -710,9 +718,9 @@ def test_a_file_that_is_not_as_its_worker_wrote_it_ends_the_run(attempts, change
 
 def test_a_worker_without_the_folder_of_the_output_ends_the_run(attempts, tmp_path):
     attempts.output.discard()
-    batch = pa.record_batch(
-        [pa.array([0]), pa.array([[]], pa.list_(pa.int64()))], ["part", "removed"]
-    )
+    removed = pa.array([[]], pa.list_(pa.int64()))
+    edits = {"part": pa.array([0]), "removed": removed, "added": pa.nulls(1, pa.binary())}
+    batch = pa.record_batch(edits)
     tasks = SimpleNamespace(value=attempts.tasks)
     folder = attempts.output.partial / "attempts"
     with pytest.raises(

@@ -27,6 +27,7 @@ FAILURES = [
         for name in ("latin.txt", "half-gb.txt", "nearly.jsonl")
     ),
     ["dedup", "no.jsonl", "-o", "new", "--method", "vectors"],
+    ["dedup", "latin.txt", "-o", "new", "--sources", "input"],
     *(["dedup", "in.jsonl", "-o", name] for name in ("folder", "in.jsonl/new")),
     *(["dedup", "in.jsonl", "-o", name, "--overwrite"] for name in ("file", "folder")),
     ["dedup", ".", "-o", "new"],
@@ -82,6 +83,7 @@ FAILURES = [
             "--keep none,longest",
             "--master local",
             "--passages 50 --write annotated",
+            "--sources input --write mask",
             "--jieba-mode full",
             "--scratch nope",
             "--text-column number",

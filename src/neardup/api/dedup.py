@@ -44,6 +44,8 @@ def dedup(
     write: OutputKind = "kept",
     passages: int | None = None,
     count_by: str | None = None,
+    sources: str | None = None,
+    dates: str | None = None,
     group_by: str | None = None,
     group_share: float = 0.5,
     lang: Language = "en",
@@ -93,6 +95,10 @@ def dedup(
         site.
     count_by : count removed documents by the values of this column, such as a source. Default: the
         column of within.
+    sources : add the columns sources and num_sources to kept rows: the values of this column, or
+        with input the names of the inputs, of the row and of all rows that were removed for it.
+    dates : add the columns first_seen and last_seen to kept rows: the least and the greatest value
+        of this column, of dates or numbers, of the row and of all rows that were removed for it.
     group_by : keep or remove all documents with the same value in this column together, such as the
         files of a repository. Writes groups.parquet. `groups` of the result lists the groups.
     group_share : remove a group if at least this share of its documents are near-duplicates of
@@ -178,7 +184,9 @@ def dedup(
     """
     selection = selection_of(options)
     groups = GroupSettings(group_by=group_by, group_share=group_share)
-    settings = OutputSettings(write=write, passages=passages, count_by=count_by, lang=lang)
+    settings = OutputSettings(
+        write=write, passages=passages, count_by=count_by, sources=sources, dates=dates, lang=lang
+    )
     groups.refuse(selection, settings)
     refuse_together(
         "dedup",

@@ -16,20 +16,21 @@ import pyarrow as pa
 
 from neardup.api.passages import passages_report
 from neardup.arrays import Floats, Ints, Positions, arrow_of
-from neardup.decide.outcome import Removals
+from neardup.decide.outcome import Edits, Removals
 from neardup.engines.base import Counted, Decided, Engine, Searched, decide, findings_of
 from neardup.engines.local.passages import find_among_kept
 from neardup.errors import InputError, NeardupError, SettingError
 from neardup.files import AnyPath, JsonObject, Output
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
+from neardup.output import provenance
 from neardup.output import write as writing
 from neardup.output.annotated import Annotations, write_annotated
 from neardup.output.job import Job, Product, Table
 from neardup.output.passages import examples_of, passages_table
 from neardup.output.tables import id_batches, mask_batches, pair_batches, removed_batches
 from neardup.progress import Progress, Stages
-from neardup.report.contents import dedup_report
+from neardup.report.contents import Findings, dedup_report
 from neardup.report.dedup_html import render_report
 from neardup.report.items import Example
 from neardup.report.passages_html import render_passages
@@ -56,8 +57,12 @@ if TYPE_CHECKING:
 def needs_of(settings: OutputSettings, output: AnyPath | None) -> Options:
     """Return the needs of an output, as fields of the inputs of its run; see `runs.run.Inputs`."""
     copies = output is not None and settings.write in ("kept", "annotated")
+    annotations = ANNOTATIONS if settings.write == "annotated" else ()
+    needs = provenance.needs_of(settings)
+    reserved = dict.fromkeys(annotations, "write='annotated'")
     return {
-        "reserved": ANNOTATIONS if settings.write == "annotated" else (),
+        **needs,
+        "reserved": {**needs["reserved"], **reserved},
         "copies": copies,
         "cuts": settings.passages is not None and (copies or output is None),
     }
@@ -86,14 +91,38 @@ def removal_of(
         from neardup.engines.spark.engine import deliver  # loads PySpark
 
         with deliver(engine, job.folder, job.scratch, job.stages) as delivery:
-            yield RemovalByWorkers(job, settings, delivery.decided, delivery)
+            decided = delivery.decided
+            if isinstance(decided, Decided):
+                decided = _with_columns(decided, job.run, settings)
+                delivery = delivery._replace(decided=decided)
+            yield RemovalByWorkers(job, settings, decided, delivery)
         return
     decided = engine.decide(job)
     if settings.passages is not None:
         cleaned = find_among_kept(job, decided, PassageSettings(min_length=settings.passages))
         outcome = replace(decided.outcome, passages=cleaned.edits)
         decided = decided._replace(outcome=outcome, cleaned=cleaned)
-    yield Removal(job, settings, decided, tables)
+    yield Removal(job, settings, _with_columns(decided, job.run, settings), tables)
+
+
+def _with_columns(decided: Decided, run: Run, settings: OutputSettings) -> Decided:
+    """Return decisions with the columns that settings add to kept documents."""
+    added = provenance.provenance_of(
+        settings,
+        run.inputs.source,
+        decided.tasks,
+        decided.outcome,
+        decided.searched.described,
+    )
+    return decided._replace(outcome=replace(decided.outcome, added=added))
+
+
+def _findings(decided: Decided | Counted, run: Run, stages: Stages) -> Findings:
+    """Return the findings for the report, with the facts about added columns."""
+    findings = findings_of(decided, run, stages)
+    added = decided.outcome.added
+    facts = added.facts if isinstance(added, provenance.Provenance) else {}
+    return findings._replace(rule={**findings.rule, **facts})
 
 
 class _AnyRemoval(Product[Deduplication]):
@@ -118,7 +147,7 @@ class _AnyRemoval(Product[Deduplication]):
         passages = _passages_report(self.decided, self.settings, self.job)
         self._passages_report = passages
         self._report = dedup_report(
-            findings_of(self.decided, self.job.run, self.job.stages),
+            _findings(self.decided, self.job.run, self.job.stages),
             by_value=self.decided.by_value,
             write=self.settings.write,
             lang=self.settings.lang,
@@ -137,7 +166,9 @@ class _AnyRemoval(Product[Deduplication]):
         if not self.job.run.rule.options.get("rethreshold", False):
             return result
         assert isinstance(self.decided, Decided)  # pairs are kept on the driver
-        return with_rethreshold(result, self.job.run, self.decided, self._report)
+        return with_rethreshold(
+            result, self.job.run, self.decided, self._report, output=self.settings
+        )
 
 
 @dataclass
@@ -324,10 +355,18 @@ def _result(
         _mask=decided.row_mask(),
         _read_kept=partial(writing.kept_table, new_tasks, edits),
         _source=run.inputs.source,
+        _added=None if edits.added is None else partial(_added_rows, edits),
         passages=passages,
         rule_tables={table.name: table.read() for table in tables_of_rule(decided)},
     )
     return _with_tables(result, decided) if fills_tables else result
+
+
+def _added_rows(edits: Edits) -> pa.RecordBatch:
+    """Return the columns that are added to kept documents."""
+    assert edits.added is not None
+    rows: pa.RecordBatch = edits.added.rows().filter(arrow_of(edits.kept))
+    return rows
 
 
 def _with_tables(result: Deduplication, decided: Decided) -> Deduplication:
@@ -396,7 +435,12 @@ class _Removed(NamedTuple):
 
 
 def with_rethreshold(
-    result: Deduplication, run: Run, decided: Decided, report: DedupReport
+    result: Deduplication,
+    run: Run,
+    decided: Decided,
+    report: DedupReport,
+    *,
+    output: OutputSettings,
 ) -> Deduplication:
     """Return a result with `rethreshold`: it decides again at stricter limits, from the pairs of
     the run, which it keeps in memory.
@@ -406,13 +450,14 @@ def with_rethreshold(
         # The scratch files are deleted when the job ends.
         searched,
         found=searched.found.in_memory(),
+        described={name: hashes.copy() for name, hashes in searched.described.items()},
         locations=searched.locations.in_memory(),
     )
-    return replace(result, _again=partial(_rethreshold, run, kept, report))
+    return replace(result, _again=partial(_rethreshold, run, kept, report, output))
 
 
 def _rethreshold(
-    run: Run, searched: Searched, report: DedupReport, limits: Options
+    run: Run, searched: Searched, report: DedupReport, output: OutputSettings, limits: Options
 ) -> Deduplication:
     """Return the result at other limits; a limit of None is the limit of the run."""
     given = _named_limits(searched.method, limits)
@@ -420,13 +465,14 @@ def _rethreshold(
     _refuse_looser(searched.method.settings, given)
     method = replace(searched.method, settings=settings)
     decided = decide(run, replace(searched, method=method, found=searched.found.at(method)))
-    findings = findings_of(decided, run, Stages())._replace(options={**run.given, **given})
+    decided = _with_columns(decided, run, output)
+    findings = _findings(decided, run, Stages())._replace(options={**run.given, **given})
     report = report.at_limit(
         dedup_report(findings, by_value=decided.by_value, write=report.write, lang=report.lang)
     )
     result = _result(run, decided, report.to_dict(), None, fills_tables=True)
     # The next limit may be less strict than this one, as far as the pairs of the run reach.
-    return replace(result, _again=partial(_rethreshold, run, searched, report))
+    return replace(result, _again=partial(_rethreshold, run, searched, report, output))
 
 
 def _named_limits(method: Method, limits: Options) -> Options:

@@ -41,20 +41,41 @@ class Cuts(NamedTuple):
     ends: Ints
 
 
+class Added(Protocol):
+    """Columns that are added to consecutive documents that stay."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+
+    def between(self, start: int, stop: int) -> Added:
+        """Return the columns of the documents in [start, stop), which are numbered from 0 then."""
+
+    def rows(self) -> pa.RecordBatch:
+        """Return the columns, with a row for each document; a removed document has any values."""
+
+
 class Edits(NamedTuple):
     """The edits of consecutive documents: ranges of a text are cut, or all of it, which removes the
     document.
 
     kept : bool (num_documents,), whether the document stays. cuts : the cuts of kept documents;
-    None if there are none. marked : whether the ranges stay in the text, between MARKS.
+    None if there are none. marked : whether the ranges stay in the text, between MARKS. added : the
+    columns that are added to kept documents; None if there are none.
     """
 
     kept: Mask
     cuts: Cuts | None = None
     marked: bool = False
+    added: Added | None = None
 
     def between(self, start: int, stop: int) -> Edits:
         """Return the edits of the documents in [start, stop), which are then numbered from 0."""
+        added = None if self.added is None else self.added.between(start, stop)
+        return self._of_texts(start, stop)._replace(added=added)
+
+    def _of_texts(self, start: int, stop: int) -> Edits:
+        """Return the edits of texts in [start, stop)."""
         kept = self.kept[start:stop]
         if self.cuts is None:
             return Edits(kept)
@@ -348,7 +369,7 @@ class Totals:
     within the distance. Counts that an engine does not have are None. recall : the estimate; None
     if the search cannot miss a pair. audited : the recall measured on a sample. short : documents
     of fewer than SHORT features. others : uint32, documents that are removed without a keeper, such
-    as the rest of a group.
+    as the rest of a group. added : the columns that are added to kept documents.
     """
 
     corpus: Corpus
@@ -362,6 +383,7 @@ class Totals:
     recall: Recall | None = None
     audited: Recall | None = None
     others: Positions = field(default_factory=lambda: np.empty(0, np.uint32))
+    added: Added | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -383,5 +405,5 @@ class Outcome(Totals):
         kept[self.removals.documents] = False
         kept[self.others] = False
         if self.passages is None:
-            return Edits(kept)
-        return self.passages._replace(kept=kept & self.passages.kept)
+            return Edits(kept, added=self.added)
+        return self.passages._replace(kept=kept & self.passages.kept, added=self.added)

@@ -49,8 +49,10 @@ class Columns(NamedTuple):
 
     text, more_text : the columns of the text of a document, in this order. id, more_ids : the
     columns of its id, None without ids. ranks : the columns of `keep="max:COLUMN"`. values : the
-    columns by which documents are grouped or counted, as strings. vector_length : the length of
-    documents that are vectors, 0 for any length; None if documents are texts.
+    columns of values, which are read as strings. vector_length : the length of documents that are
+    vectors, 0 for any length; None if documents are texts. counted : the column among `values` by
+    which documents are grouped or counted. described : the columns among `values` that describe
+    documents in the output.
     """
 
     text: str
@@ -60,6 +62,8 @@ class Columns(NamedTuple):
     more_text: tuple[str, ...] = ()
     vector_length: int | None = None
     more_ids: tuple[str, ...] = ()
+    counted: str | None = None
+    described: tuple[str, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -70,6 +74,11 @@ class Columns(NamedTuple):
     def ids(self) -> tuple[str, ...]:
         """The columns of the id; none if documents have no id."""
         return () if self.id is None else (self.id, *self.more_ids)
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """The columns whose values a run stores: the counted one first."""
+        return (*([] if self.counted is None else [self.counted]), *self.described)
 
     @property
     def names(self) -> list[str]:
@@ -406,7 +415,7 @@ class Tally:
 
 
 class ValueNames(NamedTuple):
-    """The values of the counted column with their hashes, unordered, with repeats.
+    """The values of the stored columns with their hashes, unordered, with repeats.
 
     hashes : uint64 (n,). texts : large_string (n,).
     """
@@ -414,17 +423,29 @@ class ValueNames(NamedTuple):
     hashes: Words
     texts: pa.Array
 
+    @classmethod
+    def join(cls, names: Sequence[ValueNames]) -> ValueNames:
+        """Return the values of several columns; equal values have equal hashes."""
+        return cls(
+            hashes=np.concatenate([part.hashes for part in names]),
+            texts=pa.concat_arrays([part.texts.cast(pa.large_string()) for part in names]),
+        )
+
     def find(self, hashes: Words) -> list[str]:
         """Return the value of each hash. Requires: all hashes are known."""
+        names: list[str] = self.texts_of(hashes).to_pylist()
+        return names
+
+    def texts_of(self, hashes: Words) -> pa.Array:
+        """Return the same as `find`, as an Arrow array of large strings."""
         if not len(hashes):
-            return []
+            return pa.nulls(0, "large_string")
         distinct, index = np.unique(hashes, return_inverse=True)
         # A row of each requested hash, any of them if the value is repeated.
         known_rows = np.flatnonzero(np.isin(self.hashes, distinct))
         row_of_distinct = np.empty(len(distinct), np.int64)
         row_of_distinct[np.searchsorted(distinct, self.hashes[known_rows])] = known_rows
-        names: list[str] = self.texts.take(arrow_of(row_of_distinct[index])).to_pylist()
-        return names
+        return self.texts.take(arrow_of(row_of_distinct[index]))
 
 
 # `pa.nulls`, because `pa.array` would load pandas.
@@ -437,7 +458,7 @@ class Corpus:
 
     part_ends : int64 (num_parts,), the number of documents up to the end of each part.
     part_rejected : int64 (num_parts,), the rejected rows of each part. names : the values of the
-    counted column.
+    stored columns.
     """
 
     part_ends: Ints

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -94,6 +94,7 @@ class Searched:
     corpus, locations : the documents, and their locations in the inputs.
     warnings : remarks about the inputs for the user.
     found : the confirmed pairs.
+    described : uint64 by document, the hash of its value, of each column that describes documents.
     short, num_fingerprints, num_near_pairs : as in `Totals`.
     expected : takes the positions and measures of pairs, and returns the similarities on which the
         probability depends that the pairs are proposed; None if the recall is not estimated.
@@ -108,6 +109,7 @@ class Searched:
     locations: DocumentLocations
     warnings: list[str]
     found: Found
+    described: Mapping[str, Words] = field(default_factory=dict)
     short: int
     num_fingerprints: int | None = None
     num_near_pairs: int | None = None

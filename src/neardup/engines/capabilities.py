@@ -223,6 +223,8 @@ LARGE_SPARK = Capabilities(
         ),
         Limit("rethreshold", accepted=(False,), reason="the pairs are kept on the driver"),
         Limit("audit_sample", accepted=(0,), reason="the sample is drawn on the driver"),
+        Limit("sources", accepted=(None,), reason="the values of all documents are on the driver"),
+        Limit("dates", accepted=(None,), reason="the values of all documents are on the driver"),
     ),
     advice=(
         "Leave {option} out, decide about fewer documents at once, or use the local engine "

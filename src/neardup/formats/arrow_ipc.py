@@ -13,12 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import arrow_file
+from neardup.documents.added_columns import append_columns, widened_schema
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, lost_file
 from neardup.documents.nested import ColumnTypes
 from neardup.documents.sinks import RowSink
 from neardup.documents.sources import Source
 from neardup.documents.texts import documents_of, replace_column, slices_of
-from neardup.formats.registry import Handler
+from neardup.formats.registry import Handler, Widening
 
 _DAMAGE = (pa.ArrowException, OSError, ValueError)
 _FILE_MAGIC = b"ARROW1"
@@ -170,11 +171,22 @@ def _make_sink(source: Source) -> Callable[[str], ArrowSink]:
     return partial(ArrowSink, layout=arrow_layout(source))
 
 
+def _make_wider_sink(source: Source, added: pa.Schema) -> Callable[[str], ArrowSink]:
+    layout = arrow_layout(source)
+    schema = widened_schema(layout.schema, added)
+    return partial(ArrowSink, layout=layout._replace(schema=schema))
+
+
 def _read_table(source: Source, _: Sequence[str]) -> pa.Table:
     with source.open_file() as file:
         return open_reader(file).read_all()
 
 
 HANDLER = Handler(
-    read, _make_sink, column_types, read_table=_read_table, replace_texts=replace_column
+    read,
+    _make_sink,
+    column_types,
+    read_table=_read_table,
+    replace_texts=replace_column,
+    widening=Widening(_make_wider_sink, append_columns),
 )

@@ -18,18 +18,28 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from neardup.arrays import Ints
-from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, Rejected, lost_file
+from neardup.documents.added_columns import append_columns, as_json
+from neardup.documents.batch import (
+    BLOCK_BYTES,
+    Columns,
+    DocumentBatch,
+    Payload,
+    Reject,
+    Rejected,
+    lost_file,
+)
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, wide_encoding_of
 from neardup.documents.nested import ColumnTypes
 from neardup.documents.sinks import RowSink, open_compressed
 from neardup.documents.sources import Source, check_columns
 from neardup.documents.texts import documents_of, replace_column
-from neardup.formats.registry import Handler
+from neardup.formats.registry import Handler, Widening
 
 MAX_ROW_BYTES = 1 << 27
 """A file with a longer row is rejected from this row on."""
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
+_NO_COLUMNS = pa.schema([])
 _ERRORS = (*STREAM_ERRORS, UnicodeDecodeError)
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _LINE_ENDS = b"\r\n"
@@ -324,14 +334,14 @@ def read(
     bad.report(file, reject)
 
 
-def _make_sink(file: Source) -> Callable[[str], RowSink]:
+def _make_sink(file: Source, added: pa.Schema = _NO_COLUMNS) -> Callable[[str], RowSink]:
     try:
         names = _header(file).names
     except _ERRORS as error:
         raise pa.ArrowInvalid(f"{file.name} has no header") from error
     with file.open_stream() as stream:
         is_marked = bytes(stream.read(len(BYTE_ORDER_MARK))) == BYTE_ORDER_MARK
-    schema = pa.schema([pa.field(name, "string") for name in names])
+    schema = pa.schema([pa.field(name, "string") for name in [*names, *added.names]])
     options = pa_csv.WriteOptions(delimiter=_DELIMITERS[file.format])
     make_writer = partial(pa_csv.CSVWriter, write_options=options)
 
@@ -342,6 +352,15 @@ def _make_sink(file: Source) -> Callable[[str], RowSink]:
         return RowSink(stream, schema, make_writer)
 
     return make_sink
+
+
+def _append_texts(rows: Payload, added: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows with further columns as text; a list is written as JSON."""
+    texts = [
+        as_json(column) if pa.types.is_list(column.type) else column for column in added.columns
+    ]
+    columns = [column.cast(pa.string()) for column in texts]
+    return append_columns(rows, pa.RecordBatch.from_arrays(columns, added.schema.names))
 
 
 def _read_table(file: Source, text_columns: Sequence[str]) -> pa.Table:
@@ -356,5 +375,10 @@ def _read_table(file: Source, text_columns: Sequence[str]) -> pa.Table:
 
 
 HANDLER = Handler(
-    read, _make_sink, column_types, read_table=_read_table, replace_texts=replace_column
+    read,
+    _make_sink,
+    column_types,
+    read_table=_read_table,
+    replace_texts=replace_column,
+    widening=Widening(_make_sink, _append_texts),
 )

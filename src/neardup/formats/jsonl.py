@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.json as pa_json
 
 from neardup.arrays import Bytes, Integers, Ints, Mask
+from neardup.documents.added_columns import append_keys
 from neardup.documents.batch import (
     Columns,
     DocumentBatch,
@@ -42,7 +43,7 @@ from neardup.documents.sources import Source
 from neardup.documents.stretches import stretches_of_lines
 from neardup.documents.texts import documents_of
 from neardup.files import JsonObject
-from neardup.formats.registry import Handler
+from neardup.formats.registry import Handler, Widening
 
 SAMPLE_LINES = 100
 """The columns of a file are the keys of this many lines at its beginning."""
@@ -573,4 +574,5 @@ HANDLER = Handler(
     read_table=_read_table,
     replace_texts=_replace_texts,
     stretches=stretches_of_lines,
+    widening=Widening(lambda source, _: sink_of_lines(source), append_keys),
 )

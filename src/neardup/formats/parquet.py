@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neardup.documents.added_columns import append_columns, widened_schema
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, lost_file
 from neardup.documents.nested import ColumnTypes, column_of, with_column
 from neardup.documents.sources import Source, Stretch, check_columns
@@ -24,7 +25,7 @@ from neardup.documents.views import without_views
 from neardup.errors import InputError
 from neardup.executor import Encoders, InOrder
 from neardup.formats.parquet_footer import JoinedFile
-from neardup.formats.registry import Handler
+from neardup.formats.registry import Handler, Widening
 
 # Rows of a batch. Larger batches fall out of the cache: 520 MB of text decode in 0.6 CPU seconds
 # with 512 to 2,048 rows.
@@ -225,6 +226,28 @@ class ParquetLayout:
     statistics: list[str] = field(default_factory=list)
     has_int96: bool = False
 
+    def widened(self, added: pa.Schema) -> ParquetLayout:
+        """Return the layout of rows with further columns, which have dictionaries and statistics,
+        and the codec of the last column.
+        """
+        schema = widened_schema(self.schema, added)
+        if not self.codecs:
+            return replace(self, schema=schema)
+        codec = list(self.codecs.values())[-1]
+        paths = [_path_of(field) for field in added]
+        return replace(
+            self,
+            schema=schema,
+            codecs=self.codecs | dict.fromkeys(paths, codec),
+            dictionaries=[*self.dictionaries, *paths],
+            statistics=[*self.statistics, *paths],
+        )
+
+
+def _path_of(field: pa.Field) -> str:
+    """Return the path of the values of a column: numbers, strings, or lists of them."""
+    return f"{field.name}.list.element" if pa.types.is_list(field.type) else str(field.name)
+
 
 def parquet_layout(file: Source) -> ParquetLayout:
     """Return the layout of a Parquet file, from its footer."""
@@ -376,11 +399,22 @@ def _make_sink(file: Source) -> Callable[[str], ParquetSink]:
     return partial(ParquetSink, layout=parquet_layout(file))
 
 
+def _make_wider_sink(file: Source, added: pa.Schema) -> Callable[[str], ParquetSink]:
+    return partial(ParquetSink, layout=parquet_layout(file).widened(added))
+
+
 def _read_table(file: Source, _: Sequence[str]) -> pa.Table:
     with file.open_file() as handle:
         return pq.read_table(handle)
 
 
 HANDLER = Handler(
-    read, _make_sink, column_types, num_rows, _read_table, replace_column, stretches=stretches
+    read,
+    _make_sink,
+    column_types,
+    num_rows,
+    _read_table,
+    replace_column,
+    stretches=stretches,
+    widening=Widening(_make_wider_sink, append_columns),
 )

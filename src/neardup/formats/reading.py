@@ -170,11 +170,28 @@ class InputFile(Source):
         assert replace_in_payload is not None, "pages keep their texts"
         return replace_in_payload(batch, column, rows, texts)
 
-    def make_sink(self) -> Callable[[str], Sink]:
+    @property
+    def takes_columns(self) -> bool:
+        """True if columns can be added to the rows of the format."""
+        return self.handler.widening is not None
+
+    def append_columns(self, payload: Payload, added: pa.RecordBatch) -> Payload:
+        """Return a payload with further columns, if the format takes columns."""
+        widening = self.handler.widening
+        assert widening is not None  # see `takes_columns`
+        return widening.append(payload, added)
+
+    def make_sink(self, added: pa.Schema | None = None) -> Callable[[str], Sink]:
         """Return the function that opens a local path to write payloads in the format, compression
         and layout of this file.
+
+        added : the columns that are added to the payloads; None if there are none.
         """
-        return self.handler.make_sink(self)
+        handler = self.handler
+        if added is None:
+            return handler.make_sink(self)
+        assert handler.widening is not None  # see `takes_columns`
+        return handler.widening.make_sink(self, added)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,17 @@ class Read(Protocol):
         ...
 
 
+class Widening(NamedTuple):
+    """The functions that write rows with further columns.
+
+    make_sink : as of `Handler`, also with the schema of the columns. append : returns a payload
+    with the columns.
+    """
+
+    make_sink: Callable[[Source, pa.Schema], Callable[[str], Sink]]
+    append: Callable[[Payload, pa.RecordBatch], Payload]
+
+
 class Handler(NamedTuple):
     """The functions that read and write the files of a format.
 
@@ -56,6 +67,7 @@ class Handler(NamedTuple):
     stretches : the stretches of a file that `read` can read one by one, as its `stretch`; none if a
         file is read whole. Rows and bytes count from the begin of the stretch, and `read` notes its
         end in it. May raise the same errors as `column_types`.
+    widening : None if rows have no columns to which others are added.
     """
 
     read: Read
@@ -67,6 +79,7 @@ class Handler(NamedTuple):
         None
     )
     stretches: Callable[[Source], list[Stretch]] = lambda file: []
+    widening: Widening | None = None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neardup.documents.added_columns import append_columns
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject
 from neardup.documents.nested import ColumnTypes, nested_types, outer_names
 from neardup.documents.sources import Identity
@@ -199,6 +200,7 @@ class TablePart:
     format = "table"
     unit = "row"
     is_pages = False
+    takes_columns = True
     stretch = None
     keys = MappingProxyType[str, str | None]({})
 
@@ -263,7 +265,9 @@ class TablePart:
         yield from table.to_batches()
 
     replace_texts = staticmethod(replace_column)
+    append_columns = staticmethod(append_columns)
 
-    def make_sink(self) -> Callable[[str], ParquetSink]:
-        """Return the function that opens a Parquet file to write rows."""
-        return partial(ParquetSink, layout=ParquetLayout(plain_schema(self.table.schema)))
+    def make_sink(self, added: pa.Schema | None = None) -> Callable[[str], ParquetSink]:
+        """Return the function that opens a Parquet file to write rows, with the added columns."""
+        layout = ParquetLayout(plain_schema(self.table.schema))
+        return partial(ParquetSink, layout=layout if added is None else layout.widened(added))

@@ -35,13 +35,14 @@ Read = Callable[[Batches], Iterator[pa.RecordBatch]]
 _PAIRS_AT_ONCE = 1 << 18
 # 64 MiB of keys: sorting fewer at a time would find fewer repeats.
 _KEYS_AT_ONCE = 1 << 23
+_VALUES = ("count_by", "described")
 _HALF = np.uint64(32)
 
 
 def describe_documents(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
     """Return documents as schemas.DESCRIBED: their hashes of content and keys."""
     for texts, features, keys in _described_batches(batches, method, read):
-        read_names = ("document", "against", "id", "row", "ranks", "count_by", "rejected")
+        read_names = ("document", "against", "id", "row", "ranks", *_VALUES, "rejected")
         yield batch_of(
             schemas.DESCRIBED.insert(0, pa.field("document", texts["document"].type)),
             *(texts[name] for name in read_names),

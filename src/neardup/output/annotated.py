@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from neardup.arrays import Ints, arrow_of, arrow_of_bytes, find_in
+from neardup.arrays import Ints, arrow_of, find_in
 from neardup.decide.outcome import Removals
+from neardup.documents.added_columns import append_columns, append_keys
 from neardup.documents.batch import DocumentBatch, RawLines
 from neardup.documents.sinks import Sink
 from neardup.formats.parquet import ParquetLayout, ParquetSink
@@ -115,51 +114,5 @@ def _annotated(
     batch: DocumentBatch, task: Task, added: pa.RecordBatch
 ) -> pa.RecordBatch | RawLines:
     if isinstance(batch.payload, RawLines) and task.part.format == "jsonl":
-        return _with_keys(batch.payload, added)
-    rows = as_rows(batch, task)
-    schema = pa.schema([*rows.schema, *added.schema], rows.schema.metadata)
-    return pa.RecordBatch.from_arrays([*rows.columns, *added.columns], schema=schema)
-
-
-def _with_keys(lines: RawLines, added: pa.RecordBatch) -> RawLines:
-    """Return JSON objects, a line each, with keys added before the closing brace; the rest byte for
-    byte.
-    """
-    text = arrow_of_bytes(lines.data, lines.offsets).view(pa.large_string())
-    # Arrow trims strings only, and cuts bytes only at byte positions: a view changes the type
-    # without a check of UTF-8.
-    text = pc.ascii_rtrim(text, characters=" \t\r\n").view(pa.large_binary())
-    without_brace = pc.binary_slice(text, 0, -1)
-    keys = [
-        _key(name, column) for name, column in zip(added.schema.names, added.columns, strict=True)
-    ]
-    ending = pa.scalar(b"}\n", pa.large_binary())
-    nothing = pa.scalar(b"", pa.large_binary())
-    # The last argument is the separator.
-    joined = pc.binary_join_element_wise(without_brace, *keys, ending, nothing)
-    _, offsets, data = joined.buffers()
-    return RawLines(data, np.frombuffer(offsets, np.int64)[: len(joined) + 1])
-
-
-def _key(name: str, column: pa.Array) -> pa.LargeBinaryArray:
-    """Return a column as the text of a key of JSON, after a comma."""
-    is_text = pa.types.is_string(column.type)
-    values = _quoted(column) if is_text else column.cast(pa.large_string())
-    prefix = pa.scalar(f', "{name}": ', pa.large_string())
-    nothing = pa.scalar("", pa.large_string())
-    texts = pc.binary_join_element_wise(prefix, values.fill_null("null"), nothing)
-    return texts.view(pa.large_binary())
-
-
-def _quoted(texts: pa.Array) -> pa.Array:
-    """Return texts as strings of JSON; null stays null."""
-    texts = texts.cast(pa.large_string())
-    # Most columns need no escapes, and stay in Arrow.
-    if pc.any(pc.match_substring_regex(texts, r'["\\\x00-\x1f]')).as_py():
-        quoted = [
-            None if text is None else json.dumps(text, ensure_ascii=False)
-            for text in texts.to_pylist()
-        ]
-        return pa.array(quoted, pa.large_string())
-    mark = pa.scalar('"', pa.large_string())
-    return pc.binary_join_element_wise(mark, texts, mark, pa.scalar("", pa.large_string()))
+        return append_keys(batch.payload, added)
+    return append_columns(as_rows(batch, task), added)

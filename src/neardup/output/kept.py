@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import Mask, arrow_of
-from neardup.decide.outcome import Edits, cut_texts
+from neardup.decide.outcome import Added, Edits, cut_texts
 from neardup.documents.batch import DocumentBatch, Pages, Payload, select_payload
 from neardup.documents.sinks import ParallelSink, Sink
 from neardup.errors import OutputError
 from neardup.executor import Encoders, InOrder
 from neardup.files import AnyPath, AtomicFile, reason_of
-from neardup.formats.reading import Part, Task
+from neardup.formats.reading import Part, Task, UnreachableInput
 from neardup.runs.run import Inputs, has_pages
 
 _FILE_ERRORS = (pa.ArrowException, OSError)
@@ -57,8 +57,25 @@ def refuse_unwritable(tasks: Sequence[Task], inputs: Inputs) -> None:
         for task in tasks:
             if not task.against:
                 refuse_cuts(task)
+    if inputs.adds and inputs.copies:
+        refuse_columns(tasks, " and ".join(dict.fromkeys(inputs.reserved.values())))
     if inputs.copies:
         try_sinks(tasks)
+
+
+def refuse_columns(tasks: Iterable[Task], option: str) -> None:
+    """Raise OutputError if columns cannot be added to the rows of an input. option : adds them."""
+    plain = next((task.part for task in tasks if not _takes_columns(task)), None)
+    if plain is not None:
+        raise OutputError(
+            f"{option} adds columns to rows of Parquet, Arrow, JSON lines, CSV or TSV: got "
+            f"{plain.name}, whose format is {plain.format}. Read a table of its texts, leave the "
+            "option out, or use kept of the result (Python) without output."
+        )
+
+
+def _takes_columns(task: Task) -> bool:
+    return task.against or task.part.takes_columns or isinstance(task.part, UnreachableInput)
 
 
 def try_sinks(tasks: Iterable[Task]) -> None:
@@ -124,6 +141,7 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
     name : the name of the file. Default: `relative_name`.
     overwrite : whether the file may replace an existing one.
     encoders : the threads that encode the file, besides the caller's. Default: none.
+    added : columns like the ones that `write` adds. Default: none.
 
     Raises
     ------
@@ -139,7 +157,9 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
         name: str | None = None,
         overwrite: bool = False,
         encoders: Encoders | None = None,
+        added: Added | None = None,
     ) -> None:
+        self._part = part
         self._path = os.path.join(directory, name or part.relative_name)
         self._file = AtomicFile(self._path)
         self._sink: Sink | None = None
@@ -154,7 +174,7 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
                 "file."
             )
         try:
-            self._make_sink = part.make_sink()
+            self._make_sink = part.make_sink(None if added is None else added.schema)
         except _FILE_ERRORS:  # a damaged part yields no document, so `write` is not called
             return
         if part.unit != "file":  # a table or a list has a file even if no document is kept
@@ -171,13 +191,20 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
         else:
             self.discard()
 
-    def write(self, payload: Payload, keep_mask: np.ndarray, num_bytes: int = 0) -> None:
+    def write(
+        self,
+        payload: Payload,
+        keep_mask: np.ndarray,
+        num_bytes: int = 0,
+        added: Added | None = None,
+    ) -> None:
         """Write rows of the payload of a batch.
 
         Parameters
         ----------
         keep_mask : bool (num_rows,), the rows to write.
         num_bytes : the size of the payload in memory.
+        added : the columns to add to all rows of the batch, if the file has them.
         """
         # The records about a WARC file are copied even if none of its pages is.
         has_metadata = isinstance(payload, Pages) and bool(payload.metadata_records)
@@ -185,10 +212,18 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
             return
         try:
             self._open()
-            self._selected.put(partial(select_payload, payload, keep_mask), num_bytes)
+            self._selected.put(partial(self._select, payload, keep_mask, added), num_bytes)
         except _FILE_ERRORS as error:
             self.discard()
             raise self._file.cannot_write(error) from error
+
+    def _select(self, payload: Payload, keep_mask: np.ndarray, added: Added | None) -> Payload:
+        """Return the rows to write, with the added columns."""
+        selected = select_payload(payload, keep_mask)
+        if added is None:
+            return selected
+        columns: pa.RecordBatch = added.rows().filter(arrow_of(keep_mask))
+        return self._part.append_columns(selected, columns)
 
     def close(self) -> None:
         """Finish the file and rename it. If each document is a file, a removed document leaves no

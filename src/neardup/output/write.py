@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import closing, nullcontext
 from functools import partial
-from itertools import groupby
+from itertools import groupby, starmap
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from neardup.arrays import Floats, Ints, Positions, arrow_of
 from neardup.decide.outcome import Edited, Edits, Removals
+from neardup.documents.added_columns import append_columns
 from neardup.documents.batch import DocumentBatch, bytes_of, filter_rows
 from neardup.errors import ColumnError
 from neardup.executor import Encoders, chain_ahead, group_small, open_encoders
@@ -187,12 +188,13 @@ def _write_parts(
     for part in parts:
         # All before the first is written.
         part.task.refuse_changed()
+    added = outcome.edits.added
     readers = threads if len(parts) == 1 else min(threads, 2)
     entries = read_tasks([part.task for part in parts], readers, with_payload=True)
     # Entries of one part follow each other.
     for index, entries_of_part in groupby(entries, itemgetter(0)):
         task, start = parts[index]
-        with KeptWriter(task.part, directory, encoders=encoders) as writer:
+        with KeptWriter(task.part, directory, encoders=encoders, added=added) as writer:
             for _, batch in entries_of_part:
                 # Rejected rows and ends of parts: the first pass has stored them.
                 if not isinstance(batch, DocumentBatch):
@@ -200,7 +202,7 @@ def _write_parts(
                 edits = outcome.edits.between(start, start + len(batch.rows))
                 edited, kept = apply_edits(task, batch, edits)
                 assert edited.payload is not None  # read with payload
-                writer.write(edited.payload, kept, bytes_of(edited))
+                writer.write(edited.payload, kept, bytes_of(edited), edits.added)
                 if shown is not None:
                     shown.texts.update(_texts_in(batch, start, shown.documents))
                 start += len(batch.rows)
@@ -315,13 +317,11 @@ def kept_table(tasks: list[Task], edits: Edits) -> pa.Table:
         task.refuse_changed()
         for batch in task.read(with_payload=True):
             stop = first + len(batch.rows)
-            edited, kept = apply_edits(task, batch, edits.between(first, stop))
-            rows = filter_rows(as_rows(edited, task), arrow_of(kept))
+            rows = _kept_rows(task, batch, edits.between(first, stop))
             tables.append(pa.Table.from_batches([rows]))
             first = stop
     if not tables:
-        types = [task.part.column_types() or {task.columns.text: pa.string()} for task in tasks]
-        tables = [pa.schema(list(names.items())).empty_table() for names in types]
+        tables = [pa.schema(_fields_of(task, edits)).empty_table() for task in tasks]
     # Only equal schemas may have a name twice.
     is_same = all(table.schema == tables[0].schema for table in tables)
     try:
@@ -332,6 +332,23 @@ def kept_table(tasks: list[Task], edits: Edits) -> pa.Table:
             "Read them from the files of an output folder (output), or give the columns the same "
             "types."
         ) from error
+
+
+def _kept_rows(task: Task, batch: DocumentBatch, edits: Edits) -> pa.RecordBatch:
+    """Return the rows of the kept documents of a batch, with the columns that are added to them."""
+    edited, kept = apply_edits(task, batch, edits)
+    rows = as_rows(edited, task)
+    if edits.added is not None:
+        rows = append_columns(rows, edits.added.rows())
+    kept_rows: pa.RecordBatch = filter_rows(rows, arrow_of(kept))
+    return kept_rows
+
+
+def _fields_of(task: Task, edits: Edits) -> list[pa.Field]:
+    """Return the columns of the kept rows of an input."""
+    types = task.part.column_types() or {task.columns.text: pa.string()}
+    added = [] if edits.added is None else list(edits.added.schema)
+    return [*starmap(pa.field, types.items()), *added]
 
 
 def read_rejected(scratch_directory: Path) -> list[JsonObject]:

@@ -64,7 +64,10 @@ class _Look(NamedTuple):
 
 
 _RESULTS = {
-    "dedup": ("read", "kept", "removed", "removed_exact", "removed_near", "removed_with_group"),
+    "dedup": (
+        *("read", "kept", "in_several"),
+        *("removed", "removed_exact", "removed_near", "removed_with_group"),
+    ),
     "cluster": ("read", "clusters", "clustered", "largest", "known", "single"),
     "find-pairs": ("read", "fingerprints", "pairs", "pairs_exact", "pairs_near"),
     "sign": ("read", "signed"),
@@ -77,10 +80,11 @@ _RESULTS = {
 _INDEX_RESULTS = ("read", "kept", "removed", "removed_exact", "repeated")
 _PASSAGES = ("passages", "changed", "dropped")
 _LOSSES = ("unreadable", "excluded", "incomplete")
-_SPECIAL = ("without_features", "against", "truncated")
+_SPECIAL = ("without_features", "undated", "against", "truncated")
 _SEARCH = ("compared", "confirmed", "distinct", "collisions", "bucket_overflows")
 _LOOKS = {
     "kept": _Look("kept", whole="read"),
+    "in_several": _Look("found", depth=1, whole="kept"),
     "removed": _Look("removed", whole="read"),
     "removed_exact": _Look("exact", depth=1, whole="read"),
     "removed_near": _Look("near", depth=1, whole="read"),
@@ -106,6 +110,7 @@ _LOOKS = {
     "excluded": _Look(is_rare=True),
     "incomplete": _Look("lost", is_rare=True),
     "without_features": _Look(is_rare=True),
+    "undated": _Look(is_rare=True),
     "against": _Look(is_rare=True),
     "truncated": _Look(is_rare=True),
     "confirmed": _Look(is_detail=True),
@@ -359,6 +364,7 @@ def _facts(report: ReportValues) -> JsonObject:
     return {
         **counts,
         **groups,
+        **part_of(report, "provenance"),
         **near,
         "rejected": rejected,
         "unreadable": unreadable,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from neardup.documents.batch import Columns
 from neardup.documents.nested import ColumnTypes
-from neardup.documents.texts import is_identifier, is_rank, is_text, is_vector
+from neardup.documents.texts import is_identifier, is_rank, is_text, is_vector, storage_type
 from neardup.errors import ColumnError
 from neardup.formats.reading import Part
 from neardup.settings.constraints import ColumnNames, check_columns
@@ -135,6 +135,7 @@ _TEXT = _Role("text", "text", is_text, "of strings")
 _VECTOR = _Role("vector", "a vector", is_vector, "of lists of numbers")
 _ID = _Role("id", "the id", is_identifier, "of strings or numbers")
 _RANK = _Role("rank", "the rank", is_rank, "of numbers or dates")
+_ORDER = _Role("date", "a date", is_rank, "of numbers or dates")
 _VALUE = _Role("value", "a value", is_identifier, "of strings or numbers")
 _LABEL = _Role("label", "a label", is_identifier, "of strings or numbers")
 
@@ -189,6 +190,24 @@ def _check_keys(
     for column in value_columns:
         _fitting(types, column, _VALUE)
         _refuse_plain(parts, column, _VALUE.kind)
+
+
+def check_ordered(parts: Sequence[Part], columns: Sequence[str]) -> None:
+    """Raise ColumnError unless a column has numbers or dates, of one type in all parts."""
+    types = _types_of(parts, with_keys=True) if columns else {}
+    for column in columns:
+        _fitting(types, column, _ORDER)
+        kinds = {
+            name: storage_type(columns_of_part[column]) for name, columns_of_part in types.items()
+        }
+        known = [(name, kind) for name, kind in kinds.items() if not pa.types.is_null(kind)]
+        for name, kind in known[1:]:
+            if kind != known[0][1]:
+                raise ColumnError(
+                    f"Column '{column}' must have one type in all inputs, since its values are "
+                    f"compared: got {known[0][1]} in {known[0][0]} and {kind} in {name}. Convert "
+                    "it to one of them."
+                )
 
 
 def _types_of(parts: Sequence[Part], *, with_keys: bool = False) -> dict[str, ColumnTypes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import NamedTuple, TypeVar
 
@@ -16,12 +16,14 @@ from neardup.arrays import (
     Ints,
     Words,
     arrow_of,
+    find_in,
     flatten_strings,
     join_arrays,
     offsets_from_lengths,
 )
 from neardup.decide.priority import rank_columns
 from neardup.documents.batch import (
+    Columns,
     Corpus,
     DocumentBatch,
     Reject,
@@ -120,8 +122,7 @@ class Reading:
         self.first_ids = first_ids
         self.summarise = summarise or method.summarise
         self.num_ranks = len(rank_columns(selection.keep))
-        # The earlier collection may have fewer: see `_store_values`.
-        self.num_values = max((len(task.columns.values) for task in tasks), default=0)
+        self.columns = _new_columns(tasks)
         self.is_within = selection.within is not None
         self.has_ids = any(task.columns.id is not None for task in tasks)
         # Empty after a resumption, too: some values are stored twice then, which does no harm.
@@ -225,7 +226,7 @@ class Reading:
         for number in range(self.num_ranks):
             ranks = [_ranks_of(batch, number) for batch in batches]
             self.scratch.append(schemas.RANKS.at(number), np.concatenate(ranks))
-        if self.num_values:
+        if self.columns.stored:
             self._store_values(batches)
         return text_offsets
 
@@ -239,27 +240,32 @@ class Reading:
         self.tally.id_bytes += int(offsets[-1])
 
     def _store_values(self, batches: list[DocumentBatch]) -> None:
-        """Append the hash of the counted value of each document, 0 if it is not read, and append
+        """Append the hash of each stored value of the documents, 0 if it is not read, and append
         the values.
         """
+        names = self.columns.values
         for batch in batches:
-            if len(batch.values) < self.num_values:  # a batch of the earlier corpus
-                self.scratch.append(schemas.VALUES, np.zeros(len(batch.rows), np.uint64))
-                continue
-            column = batch.values[-1]
-            hashes = hash_values(column)
-            self.scratch.append(schemas.VALUES, hashes)
-            self._store_names(column, hashes)
+            is_read = len(batch.values) == len(names)  # not of the earlier corpus, if it has fewer
+            values = dict(zip(names, batch.values, strict=True)) if is_read else {}
+            for name, place in _columns_of_values(self.columns):
+                if name in values:
+                    hashes = hash_values(values[name])
+                    self._store_names(values[name], hashes)
+                else:
+                    hashes = np.zeros(len(batch.rows), np.uint64)
+                self.scratch.append(place, hashes)
 
     def _store_names(self, column: pa.Array, hashes: Words) -> None:
         """Append the distinct values of documents, except remembered ones, which are stored
         already.
         """
-        distinct, first = np.unique(hashes, return_index=True)
-        is_new = ~np.isin(distinct, self._remembered)
-        names = column.take(arrow_of(first[is_new])).cast(pa.large_string()).fill_null("")
+        rows = np.flatnonzero(~find_in(self._remembered, hashes)[1])
+        if not len(rows):
+            return
+        distinct, first = np.unique(hashes[rows], return_index=True)
+        names = column.take(arrow_of(rows[first])).cast(pa.large_string()).fill_null("")
         data, offsets = flatten_strings(names)
-        self.scratch.append(schemas.NAME_HASHES, distinct[is_new])
+        self.scratch.append(schemas.NAME_HASHES, distinct)
         self.scratch.append(schemas.NAME_LENGTHS, np.diff(offsets))
         self.scratch.append(schemas.NAMES, data)
         if len(self._remembered) < _MAX_REMEMBERED:
@@ -308,12 +314,33 @@ class Reading:
         )
 
     def _names(self) -> ValueNames:
-        """Return the values of the counted column."""
+        """Return the values of the stored columns."""
         lengths = self.scratch.column(schemas.NAME_LENGTHS)
         offsets = pa.py_buffer(offsets_from_lengths(lengths))
         data = pa.py_buffer(self.scratch.column(schemas.NAMES))
         texts = pa.LargeStringArray.from_buffers(len(lengths), offsets, data)
         return ValueNames(self.scratch.column(schemas.NAME_HASHES), texts)
+
+
+def _new_columns(tasks: Sequence[Task]) -> Columns:
+    """Return the columns of the new documents, or of the earlier ones if there are no others."""
+    tasks = [task for task in tasks if not task.against] or tasks
+    return tasks[0].columns if tasks else Columns("text")
+
+
+def _columns_of_values(columns: Columns) -> list[tuple[str, schemas.Column]]:
+    """Return the columns whose values are stored, each with its scratch column."""
+    described = [
+        (name, schemas.DESCRIBED_VALUES.at(number)) for number, name in enumerate(columns.described)
+    ]
+    return described if columns.counted is None else [(columns.counted, schemas.VALUES), *described]
+
+
+def described_values(tasks: Sequence[Task], scratch: Scratch) -> dict[str, Words]:
+    """Return the hashes of the values that describe documents, uint64 by document, by column."""
+    columns = _new_columns(tasks)
+    stored = _columns_of_values(columns)
+    return {name: scratch.column(place) for name, place in stored if place != schemas.VALUES}
 
 
 def describe_all(reading: Reading, progress: Progress, ready: Callable[[], object]) -> Corpus:

@@ -8,7 +8,7 @@ import functools
 import inspect
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 
@@ -32,7 +32,7 @@ from neardup.formats.tables import TablePart, splits_of
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.progress import Progress, check_progress
-from neardup.runs.columns import choose_columns
+from neardup.runs.columns import check_ordered, choose_columns
 from neardup.runs.input_files import list_inputs
 from neardup.runs.options import ReadingSettings
 from neardup.runs.overlap import Output, refuse_replacing
@@ -76,9 +76,11 @@ class Inputs(NamedTuple):
     """The inputs of a run and how to read them; as in `dedup`.
 
     vector_length : see `Columns`; if it is 0, all vectors have the length of the first. reserved :
-    names of columns that the source must not have. count_by : the column by whose values removals
-    are counted. copies : whether rows are written in the format of their input. cuts : whether
-    passages are cut from the texts.
+    names of columns that the source must not have, each with the option that adds it. count_by :
+    the column by whose values removals are counted. described : further columns whose values are
+    stored for each document. ordered : columns of these that have numbers or dates, of one type in
+    all inputs. copies : whether rows are written in the format of their input. cuts : whether
+    passages are cut from the texts. adds : whether columns are added to rows.
     """
 
     source: Source
@@ -88,11 +90,14 @@ class Inputs(NamedTuple):
     text_unit: TextUnit = "auto"
     in_format: str | None = None
     max_document_bytes: int = MAX_DOCUMENT_BYTES
-    reserved: tuple[str, ...] = ()
+    reserved: Mapping[str, str] = {}
     count_by: str | None = None
+    described: tuple[str, ...] = ()
+    ordered: tuple[str, ...] = ()
     vector_length: int | None = None
     copies: bool = False
     cuts: bool = False
+    adds: bool = False
 
 
 def tasks_of(
@@ -108,13 +113,15 @@ def tasks_of(
         parts = parts_of(inputs.against, inputs, "against", skipped)
         # The earlier collection has no ranks, and only values that limit comparisons.
         text_column = None if _lacks(parts, inputs.text_column) else inputs.text_column
-        columns = _columns_of(parts, inputs._replace(text_column=text_column), [], [within])
+        against = inputs._replace(text_column=text_column, count_by=None)
+        against = against._replace(described=(), ordered=())
+        columns = _columns_of(parts, against, [], within)
         inputs = inputs._replace(vector_length=columns.vector_length)
         tasks += [Task(part, columns, against=True, max_document_bytes=max_bytes) for part in parts]
 
     parts = parts_of(inputs.source, inputs, "source", skipped)
     _refuse_reserved(parts, inputs.reserved)
-    columns = _columns_of(parts, inputs, rank_columns(keep), [within, inputs.count_by])
+    columns = _columns_of(parts, inputs, rank_columns(keep), within)
     tasks += [Task(part, columns, against=False, max_document_bytes=max_bytes) for part in parts]
 
     if warnings is not None:
@@ -126,25 +133,26 @@ def _columns_of(
     parts: Sequence[Part],
     inputs: Inputs,
     ranks: Sequence[str],
-    values: Sequence[str | None],
+    within: str | None,
 ) -> Columns:
-    """Return the columns to read, with the length of the first vector if it is not given.
-
-    values : names, which may repeat; None is no column.
-    """
+    """Return the columns to read, with the length of the first vector if it is not given."""
+    # `within` comes first; readers of the others look up their position.
+    values = dict.fromkeys((within, inputs.count_by, *inputs.described))
     try:
         columns = choose_columns(
             parts,
             inputs.text_column,
             inputs.id_column,
             ranks,
-            [name for name in dict.fromkeys(values) if name is not None],
+            [name for name in values if name is not None],
             vector_length=inputs.vector_length,
         )
+        check_ordered(parts, inputs.ordered)
     except ColumnError:
         # A table of fingerprints has no text column either, and gets a sentence of its own.
         _refuse_fingerprints(parts)
         raise
+    columns = columns._replace(counted=inputs.count_by or within, described=inputs.described)
     if columns.vector_length == 0:
         return columns._replace(vector_length=_first_length(parts, columns))
     return columns
@@ -166,6 +174,8 @@ def _lacks(parts: Sequence[Part], text_column: ColumnNames) -> bool:
     return not any(name in (part.column_types() or {}) for part in parts for name in named)
 
 
+_WITHOUT = {"write='annotated'": "use write='mask' (--write mask)"}
+"""Advice to do without an option that adds columns, besides leaving it out."""
 _USES = {
     "fingerprints": "Find the pairs among them with find_pairs (neardup find-pairs).",
     "signatures": "Search them with LSHIndex.",
@@ -185,14 +195,15 @@ def _refuse_fingerprints(parts: Sequence[Part]) -> None:
             )
 
 
-def _refuse_reserved(parts: Sequence[Part], reserved: tuple[str, ...]) -> None:
+def _refuse_reserved(parts: Sequence[Part], reserved: Mapping[str, str]) -> None:
     for part in parts if reserved else ():
         taken = next((name for name in part.column_types() or () if name in reserved), None)
         if taken is not None:
+            option = reserved[taken]
+            names = ", ".join(name for name in reserved if reserved[name] == option)
             raise ColumnError(
-                f"{part.name} has a column '{taken}', and write='annotated' adds columns with "
-                f"these names: {', '.join(reserved)}. Rename the column, or use write='mask' "
-                "(--write mask)."
+                f"{part.name} has a column '{taken}', and {option} adds columns with these names: "
+                f"{names}. Rename the column, or {_WITHOUT.get(option, f'leave {option} out')}."
             )
 
 

@@ -65,6 +65,8 @@ Linkage = Literal["sieve", "connected"]
 LINKAGES = list(get_args(Linkage))
 """The values of `linkage`; a rule that is registered adds its own, see decide.rules."""
 OutputKind = Literal["kept", "mask", "ids", "annotated", "removed"]
+INPUT = "input"
+"""The value of `sources` that names no column, but the inputs."""
 Language = Literal["en", "zh"]
 OnError = Literal["reject", "skip", "stop"]
 TextUnit = Literal["auto", "line", "file"]
@@ -240,6 +242,20 @@ class OutputSettings(Validated):
         str,
         sentinels=("COLUMN",),
     )
+    sources: str | None = parameter(
+        None,
+        "Add the columns sources and num_sources to kept rows: the values of this column, or with "
+        "input the names of the inputs, of the row and of all rows that were removed for it.",
+        str,
+        sentinels=("COLUMN",),
+    )
+    dates: str | None = parameter(
+        None,
+        "Add the columns first_seen and last_seen to kept rows: the least and the greatest value "
+        "of this column, of dates or numbers, of the row and of all rows that were removed for it.",
+        str,
+        sentinels=("COLUMN",),
+    )
     lang: Language = parameter(
         "en",
         (
@@ -248,6 +264,17 @@ class OutputSettings(Validated):
         ),
         choices=get_args(Language),
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for option in ("sources", "dates"):
+            value = getattr(self, option)
+            if value is not None and self.write != "kept":
+                raise SettingError(
+                    f"{option} adds columns to kept rows: got {option}={value!r} with "
+                    f"write={self.write!r}. Use write='kept' (--write kept), or leave {option} "
+                    f"(--{option}) out."
+                )
 
 
 @dataclass(frozen=True, kw_only=True)

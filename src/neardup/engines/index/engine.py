@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import schemas
-from neardup.arrays import Mask, Positions, Rows, arrow_of_strings, grow
+from neardup.arrays import Mask, Positions, Rows, Words, arrow_of_strings, grow
 from neardup.decide.outcome import SHORT
 from neardup.decide.rule import Confirmed, Found, Queue, refuse_to_measure
 from neardup.documents.batch import Columns, Corpus, DocumentBatch, Reject
@@ -36,7 +36,7 @@ from neardup.report.contents import refuse_incomplete
 from neardup.report.record import EngineFacts
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.locations import LocationsAfter
-from neardup.runs.reading import Reading, locations, read_all
+from neardup.runs.reading import Reading, described_values, locations, read_all
 from neardup.runs.run import Run
 from neardup.runs.scratch import Scratch, prepare
 from neardup.stores import embedded
@@ -329,9 +329,16 @@ class IndexEngine(Engine):
             locations=LocationsAfter(names, corpus, nodes.rows, node_ids, located),
             warnings=warnings,
             found=self._found(corpus, decisions, nodes),
+            described=self._described(tasks, len(nodes.rows)),
             short=corpus.tally.short,
             engine=self._facts(decisions),
         )
+
+    def _described(self, tasks: list[Task], num_nodes: int) -> dict[str, Words]:
+        """Return the hashes of the values that describe documents; nodes have no value."""
+        of_nodes = np.zeros(num_nodes, np.uint64)
+        values = described_values(tasks, self._scratch)
+        return {name: np.append(of_nodes, hashes) for name, hashes in values.items()}
 
     def _facts(self, decisions: _Decisions) -> EngineFacts:
         """Return the facts for the report that only this engine knows."""

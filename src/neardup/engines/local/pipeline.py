@@ -34,7 +34,13 @@ from neardup.progress import Progress, Stages, trim_heap
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.ids import FirstIds, check_ids
 from neardup.runs.locations import DocumentLocations
-from neardup.runs.reading import Reading, count_or_open, describe_all, locations
+from neardup.runs.reading import (
+    Reading,
+    count_or_open,
+    describe_all,
+    described_values,
+    locations,
+)
 from neardup.runs.scratch import Scratch, ScratchOfSearch, prepare
 from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify.audit import Audit, Audited, draw_sample
@@ -181,6 +187,7 @@ def _find(
         locations=located,
         warnings=list(warnings),
         found=_found(source, search, confirmed, rule),
+        described=described_values(source.tasks, scratch),
         short=_num_short(scratch, corpus),
         num_fingerprints=0 if near is None else near.num_fingerprints,
         num_near_pairs=0 if near is None else near.num_pairs,

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 
 from neardup import schemas
 from neardup.arrays import arrow_of
-from neardup.decide.outcome import Removals
+from neardup.decide.outcome import Removals, Totals
 from neardup.documents.batch import Rejected
 from neardup.engines.base import (
     Counted,
@@ -252,15 +252,16 @@ class Delivery(NamedTuple):
     """The decisions of a run whose documents workers write.
 
     decided : the decisions of the driver, or counts. removed : yields the rows of removed.parquet.
-    lists : the parts of removed documents, with their numbers in the part. sample : removed
-    documents among which the report shows some, and their locations.
+    lists : returns the parts of removed documents, with their numbers in the part, and the columns
+    that an outcome adds to the others. sample : removed documents among which the report shows
+    some, and their locations.
     """
 
     flow: pipeline.Run
     corpus: Files
     decided: Decided | Counted
     removed: Callable[[], Iterator[pa.RecordBatch]]
-    lists: Callable[[], DataFrame]
+    lists: Callable[[Totals], DataFrame]
     sample: Callable[[], tuple[Removals, DocumentLocations]]
 
     def write_kept(self, folder: OutputDirectory, progress: Progress) -> None:
@@ -268,7 +269,7 @@ class Delivery(NamedTuple):
         outcome = self.decided.outcome
         sizes = output.PartSizes(outcome.corpus.part_ends, removed_by_input(outcome))
         with self.flow.labelled("write", progress):
-            output.write_kept(self.corpus, self.lists(), sizes, folder)
+            output.write_kept(self.corpus, self.lists(outcome), sizes, folder)
 
     def examples(self) -> list[Example]:
         """Return the removed documents that the report shows."""
@@ -378,6 +379,6 @@ def _decide_on_workers(
             engine=_facts(outcome.rounds),
         ),
         removed=removed_rows,
-        lists=partial(output.list_removed, search, outcome),
+        lists=lambda _: output.list_removed(search, outcome),
         sample=partial(output.sample_removals, totals, tasks, method, shared),
     )

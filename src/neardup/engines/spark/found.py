@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from neardup.arrays import Array, Floats, Ints, Mask, Positions, Words, arrow_of, find_in
@@ -50,13 +51,15 @@ class Listed(NamedTuple):
 
     rows : of LISTED. corpus : their numbers. rejected : the lines of rejected.jsonl. values :
     uint64 by document, the hash of its value in the column of groups or of counts; empty without
-    such a column. order : uint32, the documents in the order in which the rule decides.
+    such a column. described : the same of each column that describes documents. order : uint32, the
+    documents in the order in which the rule decides.
     """
 
     rows: pa.Table
     corpus: Corpus
     rejected: list[str]
     values: Words
+    described: dict[str, Words]
     order: Positions
 
     @property
@@ -85,13 +88,47 @@ def list_documents(listed: DataFrame, rule: Rule, tasks: list[Task], keep: str) 
     parts = pa.Table.from_batches(count_parts(all_rows.to_batches()), PARTS)
     corpus = output.corpus_of(parts, lines, tasks)
     num_against = corpus.num_against
-    counted = rows["count_by"].combine_chunks()
-    is_counted = counted.null_count < len(counted)
-    values = hash_values(counted) if is_counted else np.empty(0, np.uint64)
-    corpus = replace(corpus, names=_names(counted, values, num_against))
+    values = _values_of(rows, tasks, num_against)
+    corpus = replace(corpus, names=values.names)
     ranks = _ranks(rows["ranks"].combine_chunks(), len(rank_columns(keep)))
     order = priority_order(keep, corpus, rows["bytes"].to_numpy(), ranks)
-    return Listed(rows, corpus, lines, values, rule.order(order, num_against, values))
+    return Listed(
+        rows=rows,
+        corpus=corpus,
+        rejected=lines,
+        values=values.counted,
+        described=values.described,
+        order=rule.order(order, num_against, values.counted),
+    )
+
+
+class _Values(NamedTuple):
+    """The values of documents. counted, described : as in `Listed`. names : of these values."""
+
+    counted: Words
+    described: dict[str, Words]
+    names: ValueNames
+
+
+def _values_of(rows: pa.Table, tasks: list[Task], num_against: int) -> _Values:
+    """Return the values of documents. rows : of LISTED."""
+    counted = rows["count_by"].combine_chunks()
+    is_counted = counted.null_count < len(counted)
+    hashes = hash_values(counted) if is_counted else np.empty(0, np.uint64)
+    lists = rows["described"].combine_chunks()  # null in the earlier collection
+    column_names = next((task.columns.described for task in tasks if not task.against), ())
+    columns = [pc.list_element(lists, number) for number in range(len(column_names))]
+    described = [hash_values(column) for column in columns]
+    names = [_names(counted, hashes, num_against)]
+    names += [
+        _names(column, values, num_against)
+        for column, values in zip(columns, described, strict=True)
+    ]
+    return _Values(
+        counted=hashes,
+        described=dict(zip(column_names, described, strict=True)),
+        names=ValueNames.join(names),
+    )
 
 
 def place_documents(listed: Listed) -> pa.Table:
@@ -121,6 +158,7 @@ def find_here(flow: Run, search: Search, listed: Listed, tasks: list[Task], rule
         locations=_locate(listed, tasks),
         warnings=[],
         found=found,
+        described=listed.described,
         short=int(np.count_nonzero(has_features & (listed.sizes < SHORT))),
         expected=partial(_expected, pairs, at.queue),
     )

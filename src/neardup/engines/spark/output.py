@@ -55,6 +55,8 @@ from neardup.verify.recall import Recall, estimate_recall
 
 _NUMBER = (1 << PART_SHIFT) - 1
 """The bits of a key that are the number of the document in its part."""
+_ADDED = "added"
+"""The column of the columns that are added to the documents of a part."""
 # Of more rows than these, the driver collects a sample.
 _MAX_EXAMPLES = 100_000  # removed documents among which the report shows some
 _MAX_RECALL_PAIRS = 10_000_000  # duplicate pairs from which the recall is estimated
@@ -407,16 +409,77 @@ def list_removed(search: Search, outcome: Outcome) -> DataFrame:
     numbers = F.collect_list(F.col("document").bitwiseAND(_NUMBER))
     removed = F.array_sort(numbers).alias("removed")
     part = F.expr(PART).alias("part")
-    return removed_documents(search, outcome).groupBy(part).agg(removed)
+    lists = removed_documents(search, outcome).groupBy(part).agg(removed)
+    return lists.withColumn(_ADDED, F.lit(None).cast("binary"))
 
 
-def lists_of_removed(corpus: Files, removed: Ints) -> DataFrame:
-    """Return the same as `list_removed`. removed : int64, rising, the keys of removed documents."""
-    parts, first = np.unique(removed >> PART_SHIFT, return_index=True)
-    offsets = np.append(first, len(removed)).astype(np.int32)
-    lists = pa.ListArray.from_arrays(arrow_of(offsets), arrow_of(removed & _NUMBER))
-    table = pa.table({"part": parts.astype(np.int32), "removed": lists})
-    return corpus.spark.createDataFrame(table)
+def lists_of_removed(corpus: Files, removed: Ints, outcome: Totals | None = None) -> DataFrame:
+    """Return the same as `list_removed`, with the columns that are added to documents.
+
+    removed : int64, rising, the keys of removed documents. outcome : has the columns, if there are
+    any.
+    """
+    parts = np.arange(len(corpus.tasks.value))
+    ends = np.searchsorted(removed >> PART_SHIFT, parts, "right").astype(np.int32)
+    lists = pa.ListArray.from_arrays(
+        arrow_of(np.append(np.int32(0), ends)), arrow_of(removed & _NUMBER)
+    )
+    added = [_added_columns(outcome, int(part)) for part in parts]
+    columns = {
+        "part": parts.astype(np.int32),
+        "removed": lists,
+        _ADDED: pa.array(added, pa.binary()),
+    }
+    return corpus.spark.createDataFrame(pa.table(columns))
+
+
+def _added_columns(outcome: Totals | None, part: int) -> bytes | None:
+    """Return the columns that are added to the documents of a part, as an Arrow stream."""
+    if outcome is None or outcome.added is None:
+        return None
+    added = outcome.added
+    first, stop = np.append(0, outcome.corpus.part_ends)[part : part + 2].tolist()
+    rows = added.between(first, stop).rows()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_batch(rows)
+    return bytes(sink.getvalue())
+
+
+class _Edits(NamedTuple):
+    """The edits of a part. removed : the numbers of the documents that do not stay, rising. added :
+    the columns that are added to the others; None if there are none.
+    """
+
+    removed: Ints
+    added: _Columns | None
+
+
+class _Columns(NamedTuple):
+    """Columns of a part that a worker adds to its documents; see decide.outcome.Added."""
+
+    batch: pa.RecordBatch
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return self.batch.schema
+
+    def between(self, start: int, stop: int) -> _Columns:
+        """Return the columns of the documents in [start, stop)."""
+        return _Columns(self.batch.slice(start, stop - start))
+
+    def rows(self) -> pa.RecordBatch:
+        """Return the columns."""
+        return self.batch
+
+
+def _read_columns(stream: pa.BinaryScalar) -> _Columns | None:
+    """Return the columns of a part, which the driver has sent; None if there are none."""
+    if not stream.is_valid:
+        return None
+    with pa.ipc.open_stream(stream.as_buffer()) as reader:
+        return _Columns(reader.read_next_batch())
 
 
 class PartSizes(NamedTuple):
@@ -508,7 +571,7 @@ def write_parts(
     for batch in batches:
         written = []
         parts = batch["part"].to_pylist()
-        for part, removed in zip(parts, batch["removed"], strict=True):
+        for part, removed, stream in zip(parts, batch["removed"], batch[_ADDED], strict=True):
             task = tasks.value[part]
             if task.against:
                 continue
@@ -516,16 +579,19 @@ def write_parts(
             # The left join gives a null to a part without removed documents.
             if removed.values is not None:
                 numbers = removed.values.to_numpy()
+            write_kept_rows = partial(
+                _write_part, part, task, _Edits(numbers, _read_columns(stream))
+            )
             if remote is None:
                 _require_folder(attempts)
                 # Spark may run a task twice: each attempt writes its own file, and `place_kept`
                 # moves the file of the attempt that counts.
-                written.append(_write_part(part, task, numbers, attempts, uuid4().hex))
+                written.append(write_kept_rows(attempts, uuid4().hex))
                 continue
             with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
                 kept = Path(folder, "kept")
                 # Remote attempts write the same bytes under the same name.
-                written.append(_write_part(part, task, numbers, kept, task.part.relative_name))
+                written.append(write_kept_rows(kept, task.part.relative_name))
                 RemoteFolder(remote).copy(Path(folder))
         yield pa.RecordBatch.from_pylist([row._asdict() for row in written], _WRITTEN)
 
@@ -542,19 +608,22 @@ def _require_folder(attempts: Path) -> None:
         )
 
 
-def _write_part(part: int, task: Task, removed: Ints, directory: Path, name: str) -> Written:
-    """Write the kept documents of a part. removed : the numbers of the others, rising."""
+def _write_part(part: int, task: Task, edits: _Edits, directory: Path, name: str) -> Written:
+    """Write the kept documents of a part."""
+    removed = edits.removed
+    added = edits.added
     num_documents = 0
     num_rows = 0
-    with KeptWriter(task.part, directory, name=name) as writer:
+    with KeptWriter(task.part, directory, name=name, added=added) as writer:
         for batch in task.read(with_payload=True):
             is_kept = np.ones(len(batch.rows), np.bool_)
             end = num_documents + len(is_kept)
             low, high = np.searchsorted(removed, [num_documents, end])
             is_kept[removed[low:high] - num_documents] = False
+            columns = None if added is None else added.between(num_documents, end)
             num_documents = end
             num_rows += int(np.count_nonzero(is_kept))
             assert batch.payload is not None  # read with payload
-            writer.write(batch.payload, is_kept)
+            writer.write(batch.payload, is_kept, added=columns)
     size = writer.path.stat().st_size if writer.path.exists() else None
     return Written(part, name, num_documents, num_rows, size)

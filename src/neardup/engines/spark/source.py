@@ -175,6 +175,7 @@ class Frame:
     def all(self) -> DataFrame:
         """Return all rows, with the columns of files that they lack."""
         types = {"id": "string", "row": "long", "count_by": "string", "rejected": "string"}
+        types["described"] = "array<string>"
         nulls = {name: F.lit(None).cast(kind) for name, kind in types.items()}
         return self.frame.withColumns(nulls)
 
@@ -213,7 +214,7 @@ def read_part(
     rejected: list[Rejected] = []
     first = part << PART_SHIFT
     for batch in task.read(rejecter(on_error, rejected.append)):
-        documents = _rows(batch, first, task.against, within)
+        documents = _rows(batch, first, task, within)
         yield documents if chosen is None else _choose(documents, first, chosen)
         first += len(documents)
     # A second reading rejects the same rows again.
@@ -223,20 +224,25 @@ def read_part(
         yield pa.RecordBatch.from_pylist([entry | {"rejected": line} for line in lines], READ)
 
 
-def _rows(batch: DocumentBatch, first: int, against: bool, within: bool) -> pa.RecordBatch:
+def _rows(batch: DocumentBatch, first: int, task: Task, within: bool) -> pa.RecordBatch:
     """Return the documents of a batch as schemas.READ. first : the key of the first of them."""
     count = len(batch.rows)
     none = pa.nulls(count, pa.string())
-    values = [column.cast(pa.string()).fill_null("") for column in batch.values]
+    names = task.columns.values
+    texts = [column.cast(pa.string()).fill_null("") for column in batch.values]
+    values = dict(zip(names, texts, strict=True))
+    counted = None if task.against else task.columns.counted
+    described = [values[name] for name in task.columns.described]
     columns = {
         "document": arrow_of(np.arange(first, first + count)),
-        "against": arrow_of(np.full(count, against)),
+        "against": arrow_of(np.full(count, task.against)),
         "text": batch.text,  # bytes, for a vector
         "id": none if batch.ids is None else batch.ids.cast(pa.string()),
         "row": arrow_of(batch.rows.astype(np.int64, copy=False)),
         "ranks": _list_ranks(batch.ranks, count),
-        "within": values[0] if within else none,
-        "count_by": values[-1] if values and not against else none,
+        "within": texts[0] if within else none,
+        "count_by": none if counted is None else values[counted],
+        "described": _list_values(described, count),
         "rejected": none,
     }
     return pa.RecordBatch.from_pydict(columns)
@@ -247,6 +253,16 @@ def _list_ranks(ranks: Sequence[Floats], count: int) -> pa.ListArray:
     numbers = np.concatenate(ranks, axis=1).reshape(-1) if ranks else np.empty(0)
     offsets = np.arange(count + 1, dtype=np.int32) * 2 * len(ranks)
     return pa.ListArray.from_arrays(arrow_of(offsets), arrow_of(numbers))
+
+
+def _list_values(columns: list[pa.Array], count: int) -> pa.ListArray:
+    """Return the values of each document in several columns as a list; null without columns."""
+    if not columns:
+        return pa.nulls(count, pa.list_(pa.string()))
+    by_column = np.arange(count * len(columns)).reshape(len(columns), count)
+    values = pa.concat_arrays(columns).take(arrow_of(by_column.T.reshape(-1)))
+    offsets = np.arange(count + 1, dtype=np.int32) * len(columns)
+    return pa.ListArray.from_arrays(arrow_of(offsets), values)
 
 
 def _choose(documents: pa.RecordBatch, first: int, chosen: pa.StructArray) -> pa.RecordBatch:

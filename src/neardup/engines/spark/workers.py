@@ -36,7 +36,10 @@ PLACED = schemas.PLACED.insert(0, _DOCUMENT)
 """Documents of files with features."""
 
 # The columns that the driver collects.
-_LISTED_NAMES = ("document", "id", "row", "bytes", "size", "count_by", "rejected", "ranks")
+_LISTED_NAMES = (
+    *("document", "id", "row", "bytes", "size"),
+    *("count_by", "described", "rejected", "ranks"),
+)
 LISTED = pa.schema(map(DESCRIBED.field, _LISTED_NAMES))
 """Columns of DESCRIBED."""
 POSITIONS = pa.schema(map(PLACED.field, ("position", "first")))
