@@ -428,7 +428,7 @@ def test_no_documents_have_no_rows(method, width):
 
 @pytest.mark.parametrize("weights", ["tf", "tfidf"])
 def test_threads_change_neither_order_nor_bits(weights, real_texts, tmp_path, monkeypatch):
-    monkeypatch.setattr("neardup.executor._SMALL_BYTES", 1)  # else all these files are one batch
+    monkeypatch.setattr("neardup.executor.SMALL_BYTES", 1)  # else all these files are one batch
     texts = real_texts("zh_laws", 60_000)
     lines = [json.dumps({"id": f"law {i}", "text": text}) + "\n" for i, text in enumerate(texts)]
     for place in range(0, len(lines), 5):  # a file for a few, so that there are several batches
