@@ -299,7 +299,9 @@ def test_the_number_of_decided_documents_follows_each_stretch(
     pieces, selected = selected_of(Anchoring(8, 0, size=2, seed=1), texts)
     groups = group_anchors(pieces, selected.positions, selected.hashes, 8, 2, num_against=0)
     settings = SimpleNamespace(min_length=8, cut_at="character", bridge=0, max_loss=1.0)
-    steps = decide_passages(pieces, selected.positions, groups, settings, gram_size=2, num_against=0)
+    steps = decide_passages(
+        pieces, selected.positions, groups, settings, gram_size=2, num_against=0
+    )
     assert [done for done, _ in steps] == num_done
 
 
