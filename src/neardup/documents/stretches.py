@@ -1,4 +1,4 @@
-"""Cut large files into stretches that threads read independently; the results are joined in order."""
+"""Cut large files into stretches that threads read independently, joined in order afterwards."""
 
 from __future__ import annotations
 
