@@ -88,12 +88,14 @@ def _print_columns(rows: list[Pair | _Fold], names: tuple[str, str], console: Co
             note = Text(_fold_note(row, unicode), "dim")
             table.add_row(note, bar, note)
             continue
-        left = Text(_indented(row.left, unicode) if row.left else "", "" if row.shared else "red")
-        right = Text(
-            _indented(row.right, unicode) if row.right else "", "" if row.shared else "green"
-        )
+        left = _side(row.left, "" if row.shared else "red", unicode)
+        right = _side(row.right, "" if row.shared else "green", unicode)
         table.add_row(left, bar, right)
     console.print(table)
+
+
+def _side(line: Line | None, style: str, unicode: bool) -> Text:
+    return Text("" if line is None else _indented(line, unicode), style)
 
 
 def _join_unshared(rows: list[Pair | _Fold]) -> Iterator[Pair | _Fold]:

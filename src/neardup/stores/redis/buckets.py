@@ -13,7 +13,7 @@ from neardup.arrays import Rows, Words, begins_run
 ENTRY = np.dtype([("key", ">u8"), ("row", "<u4")])
 _HEAD = np.dtype([("table", ">u2"), ("level", "u1"), ("number", ">u4"), ("size", ">u4")])
 _GROUPS_PER_CALL = 50_000  # buckets that one call of the script fills
-_PREFIX_BITS = 32  # upper bits of a key, of which a level takes the first ones
+_PREFIX_BITS = 32  # upper bits of a key; the first L of them number the buckets of level L
 
 
 class Buckets(NamedTuple):
