@@ -67,7 +67,7 @@ class Handler(NamedTuple):
     stretches : returns the stretches of a file, which `read` reads one by one (`Source.stretch`);
         an empty list if a file is read whole. `read` counts rows and bytes from the start of the
         stretch, and sets its `reached`. May raise the same errors as `column_types`.
-    widening : the functions that add columns to the rows; None for a format without columns.
+    widening : the functions that add columns to the rows; None if rows cannot get further columns.
     """
 
     read: Read
