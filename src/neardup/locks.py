@@ -13,9 +13,9 @@ def lock_file(path: Path) -> int:
     Raises
     ------
     BlockingIOError
-        If the lock is taken; `strerror` is the number of the process that has it.
+        If the lock is taken; `strerror` is the id of the process that has it.
     ImportError
-        If the system has no flock, as Windows.
+        If the system has no flock, such as Windows.
     """
     import fcntl
 
@@ -28,9 +28,9 @@ def lock_file(path: Path) -> int:
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
     except BlockingIOError as error:
-        process = os.pread(file, 32, 0).decode("ascii", "replace").strip() or "unknown"
+        process_id = os.pread(file, 32, 0).decode("ascii", "replace").strip() or "unknown"
         os.close(file)
-        raise BlockingIOError(errno.EWOULDBLOCK, process) from error
+        raise BlockingIOError(errno.EWOULDBLOCK, process_id) from error
     except BaseException:
         os.close(file)
         raise

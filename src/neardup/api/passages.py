@@ -109,7 +109,8 @@ def remove_passages(
     >>> result.kept["text"].to_pylist() == [notice + " Trains are late.", "Apples! "]
     True
     """  # noqa: E501
-    lengths: Any = {"min_length": min_length}  # None is the default of the unit
+    # `PassageSettings.min_length` is an int once the settings are made; None chooses its default.
+    lengths: Any = {"min_length": min_length}
     settings = PassageSettings(
         unit=unit,
         normalise=normalise,
@@ -121,7 +122,7 @@ def remove_passages(
         **lengths,
     )
     output = options.get("output")
-    wanted = PassageOutput(write=write, lang=lang)
+    output_settings = PassageOutput(write=write, lang=lang)
     refuse_together(
         "remove_passages", keep=keep, within=within, against=against, output=output, write=write
     )
@@ -137,32 +138,39 @@ def remove_passages(
     LOCAL.refuse(run.command, run.options)
     paths = [*named_paths(source), *named_paths(against)]
     with open_job(run, paths) as job:
-        return job.finish(_Passages.of(job, settings, wanted, tables=tables))
+        return job.finish(_Passages.of(job, settings, output_settings, tables=tables))
 
 
 @dataclass
 class _Passages(Product[PassageRemoval]):
-    """The product of `remove_passages`. fills_tables : its `tables`."""
+    """The product of `remove_passages`. fills_tables : its parameter `tables`."""
 
     job: Job
     cleaned: Cleaned
     settings: PassageSettings
-    wanted: PassageOutput
+    output_settings: PassageOutput
     warnings: list[str]
     fills_tables: bool
 
     @classmethod
     def of(
-        cls, job: Job, settings: PassageSettings, wanted: PassageOutput, *, tables: bool
+        cls, job: Job, settings: PassageSettings, output_settings: PassageOutput, *, tables: bool
     ) -> _Passages:
         """Find the passages of the inputs of a run."""
         found = job.run.find()
         # Before the search, which may take hours.
         refuse_unwritable(found.tasks, job.run.inputs)
-        cleaned = find_passages(job, found, settings, marked=wanted.write == "marked")
+        cleaned = find_passages(job, found, settings, marked=output_settings.write == "marked")
         hashes = job.scratch.column(ID_HASHES)
         repeated = check_ids(job.run, hashes, cleaned.corpus, cleaned.locations)
-        return cls(job, cleaned, settings, wanted, found.warnings + repeated, tables)
+        return cls(
+            job=job,
+            cleaned=cleaned,
+            settings=settings,
+            output_settings=output_settings,
+            warnings=found.warnings + repeated,
+            fills_tables=tables,
+        )
 
     def __post_init__(self) -> None:
         self.num_documents = self.cleaned.corpus.num_documents
@@ -173,7 +181,7 @@ class _Passages(Product[PassageRemoval]):
 
     def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
         """Write the documents without the passages, or with marks around them."""
-        if self.wanted.write != "removed":
+        if self.output_settings.write != "removed":
             writing.write_kept(
                 self.cleaned.tasks,
                 self.cleaned,
@@ -192,11 +200,11 @@ class _Passages(Product[PassageRemoval]):
             self.warnings,
             options=self.job.run.given,
             rejected=self.job.rejected(),
-            **asdict(self.wanted),
+            **asdict(self.output_settings),
         )
 
     def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
-        """Return the page of the passages of most text."""
+        """Return the report page, which shows the passages that repeat most text."""
         examples = examples_of(self.cleaned.passages, self.cleaned.pieces, self.cleaned.locations)
         return {"report.html": render_passages(report, examples)}
 
@@ -247,16 +255,18 @@ def passages_report(
 
 
 def _lost_characters(cleaned: Cleaned) -> Ints:
-    """Return by document the number of characters that are cut."""
+    """Return the number of cut characters of each document, int64 (num_documents,)."""
     passages = cleaned.passages
     sizes = passages.last - passages.first
     # Weighted counts are floats, exact up to 2^53.
     lost = np.bincount(passages.documents, sizes, cleaned.corpus.num_documents).astype(np.int64)
-    lost[passages.dropped] = cleaned.pieces.characters[passages.dropped]  # the rest goes, too
+    # A dropped document loses all of its characters.
+    lost[passages.dropped] = cleaned.pieces.characters[passages.dropped]
     return lost
 
 
 def _counts(cleaned: Cleaned, lost: Ints) -> dict[str, int]:
+    """Return the counts of the report. lost : the number of cut characters of each document."""
     corpus = cleaned.corpus
     passages = cleaned.passages
     num_bridges = int(np.count_nonzero(passages.is_bridge))

@@ -21,12 +21,15 @@ import pyarrow.compute as pc
 
 from neardup.arrays import Floats, Integers
 
+Rank = tuple[float, float]
+"""The nearest double of a value, and the rest."""
+
 MAX_DIGITS = 31
 NO_RANK = "the rank is neither a number nor a date (2026-01-31, 2026-01-31T12:00:00Z)"
 TOO_PRECISE = f"the rank has more than {MAX_DIGITS} digits"
-_MISSING = (float("nan"), 0.0)
-_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
 EXACT_BELOW = 2.0**53  # float64 represents all integers below it
+_MISSING: Rank = (float("nan"), 0.0)
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}  # in a unit of Arrow timestamps
 _WHOLE = re.compile(rf"[+-]?[0-9]{{1,{MAX_DIGITS}}}")
 _DATE = r"([1-9]\d{3}|0[1-9]\d\d|00[1-9]\d|000[1-9])-(\d\d)-(\d\d)"
 _CLOCK = r"(\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,9})\d*)?)?)?"
@@ -37,7 +40,7 @@ _FORMS = rf"^(?:{_NUMBER}|{_TIME.pattern})$"
 """The strings that Arrow and this module read as the same rank; others are read one by one."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_DECIMALS = Context(prec=100)
+_DECIMALS = Context(prec=100)  # more digits than decimal256 has, 76
 
 
 def ranks_of_floats(values: Floats) -> Floats:
@@ -83,10 +86,10 @@ def ranks_of_times(array: pa.Array) -> Floats:
 def ranks_of_decimals(array: pa.Array) -> tuple[Floats, dict[int, str]]:
     """Return the ranks of decimals, and the rows that have too many digits."""
     values = array.to_pylist()
-    found: dict[Decimal | None, tuple[float, float] | str | None] = {None: None}
+    found: dict[Decimal | None, Rank | str | None] = {}
     # Each distinct value once: decimals are slow.
-    for value in set(values) - {None}:
-        found[value] = rank_of_decimal(value) or TOO_PRECISE
+    for value in set(values):
+        found[value] = None if value is None else rank_of_decimal(value) or TOO_PRECISE
     return _collect(found[value] for value in values)
 
 
@@ -94,8 +97,8 @@ def ranks_of_texts(texts: pa.LargeStringArray) -> tuple[Floats, dict[int, str]]:
     """Return the ranks of strings, and the rows that are no ranks; an empty string has no value."""
     stripped = pc.utf8_trim_whitespace(texts)
     stripped = pc.if_else(pc.equal(stripped, ""), pa.scalar(None, stripped.type), stripped)
-    has_known_form = pc.all(pc.match_substring_regex(stripped, _FORMS)).as_py()
-    if has_known_form is not False:  # None without any value
+    has_other_form = pc.all(pc.match_substring_regex(stripped, _FORMS)).as_py() is False
+    if not has_other_form:
         # Arrow converts a column of one form; mixed columns are read row by row.
         for read in (_ranks_of_numbers, _ranks_of_local_times, _ranks_of_zoned_times):
             with suppress(pa.ArrowInvalid):
@@ -107,7 +110,7 @@ def _ranks_of_numbers(texts: pa.LargeStringArray) -> Floats:
     """Return the ranks of strings that all are numbers; raise ArrowInvalid if one is not."""
     values = texts.cast("float64").fill_null(_MISSING[0]).to_numpy(zero_copy_only=False)
     ranks = ranks_of_floats(values)
-    # Above, a whole number may need the second double.
+    # From EXACT_BELOW on, a whole number may need the second double.
     for row in np.flatnonzero(np.abs(values) >= EXACT_BELOW).tolist():
         ranks[row] = rank_of(texts[row].as_py())
     return ranks
@@ -126,9 +129,12 @@ def ranks_of_each(texts: Iterable[str | None]) -> tuple[Floats, dict[int, str]]:
     return _collect(rank_of(text) or NO_RANK if text and text.strip() else None for text in texts)
 
 
-def _collect(found: Iterable[tuple[float, float] | str | None]) -> tuple[Floats, dict[int, str]]:
-    """Return ranks as an array, and the reasons of the rows that have a reason instead."""
-    ranks: list[tuple[float, float]] = []
+def _collect(found: Iterable[Rank | str | None]) -> tuple[Floats, dict[int, str]]:
+    """Return ranks as an array, and the reasons of rows without one.
+
+    found : for each row its rank, the reason why it has none, or None for a missing value.
+    """
+    ranks: list[Rank] = []
     bad: dict[int, str] = {}
     for row, rank in enumerate(found):
         if isinstance(rank, str):
@@ -138,7 +144,7 @@ def _collect(found: Iterable[tuple[float, float] | str | None]) -> tuple[Floats,
     return np.array(ranks, np.float64).reshape(-1, 2), bad
 
 
-def rank_of(text: str) -> tuple[float, float] | None:
+def rank_of(text: str) -> Rank | None:
     """Return the rank of a number, or of a time as nanoseconds since 1970; None if the text is
     neither.
 
@@ -154,18 +160,22 @@ def rank_of(text: str) -> tuple[float, float] | None:
         return _rank_of_time(text)
 
 
-def _rank_of_integer(value: int) -> tuple[float, float]:
+def _rank_of_integer(value: int) -> Rank:
+    """Return the rank of an integer of up to MAX_DIGITS digits."""
     nearest = float(value)
     # Exact: of 31 digits, 103 bits, the rest has no more than 50.
     return nearest, float(value - int(nearest))
 
 
-def _rank_of_time(text: str) -> tuple[float, float] | None:
+def _rank_of_time(text: str) -> Rank | None:
+    """Return the rank of a time as nanoseconds since 1970, UTC; None if the text is no time."""
     match = _TIME.fullmatch(text)
     if match is None:
         return None
+    # The groups of _TIME: year, month, day, hour, minute, second, fraction, zone.
+    fraction = match[7] or ""
     zone = (match[8] or "Z").replace(":", "")
-    nanoseconds = int((match[7] or "").ljust(9, "0"))
+    nanoseconds = int(fraction.ljust(9, "0"))
     # Nanoseconds and the zone are added in integers: datetime has microseconds only.
     try:
         year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
@@ -179,9 +189,9 @@ def _rank_of_time(text: str) -> tuple[float, float] | None:
     return _rank_of_integer(10**9 * seconds + nanoseconds)
 
 
-def rank_of_decimal(value: Decimal) -> tuple[float, float] | None:
-    """Return the rank of a decimal, None if it has more than MAX_DIGITS digits."""
-    # Python's default precision, 28 digits, would round; decimal256 has 76.
+def rank_of_decimal(value: Decimal) -> Rank | None:
+    """Return the rank of a decimal; None if it has more than MAX_DIGITS digits."""
+    # Python's default precision, 28 digits, would round.
     digits = value.normalize(_DECIMALS).as_tuple().digits
     if len(digits) > MAX_DIGITS:
         return None

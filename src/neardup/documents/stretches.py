@@ -1,4 +1,4 @@
-"""Cut large files into stretches that threads read independently, and that are joined in order."""
+"""Cut large files into stretches that threads read independently, joined in order afterwards."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from neardup.documents.sources import BoundedStream, Source, Stretch, check_expa
 
 STRETCH_BYTES = 16 << 20
 """Bytes of a stretch of an uncompressed file."""
-_COMPRESSED_BYTES = STRETCH_BYTES // 4  # of a stretch of a compressed file
+_COMPRESSED_BYTES = STRETCH_BYTES // 4  # bytes of a stretch of a compressed file
 _GZIP_MAGIC = b"\x1f\x8b\x08"
-_GZIP = 31  # window bits of zlib: 15, and 16 for gzip's header
+_GZIP_WINDOW = 31  # window bits of zlib: 15, and 16 for gzip's header
 _ZSTD_MAGIC = 0xFD2FB528
-_ZSTD_SKIPPABLE = 0x184D2A50  # to 0x184D2A5F
+_ZSTD_SKIPPABLE = 0x184D2A50  # the first of 16 numbers, up to 0x184D2A5F
 _MAX_SEARCHED = 8  # stretches without a member, after which a file counts as one stream
-_SEARCHED_BYTES = 1 << 17  # at a time
-_TRIAL_BYTES = 1 << 14  # inflated to see whether a member begins
+_SEARCHED_BYTES = 1 << 17  # bytes that one step of a search reads
+_TRIAL_BYTES = 1 << 14  # bytes that are inflated to see whether a member starts
 _READ_BYTES = 1 << 16
 
 
 def cut(starts: Collection[int], size: int) -> list[Stretch]:
-    """Return the stretches of a file that begin at 0 and at `starts`. size : the end of the
-    file.
+    """Return the stretches of a file, which begin at 0 and at each of `starts`.
+
+    starts, size : in bytes or row groups; the last stretch ends at `size`.
     """
     limits = [0, *sorted(starts), size]
     ends = frozenset(limits[1:])
@@ -34,8 +35,9 @@ def cut(starts: Collection[int], size: int) -> list[Stretch]:
 
 
 def stretches_of_lines(source: Source) -> list[Stretch]:
-    """Return stretches of a file of lines: a line belongs to the stretch with the line end before
-    it.
+    """Return the stretches of a file of lines.
+
+    A line belongs to the stretch with the line end before it.
     """
     size, _ = source.stat()
     if source.compression is None:
@@ -52,12 +54,11 @@ def stretches_of_lines(source: Source) -> list[Stretch]:
 def member_starts(
     file: pa.NativeFile, begins: Callable[[bytes], bool], mark: bytes = _GZIP_MAGIC
 ) -> list[int]:
-    """Return probable begins of gzip members, or of other parts, at most one in each
-    _COMPRESSED_BYTES.
+    """Return probable starts of gzip members or other parts, at most one per _COMPRESSED_BYTES.
 
     Parameters
     ----------
-    begins : whether a part begins with some bytes, a few kilobytes of the file.
+    begins : returns whether a part begins with the given bytes, up to _TRIAL_BYTES.
     mark : the first bytes of a part.
     """
     size = file.size()
@@ -76,8 +77,8 @@ def member_starts(
 def _find(
     file: pa.NativeFile, first: int, begins: Callable[[bytes], bool], mark: bytes
 ) -> int | None:
-    """Return the probable begin of a part in the next _SEARCHED_BYTES."""
-    # With the bytes after the searched ones, so that a mark at their end can be tried.
+    """Return the first probable start of a part in the next _SEARCHED_BYTES; None without one."""
+    # The read goes on for _TRIAL_BYTES, so that a mark at the end of the searched bytes is tried.
     data = file.read_at(_SEARCHED_BYTES + _TRIAL_BYTES, first)
     limit = _SEARCHED_BYTES + len(mark) - 1  # a mark must begin in the searched bytes
     index = data.find(mark, 0, limit)
@@ -87,8 +88,9 @@ def _find(
 
 
 def _is_member(data: bytes) -> bool:
+    """Return whether a gzip member begins with some bytes: they can be inflated."""
     try:
-        inflater = zlib.decompressobj(_GZIP)
+        inflater = zlib.decompressobj(_GZIP_WINDOW)
         # A member without contents yields no bytes, but ends.
         return bool(inflater.decompress(data)) or inflater.eof
     except zlib.error:
@@ -96,7 +98,7 @@ def _is_member(data: bytes) -> bool:
 
 
 def _frame_starts(file: pa.NativeFile) -> list[int]:
-    """Return the begins of zstd frames, at least _COMPRESSED_BYTES apart."""
+    """Return starts of zstd frames, at least _COMPRESSED_BYTES apart."""
     size = file.size()
     starts = [0]
     position = 0
@@ -111,8 +113,9 @@ def _frame_starts(file: pa.NativeFile) -> list[int]:
 
 
 def _frame_end(file: pa.NativeFile, position: int, size: int) -> int | None:
-    """Return the end of a zstd frame from its headers (RFC 8878, sections 3.1.1 and 3.1.2); None if
-    there is no frame.
+    """Return the end of the zstd frame at a position; None without a frame.
+
+    It follows from the headers of the frame and its blocks (RFC 8878, sections 3.1.1 and 3.1.2).
     """
     head = file.read_at(9, position)
     magic = int.from_bytes(head[:4], "little")
@@ -135,7 +138,7 @@ def _frame_end(file: pa.NativeFile, position: int, size: int) -> int | None:
 
 
 def _header_bytes(descriptor: int) -> int:
-    """Return the bytes of a zstd frame header after its descriptor."""
+    """Return the number of bytes of a zstd frame header after its descriptor."""
     # The bits of the descriptor, from the highest:
     #   content size 2 | single segment 1 | unused 1 | reserved 1 | checksum 1 | dictionary 2
     is_single_segment = bool(descriptor & 0x20)
@@ -148,7 +151,11 @@ def _header_bytes(descriptor: int) -> int:
 def lines_of(source: Source, stretch: Stretch) -> Iterator[bytes]:
     """Yield the decompressed bytes of the lines of a stretch in pieces.
 
-    Its lines begin after the line ends in it; the first stretch has the first line, too.
+    They are the lines that begin after the line ends in the stretch; in the first stretch, the
+    first line of the file, too:
+
+        stretches    | a a ; b b | b ; c c |
+        lines        | a a ; b b   b ;     |    of the first stretch; ";" is a line end
     """
     is_before_first_line = stretch.begin > 0
     for piece in _pieces(source, stretch):
@@ -169,8 +176,9 @@ def lines_of(source: Source, stretch: Stretch) -> Iterator[bytes]:
 
 
 def _pieces(source: Source, stretch: Stretch) -> Iterator[bytes | int]:
-    """Yield the decompressed bytes from the begin of a stretch to the end of the file, and, in
-    between, the offset in the file at which the stretch ends.
+    """Yield the decompressed bytes from the start of a stretch to the end of the file.
+
+    Between them comes one int, the offset in the file at which the stretch ends.
     """
     with source.open_file() as file:
         size = file.size()
@@ -186,6 +194,7 @@ def _pieces(source: Source, stretch: Stretch) -> Iterator[bytes | int]:
 def _read_range(
     file: pa.NativeFile, begin: int, end: int, compression: str | None
 ) -> Iterator[bytes]:
+    """Yield the decompressed bytes between two offsets in the file."""
     stream = file.get_stream(begin, end - begin)
     if compression is not None and begin < end:
         stream = BoundedStream(pa.CompressedInputStream(stream, compression), end - begin)
@@ -195,29 +204,31 @@ def _read_range(
 
 
 def _inflate(file: pa.NativeFile, stretch: Stretch) -> Iterator[bytes | int]:
-    """Yield the bytes in the members of a gzip file from the begin of a stretch, and the end of the
-    stretch, as `_pieces` does.
+    """Yield the bytes of the members of a gzip file, and the end of the stretch, as `_pieces` does.
+
+    A stretch ends only where a member ends: a start that was found inside a member is no end, and
+    the stretch goes on to a later one.
     """
-    position = stretch.begin  # in the file, of the first byte of `raw`
-    num_bytes = 0  # inflated
-    is_within = True
-    raw = b""
+    position = stretch.begin  # offset in the file of the first byte of `raw`
+    num_bytes = 0  # inflated bytes
+    is_within = True  # until the end of the stretch is yielded
+    raw = b""  # compressed bytes that are read, but not inflated
     inflater: zlib._Decompress | None = None  # None between members
     while True:
         raw = raw or file.read(_READ_BYTES)
         if inflater is None:
-            is_over = not raw
-            bare = raw.lstrip(b"\0")  # zeros may pad members
-            position += len(raw) - len(bare)
-            raw = bare
+            is_end_of_file = not raw
+            unpadded = raw.lstrip(b"\0")  # zeros may pad members
+            position += len(raw) - len(unpadded)
+            raw = unpadded
             if is_within and position > stretch.begin and position in stretch.ends:
                 yield position
                 is_within = False
-            if is_over:
+            if is_end_of_file:
                 return
             if not raw:
                 continue
-            inflater = zlib.decompressobj(_GZIP)
+            inflater = zlib.decompressobj(_GZIP_WINDOW)
         elif not raw:
             raise EOFError("the compressed file is cut short")
         data = inflater.decompress(raw, BLOCK_BYTES)

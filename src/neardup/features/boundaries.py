@@ -1,6 +1,4 @@
-"""Classes of all code points, from which kernels find the ends of words, sentences and
-characters.
-"""
+"""Classes of code points, by which kernels find the ends of words, sentences and characters."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from neardup.features.unicode_tables import (
     load_tables,
 )
 
-_PATH = Path(__file__).resolve().parent.parent / "kernels" / "grapheme_classes.npz"
+_CLASSES_PATH = Path(__file__).resolve().parent.parent / "kernels" / "grapheme_classes.npz"
 # Punctuation at the end of a sentence. Full stops, question and exclamation marks, the ellipsis; of
 # Arabic and Urdu, too, and the danda of Indic scripts:
 _STOPS = ".!?\u2026\u203c\u203d\u061f\u06d4\u0964"
@@ -38,8 +36,8 @@ def boundary_classes() -> Uint16s:
     Notes
     -----
     A character is an extended grapheme cluster of Unicode Standard Annex 29. The property is not in
-    `unicodedata`, whose version also depends on the running Python. tools/build_grapheme_table.py
-    makes the table that is loaded here. Words are the words of shingles: each character of a script
+    `unicodedata`, whose version also depends on the running Python: the table is made by
+    tools/build_grapheme_table.py. Words are the words of shingles: each character of a script
     written without spaces is a word.
     """
     bits = kernels.passages
@@ -55,10 +53,9 @@ def boundary_classes() -> Uint16s:
 
 
 def grapheme_classes() -> Bytes:
-    """Return the class of each code point in grapheme clusters, a number of `kernels.graphemes`:
-    shape (0x110000,).
-    """
-    with np.load(_PATH, allow_pickle=False) as arrays:
+    """Return the grapheme class of each code point, of `kernels.graphemes`: shape (0x110000,)."""
+    # The file has the first code point of each run of one class, and its class.
+    with np.load(_CLASSES_PATH, allow_pickle=False) as arrays:
         starts: Uint32s = arrays["starts"]
         classes: Bytes = arrays["classes"]
     stops = np.append(starts[1:], NUM_CODE_POINTS)

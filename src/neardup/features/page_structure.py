@@ -15,9 +15,9 @@ from neardup.kernels.token_arrays import Shingles, make_shingles
 class WeighedTags(NamedTuple):
     """The elements of pages in document order, as features.
 
-    hashes : uint64, of the tag or of the tag path; weights : float64; offsets : int64 (num_pages +
-    1,), the range of the elements of each page; content : uint64 (num_pages, 2), equal for equal
-    elements in equal order.
+    hashes : uint64 (num_elements,), the hash of the tag or of the tag path. weights : float64
+    (num_elements,). offsets : int64 (num_pages + 1,), the range of the elements of each page.
+    content : uint64 (num_pages, 2), equal for equal elements in equal order.
     """
 
     hashes: Words
@@ -85,8 +85,9 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
 
 
 def start_tags(page: str) -> tuple[list[int], list[int]]:
-    """Return the offset of each start tag of a page, in characters, and its hash, as in
-    `shingle_pages`.
+    """Return the offset in characters and the hash of each start tag of a page.
+
+    The hashes are the hashes of `shingle_pages`.
     """
     data = page.encode("utf-8", "replace")
     tags = read_tags(pa.array([data], "large_binary"))

@@ -30,8 +30,9 @@ from neardup.documents.texts import as_vectors
 from neardup.errors import InputError
 from neardup.features.described import Features, Lists
 
-_SECOND_HALF = np.uint8(0x5A)  # changes the bytes, and so the second half of a content hash
-_MAX_SHOWN = 8  # numbers of a vector in a report
+# Flips half of the bits of each byte: the hash of the result is the second half of a content hash.
+_SECOND_HALF = np.uint8(0x5A)
+_MAX_SHOWN = 8  # numbers of a vector that a report shows
 
 
 def array_of_documents(documents: Sequence[Any], vector_length: int | None) -> pa.Array:
@@ -63,7 +64,8 @@ def array_of_documents(documents: Sequence[Any], vector_length: int | None) -> p
         raise InputError(
             f"A vector is a list of numbers, or the JSON of one: {error}. Correct the document."
         ) from error
-    for row, reason in bad.items():  # report the first one
+    if bad:
+        row, reason = next(iter(bad.items()))  # the first one
         raise InputError(
             f"A document cannot be compared: {reason}. Got {documents[row]!r:.80}. Correct it."
         )
@@ -71,12 +73,12 @@ def array_of_documents(documents: Sequence[Any], vector_length: int | None) -> p
 
 
 def _parse_vector(document: Any) -> Any:
-    """Return the value of JSON, None for an empty text; other documents are not changed."""
+    """Return the value of a JSON string, None for an empty string, other objects unchanged."""
     return json.loads(document or "null") if isinstance(document, str) else document
 
 
 def text_of(document: str | bytes | None) -> str:
-    """Return a document, as it was read, as a text; a vector as the JSON of its numbers."""
+    """Return a document of a reader as a text; a vector as the JSON of its numbers."""
     if not document:
         return ""
     if isinstance(document, str):
@@ -86,7 +88,7 @@ def text_of(document: str | bytes | None) -> str:
 
 
 def texts_of(documents: pa.Array) -> pa.Array:
-    """Return documents, as they were read, as texts."""
+    """Return the documents of a reader as texts."""
     if not pa.types.is_large_binary(documents.type):
         return documents
     return arrow_of_strings([text_of(document) for document in documents.to_pylist()])
@@ -103,8 +105,9 @@ def shortened(text: str) -> str:
 def describe_vectors(
     documents: pa.Array, vector_length: int, *, by_direction: bool = False
 ) -> Features:
-    """Return the vectors of documents as features; a vector of zeros has no direction, and no
-    features.
+    """Return the vectors of documents as features.
+
+    A vector of zeros has no direction, and so no features.
 
     Parameters
     ----------
@@ -126,7 +129,12 @@ def describe_vectors(
 
     has_direction = numbers.any(axis=1)
     vectors = _padded(numbers[has_direction], length)
-    # `numbers` has a row for each document that is not empty, and so has `has_direction`.
+    # `has_direction` has an entry for each row of `numbers`: for each document with numbers.
+    #
+    #     documents        [3 4]    null    [0 0]
+    #     numbers          [3 4]            [0 0]
+    #     has_direction    true             false
+    #     has_features     true     false   false
     has_features = sizes > 0
     has_features[has_features] = has_direction
     number_offsets = offsets_from_lengths(np.where(has_features, vectors.shape[1], 0))
@@ -141,7 +149,7 @@ def describe_vectors(
 
 
 def _common_length(sizes: Ints) -> int:
-    """Return the length that all vectors have; a size of 0 is no vector."""
+    """Return the length of all vectors; a size of 0, of a null, does not count."""
     length = int(sizes.max(initial=0))
     if ((sizes != length) & (sizes > 0)).any():
         raise InputError(
@@ -181,6 +189,7 @@ def vectors_of(features: Lists, rows: Integers | None = None) -> Float32s:
     vectors = np.zeros((len(rows), 2 * num_words), np.float32)
     if num_words:
         has_features = sizes > 0
-        words = features.hashes.reshape(-1, num_words)  # of all documents with features
+        # All vectors have one length, so the documents with features are the rows of a matrix.
+        words = features.hashes.reshape(-1, num_words)
         vectors[has_features] = words[starts[has_features] // num_words].view(np.float32)
     return vectors

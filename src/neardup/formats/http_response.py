@@ -14,9 +14,10 @@ from typing import NamedTuple
 MAX_HEADER_BYTES = 64 << 10
 """A response or record with a longer header is rejected."""
 
-MAX_CODINGS = 4  # bounds the work: each may inflate the body up to the limit
+MAX_CODINGS = 4  # bounds the work: each coding may inflate the body up to the limit
 _GZIP_WINDOW = (31,)  # window bits of zlib: 15, and 16 for gzip's header
-_DEFLATE_WINDOWS = (15, -15)  # with zlib's header, as in the standard; without, as many servers
+# With zlib's header, as in the standard; without a header, as many servers send it.
+_DEFLATE_WINDOWS = (15, -15)
 _STATUS = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?:[ \t].*)?\Z", re.DOTALL)
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]{0,1000})?\r?\n")
 _LINE_END = re.compile(rb"\r?\n")
@@ -89,7 +90,7 @@ def parse_response(block: bytes) -> Response:
     BadResponse
         If the block does not begin with a status line, or its header is too long.
     """
-    # With the four bytes of the empty line.
+    # The longest header, and the four bytes of the line end and the empty line after it.
     end = header_end(block[: MAX_HEADER_BYTES + 4])
     if end is None and len(block) > MAX_HEADER_BYTES:
         raise BadResponse(f"the HTTP header is longer than {MAX_HEADER_BYTES} bytes")
@@ -134,7 +135,7 @@ def decoded_body(response: Response, limit: int) -> bytes:
 
 
 def _codings(value: str) -> list[str]:
-    """Return the encodings that a field lists, in lower case; `identity` is none."""
+    """Return the encodings that a field lists, in lower case, without `identity`."""
     # Some servers name the charset, "utf-8", as an encoding.
     codings = [name.strip() for name in value.lower().split(",")]
     return [coding for coding in codings if coding not in ("", "identity", "utf-8")]

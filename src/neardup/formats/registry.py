@@ -43,8 +43,8 @@ class Read(Protocol):
 class Widening(NamedTuple):
     """The functions that write rows with further columns.
 
-    make_sink : as of `Handler`, also with the schema of the columns. append : returns a payload
-    with the columns.
+    make_sink : like `Handler.make_sink`, with the schema of the further columns as second argument.
+    append : returns a payload with the values of the further columns.
     """
 
     make_sink: Callable[[Source, pa.Schema], Callable[[str], Sink]]
@@ -57,17 +57,17 @@ class Handler(NamedTuple):
     read : yields the documents.
     make_sink : returns the function that opens a local path to write kept payloads, in the layout
         of a file. Raises pa.ArrowException or OSError if the file is too damaged to have a layout.
-    column_types : name and type of each column; None for a format without columns. Like `num_rows`,
-        it may raise the errors of an empty, damaged or missing file.
-    num_rows : the number of rows, if known without reading the file.
-    read_table : all rows as a table, with some columns read as strings; None for a format without
-        columns.
+    column_types : returns name and type of each column; None for a format without columns. Like
+        `num_rows`, it may raise the errors of an empty, damaged or missing file.
+    num_rows : returns the number of rows; None if it is unknown without reading the file.
+    read_table : returns all rows as a table; the columns of the second argument are read as
+        strings. None for a format without columns.
     replace_texts : see `InputFile.replace_texts`; None if the text of a document cannot be replaced
         in its payload.
-    stretches : the stretches of a file that `read` can read one by one, as its `stretch`; none if a
-        file is read whole. Rows and bytes count from the begin of the stretch, and `read` notes its
-        end in it. May raise the same errors as `column_types`.
-    widening : None if rows have no columns to which others are added.
+    stretches : returns the stretches of a file, which `read` reads one by one (`Source.stretch`);
+        an empty list if a file is read whole. `read` counts rows and bytes from the start of the
+        stretch, and sets its `reached`. May raise the same errors as `column_types`.
+    widening : the functions that add columns to the rows; None if rows cannot get further columns.
     """
 
     read: Read
@@ -135,13 +135,16 @@ def register(new: Format) -> None:
 
 
 _HERE = "neardup.formats."
-register(Format("parquet", (".parquet", ".pq"), _HERE + "parquet", "binary", magic=b"PAR1"))
+register(
+    Format("parquet", (".parquet", ".pq"), _HERE + "parquet", contents="binary", magic=b"PAR1")
+)
+# An Arrow file begins with its name, an Arrow stream with the mark of a message.
 register(
     Format(
         "arrow",
         (".arrow", ".feather", ".ipc"),
         _HERE + "arrow_ipc",
-        "binary",
+        contents="binary",
         magic=rb"ARROW1|\xff\xff\xff\xff",
     )
 )
@@ -163,10 +166,15 @@ register(Format("notebook", (".ipynb",), _HERE + "notebook", unit="file"))
 _HTML = rb"(?:\xef\xbb\xbf)?\s*<(?i:!doctype\s+html|html)[\s>]"
 register(
     Format(
-        "html", (".html", ".htm", ".xhtml"), _HERE + "html_files", "pages", unit="file", magic=_HTML
+        "html",
+        (".html", ".htm", ".xhtml"),
+        _HERE + "html_files",
+        contents="pages",
+        unit="file",
+        magic=_HTML,
     )
 )
-register(Format("warc", (".warc",), _HERE + "warc", "pages", magic=rb"WARC/(?:1\.|0\.1)"))
+register(Format("warc", (".warc",), _HERE + "warc", contents="pages", magic=rb"WARC/(?:1\.|0\.1)"))
 # A WET file begins as a WARC file does, so standard input is taken for WARC.
 register(Format("wet", (".wet", ".warc.wet"), _HERE + "wet"))
 
@@ -180,7 +188,10 @@ _UNREADABLE = {
 
 
 class SplitName(NamedTuple):
-    """A file's name without its suffixes, its format and its compression; None if unknown."""
+    """A file's name without its suffixes, its format, and its compression.
+
+    format, compression : None if no suffix names one.
+    """
 
     stem: str
     format: str | None
@@ -198,7 +209,7 @@ def split_name(name: str) -> SplitName:
     SplitName(stem='notes', format=None, compression=None)
     """
     compression = compression_of(name)
-    stem = name if compression is None else name[: name.rfind(".")]
+    stem = _without_compression(name)
     last_dot = stem.rfind(".")
     last_but_one = stem.rfind(".", 0, max(0, last_dot))
     for dot in (last_but_one, last_dot):  # a suffix has one dot or two
@@ -212,8 +223,9 @@ def split_name(name: str) -> SplitName:
 
 
 def format_of(name: str) -> tuple[str | None, str | None]:
-    """Return format and compression by the suffixes of a path, or of an address without its
-    query.
+    """Return format and compression by the suffixes of a path or an address.
+
+    The query of an address does not count.
     """
     without_query = name.split("?", 1)[0] if name.startswith("http") else name
     split = split_name(without_query)
@@ -222,8 +234,13 @@ def format_of(name: str) -> tuple[str | None, str | None]:
 
 def why_unreadable(name: str) -> str | None:
     """Return why a format that is known by its suffix is not read, and the next step."""
-    stem = name if compression_of(name) is None else name[: name.rfind(".")]
+    stem = _without_compression(name)
     return _UNREADABLE.get(stem[max(0, stem.rfind(".")) :].lower())
+
+
+def _without_compression(name: str) -> str:
+    """Return a name without the suffix of its compression."""
+    return name if compression_of(name) is None else name[: name.rfind(".")]
 
 
 def compression_of(name: str) -> str | None:

@@ -21,7 +21,7 @@ from neardup.errors import ColumnError, InputError
 from neardup.formats.parquet import ParquetLayout, ParquetSink
 from neardup.settings.constraints import iterates_over_names, shown
 
-_STRINGS_AT_ONCE = 8192  # converted together; an error names the documents of one such block
+_BLOCK_ROWS = 8192  # strings that are converted together; an error names the rows of a block
 
 
 def as_table(source: Any) -> pa.Table:
@@ -65,14 +65,16 @@ def as_table(source: Any) -> pa.Table:
 
 
 def export_of(source: Any) -> pa.Table | pa.Array | pa.ChunkedArray | None:
-    """Return a table or column of pandas < 2.2, polars < 1.3 or DuckDB < 1.1, without
-    `__arrow_c_stream__`; or None.
+    """Return the table or column of an object without `__arrow_c_stream__`; None for other objects.
+
+    Such objects are of pandas < 2.2, polars < 1.3 and DuckDB < 1.1.
     """
     if hasattr(source, "__arrow_c_stream__"):
         return None
     try:
-        if hasattr(source, "iloc"):
-            return (pa.Table if hasattr(source, "columns") else pa.Array).from_pandas(source)
+        if hasattr(source, "iloc"):  # pandas: a DataFrame has columns, a Series has none
+            is_data_frame = hasattr(source, "columns")
+            return pa.Table.from_pandas(source) if is_data_frame else pa.Array.from_pandas(source)
         export = getattr(source, "to_arrow", None) or getattr(source, "to_arrow_table", None)
         return None if export is None else export()
     except Exception as error:
@@ -80,8 +82,8 @@ def export_of(source: Any) -> pa.Table | pa.Array | pa.ChunkedArray | None:
 
 
 def _column_table(column: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """Return a column of strings as a table with the column `text`; a column of structs as the
-    table of their fields.
+    """Return a column as a table: of strings as `text`, of vectors as `vector`, of structs as their
+    fields.
     """
     if pa.types.is_struct(column.type):
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -99,7 +101,7 @@ def _from_stream(source: Any) -> pa.Table:
         # Arrow names a stream of one column in the message only, not by a type of its own.
         if "non-struct" not in str(error):
             raise _cannot_read(source, error) from error
-    except Exception as error:  # of the library
+    except Exception as error:  # any type, from the library that exports
         raise _cannot_read(source, error) from error
     return _column_table(pa.chunked_array(source))
 
@@ -140,12 +142,12 @@ def _string_table(strings: Iterable[Any]) -> pa.Table:
     iterator = iter(strings)
     begin = 0
     chunks: list[pa.Array] = []
-    kind: pa.DataType | None = pa.large_string()
-    while block := list(islice(iterator, _STRINGS_AT_ONCE)):
+    kind: pa.DataType = pa.large_string()
+    while block := list(islice(iterator, _BLOCK_ROWS)):
         try:
             if not chunks:
-                first_value = [value for value in block if value is not None][:1]
-                if pa.types.is_list(pa.array(first_value).type):
+                values = [value for value in block if value is not None]
+                if pa.types.is_list(pa.array(values[:1]).type):
                     kind = pa.large_list(pa.float64())
             chunks.append(pa.array(block, kind))
         except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
@@ -155,6 +157,10 @@ def _string_table(strings: Iterable[Any]) -> pa.Table:
 
 
 def _not_strings(block: list[Any], begin: int, error: Exception) -> InputError:
+    """Return the error for a block of documents that are not all strings.
+
+    begin : the number of the first document of the block.
+    """
     for index, value in enumerate(block):
         if value is not None and not isinstance(value, str):
             advice = "Pass an iterable of strings, or a table that has a column of text."
@@ -172,6 +178,7 @@ def _not_strings(block: list[Any], begin: int, error: Exception) -> InputError:
 
 
 def _unknown(source: object) -> InputError:
+    """Return the error for an object that is no table, with advice for its type."""
     advice = "Put a single text in a list."
     if hasattr(source, "to_table"):
         advice = "Call its to_table() first."
@@ -192,8 +199,9 @@ class TablePart:
 
     Attributes
     ----------
-    name : the value of the column `source_file`. format : "table". unit : "row". is_pages : False,
-        as the text is text.
+    name : the value of the column `source_file`.
+    format, unit : "table" and "row".
+    is_pages : False, as the text is not HTML.
     relative_name : the Parquet file of its kept rows, below the output folder.
     """
 
@@ -216,8 +224,9 @@ class TablePart:
         return Identity(name=self.name, num_bytes=num_bytes, changed_at=0.0)
 
     def column_types(self) -> ColumnTypes:
-        """Return name and type of each column; null for a column without values, which pandas
-        makes a double.
+        """Return name and type of each column.
+
+        The type of a column without values is null: pandas makes it a double.
         """
         columns = zip(self.table.schema.names, self.table.columns, strict=True)
         types = {
@@ -260,7 +269,7 @@ class TablePart:
                 yield documents_of(piece, rows, columns, self.name, reject, payload=payload)
 
     def batches(self, names: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-        """Yield columns of all rows; names : None for all columns."""
+        """Yield the rows in batches. names : the columns; None for all."""
         table = self.table if names is None else self.table.select(names)
         yield from table.to_batches()
 

@@ -1,4 +1,4 @@
-"""Documents that are not written yet: an index as it would be with them."""
+"""A view of an index with documents that are not written to it yet."""
 
 from __future__ import annotations
 
@@ -22,20 +22,23 @@ from neardup.stores.state import StateWriter
 class Overlay(Snapshot):
     """A snapshot with documents on top.
 
-    Its documents have the rows after the last one of the snapshot, so that a bucket lists rows of
-    the snapshot first.
+    The documents on top have the rows after the last row of the snapshot, so a bucket lists rows of
+    the snapshot first:
+
+        rows     0 1 2 3 4 | 5 6 7        first_row = 5
+        store    base        top, whose rows are 0 1 2
 
     Parameters
     ----------
     base : the snapshot.
     rules : the rules of the index.
-    top : a writer of the store of the documents on top. It may have some already, which an overlay
-        on the same snapshot wrote.
+    top : a writer of the store of the documents on top; it may contain documents that an earlier
+        overlay on the same snapshot wrote. Default: an empty store in memory.
     """
 
     def __init__(self, base: Snapshot, rules: Rules, top: Writer | None = None) -> None:
         self._layout = rules.lookup.layout
-        self._first_row = base.num_rows  # of the documents on top
+        self._first_row = base.num_rows  # the row of the first document on top
         top = top or StateWriter(MemoryStore("memory:", store_settings({}, rules.method)))
         self._top: Snapshot = top
         # An id on top replaces the row of the same id in the snapshot.
@@ -57,6 +60,7 @@ class Overlay(Snapshot):
         stored = self._base.find(lookups, limit)
         # One row more than the limit shows that a bucket overflows.
         added = self._top.find(lookups, limit + 1)
+        # `list_after` adds the buckets that the limit cuts to the ones truncated in the snapshot.
         added = added._replace(truncated=stored.truncated)
 
         def sketches() -> tuple[pa.Array, pa.Array]:
@@ -90,7 +94,7 @@ class Overlay(Snapshot):
         return np.where(prefer_added, added + self._first_row, stored)
 
     def without(self, rows: Rows) -> Overlay:
-        # A shallow copy: the documents on top are shared.
+        # A shallow copy, to read: the documents on top are shared.
         overlay = copy(self)
         is_on_top = rows >= self._first_row
         overlay._base = self._base.without(rows[~is_on_top])
@@ -108,7 +112,7 @@ class Overlay(Snapshot):
 
     def write(self, changes: Changes) -> None:
         """Apply changes to this state; the store of the snapshot does not change."""
-        assert isinstance(self._top, Writer)  # a state without some rows is read only
+        assert isinstance(self._top, Writer)  # not after `without`, which leaves a snapshot
         is_on_top = changes.forgotten >= self._first_row
         if not is_on_top.all():
             replaced = changes.forgotten[~is_on_top]
@@ -118,11 +122,12 @@ class Overlay(Snapshot):
         if documents is not None:
             rows = pc.subtract(documents["row"], pa.scalar(self._first_row, "uint32"))
             documents = replace_column(documents, "row", rows)
-        of_top = Changes(
+        # The same changes, with the rows that the store on top counts from 0.
+        changes_on_top = Changes(
             documents=documents,
             entries=changes.entries,
             seen=changes.seen[changes.seen >= self._first_row] - self._first_row,
             seen_at=changes.seen_at,
             forgotten=changes.forgotten[is_on_top] - self._first_row,
         )
-        self._top.write(of_top)
+        self._top.write(changes_on_top)

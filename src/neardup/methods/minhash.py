@@ -58,10 +58,12 @@ MIN_DOCUMENTS = 20  # the fewest in a run that warns of short texts
 # A search at 0.1 takes some eight times as long, and at a lower threshold compares almost all
 # pairs.
 CURVE_FROM = 0.2
-_MIN_CURVE_RECALL = 0.99  # at the lowest threshold
+_MIN_CURVE_RECALL = 0.99  # recall of the search for a curve, at the lowest threshold
+# Far from the limits of float64, 1e-308 and 1e308: sums and ratios of weights stay normal numbers.
 _MIN_WEIGHT = 1e-100
 _MAX_WEIGHT = 1e100
-_TEXT_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # so that the hashes of a text and its tags differ
+# 2^64 / golden ratio, which is odd: a text and tags with each other's hashes differ in content.
+_TEXT_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -155,17 +157,18 @@ class MinHashMethod(Method):
         shingles = shingle_documents(texts, self.settings, workspace)
         sets = Lists(shingles.hashes, shingles.offsets)
         even = even_features(sets) if self.settings.above_chance else None
-        # After `even_features`, which needs the counts of the text itself.
+        # After `even_features`, which needs the numbers of repeats in the text itself.
         if self.settings.boost_rare:
             sets = _count_rare(sets, self.idf)
             even = None if even is None else _count_rare(even, self.idf)
         if self.settings.of_structure is None:
-            return Features(shingles.content, sets, even)
+            return Features(content=shingles.content, sets=sets, structure=even)
+        # The settings exclude `above_chance` here, so the second list is free for the tags.
         tags = shingle_documents(texts, self.settings.of_structure)
         # Pages are copies if both text and tags are equal.
         content = shingles.content * _TEXT_FACTOR + tags.content
         structure = _count_rare(Lists(tags.hashes, tags.offsets), self.idf)
-        return Features(content, sets, structure)
+        return Features(content=content, sets=sets, structure=structure)
 
     def summarise(self, features: Features) -> Keys:
         if self.by_samples:
@@ -213,10 +216,12 @@ class MinHashMethod(Method):
     ) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)
         sets = left.features.sets, right.features.sets
-        first = left.features.structure
-        second = right.features.structure
-        if self.settings.above_chance and first is not None and second is not None:
-            even = (first, second)
+        # The second lists of `describe`: even features with `above_chance`, tags with
+        # `min_structure`, never both.
+        left_second = left.features.structure
+        right_second = right.features.structure
+        if self.settings.above_chance and left_second is not None and right_second is not None:
+            even = (left_second, right_second)
             similarity = similarity_above_chance(
                 sets, even, (left_rows, right_rows), self.settings.similarity
             )
@@ -224,8 +229,11 @@ class MinHashMethod(Method):
             similarity = similarity_of_lists(*sets, left_rows, right_rows, self.settings.similarity)
         # Copies are 1.0, also if their sets are compared above chance.
         columns: dict[str, Array] = {SIMILARITY.name: np.where(exact, 1.0, similarity)}
-        if self.settings.min_structure is not None and first is not None and second is not None:
-            structure = similarity_of_lists(first, second, left_rows, right_rows, "cosine")
+        compares_tags = self.settings.min_structure is not None
+        if compares_tags and left_second is not None and right_second is not None:
+            structure = similarity_of_lists(
+                left_second, right_second, left_rows, right_rows, "cosine"
+            )
             columns[STRUCTURE.name] = np.where(exact, 1.0, structure)
         return Measured(columns | {EXACT.name: exact})
 
@@ -325,22 +333,26 @@ class MinHashMethod(Method):
     def warnings(self, outcome: Totals) -> list[str]:
         if self.settings.tokens not in PAGE_TOKENS:
             return self._warn_of_short(outcome)
-        return _warn_of_texts(outcome.corpus.tally.without_features, outcome.corpus.num_documents)
+        return _warn_of_untagged(
+            outcome.corpus.tally.without_features, outcome.corpus.num_documents
+        )
 
     def _warn_of_short(self, outcome: Totals) -> list[str]:
         """Return a warning if most texts are so short that one changed word makes them dissimilar.
 
-        A changed word changes `ngram` of the shingles: of n shingles, n - ngram stay, and both
-        texts have n + ngram.
+        A changed word changes `ngram` of the shingles: of n shingles, n - ngram stay, so the
+        Jaccard similarity of both texts is (n - ngram) / (n + ngram).
         """
         threshold = self.settings.threshold
         ngram = self.settings.ngram
         num_featured = outcome.corpus.num_documents - outcome.corpus.tally.without_features
-        # The greatest ngram with which a text of SHORT shingles stays similar; 0 if there is none.
+        # The greatest ngram with which a text of SHORT shingles stays similar: this similarity
+        # equals the threshold, solved for ngram. 0 if there is none.
         max_ngram = int(SHORT * (1 - threshold) / (1 + threshold))
-        has_no_advice = max_ngram == 0 or ngram <= max_ngram
-        are_few = num_featured < MIN_DOCUMENTS or 2 * outcome.short <= num_featured
-        if are_few or has_no_advice or self.settings.similarity != "jaccard":
+        is_ngram_too_long = 0 < max_ngram < ngram
+        are_most_short = num_featured >= MIN_DOCUMENTS and 2 * outcome.short > num_featured
+        is_jaccard = self.settings.similarity == "jaccard"
+        if not (are_most_short and is_ngram_too_long and is_jaccard):
             return []
         suggested = min(2, max_ngram)
         return [
@@ -401,7 +413,7 @@ class MinHashSketcher(TokenSketcher):
                 sets = self.method.describe(texts.filter(arrow_of(flagged))).sets
                 values[flagged] = sign(*sets, self.width, settings.seed)
         out.empty[:] = is_empty(values)
-        return 0
+        return 0  # short texts are not counted: `warnings` does not use their number
 
     def sign_tokens(self, tokens: pa.Array, offsets: Ints, out: SketchBuffers) -> int:
         return signing.sign_strings(
@@ -410,7 +422,7 @@ class MinHashSketcher(TokenSketcher):
 
     def sign_weighted(self, hashed: HashedTokens, weights: Floats, out: SketchBuffers) -> None:
         distinct = distinct_features(hashed.hashes, hashed.offsets)
-        # A token that is repeated has the sum of its weights.
+        # A repeated token has the sum of its weights.
         if len(distinct.hashes) < len(weights):
             weights = sum_weights(weights, hashed.hashes, hashed.offsets)
         else:
@@ -424,7 +436,7 @@ class MinHashSketcher(TokenSketcher):
         return np.equal(weights, 0) | ((weights >= _MIN_WEIGHT) & (weights <= _MAX_WEIGHT))
 
 
-def _warn_of_texts(num_without: int, num_documents: int) -> list[str]:
+def _warn_of_untagged(num_without: int, num_documents: int) -> list[str]:
     """Return a warning if most documents have no tags."""
     if 2 * num_without <= num_documents:
         return []
@@ -445,4 +457,5 @@ def _count_rare(sets: Lists, idf: IdfTable | None) -> Lists:
 
 
 def _no_signatures(features: Features) -> Uint32s:
+    """Return signatures without hashes, uint32 (num_documents, 0), for methods by samples."""
     return np.empty((len(features.content), 0), np.uint32)

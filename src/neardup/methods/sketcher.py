@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ GIVEN = {"tokens": "given", "version": FEATURES_VERSION}
 
 
 class SketchBuffers(NamedTuple):
-    """The rows to fill.
+    """The rows that a sketcher fills, one for each document.
 
     values : numbers of `method.sketches.dtype`, (num_rows, width). empty : bool (num_rows,), true
     for documents without features.
@@ -41,7 +41,8 @@ class Sketcher:
 
     def __init__(self, method: Method, width: int | None = None) -> None:
         self.method = method
-        if width is None:  # sign no texts to learn the width that the settings imply
+        if width is None:
+            # A sketch of no texts has the width that the settings imply.
             width = int(method.sketch(method.describe(pa.array([], "large_string"))).shape[1])
         self.width = width
 
@@ -83,8 +84,8 @@ class Sketcher:
         return []
 
 
-class TokenSketcher(Sketcher):
-    """Signs texts, and token lists, whose tokens are the features, without normalisation."""
+class TokenSketcher(Sketcher, ABC):
+    """Signs texts; and token lists, whose tokens are the features as they are, not normalised."""
 
     weight_range: ClassVar[str]
     """The accepted weights, in words."""

@@ -12,7 +12,7 @@ from neardup.progress import compile_seconds, is_compiling
 from neardup.report.progress_lines import stage_label
 from neardup.report.wording import duration, say, short
 
-_BESIDE = 62  # characters of a line beside its bar
+_OTHER_COLUMNS = 62  # characters of a line without its bar
 
 
 class _Counts(ProgressColumn):
@@ -20,15 +20,16 @@ class _Counts(ProgressColumn):
 
     def __init__(self) -> None:
         super().__init__()
-        self._unit = say("progress.unit")  # the thread that draws knows no language
+        # Looked up here: the language is not set in the thread that draws.
+        self._unit = say("progress.unit")
 
     def render(self, task: Task) -> Text:
-        """Return the figures of a stage; nothing for one that does not count."""
+        """Return the figures of a stage; no text for a stage that counts no documents."""
         documents = task.fields["documents"]
         num_bytes = task.fields["num_bytes"]
         if not documents:
             return Text("")
-        # Time of compilation does not count, so that the rate is the rate of the stage.
+        # Compilation happens once, so the rate leaves its time out.
         compiling = compile_seconds() - task.fields["compiled"]
         seconds = max(task.fields["seconds"] or (task.elapsed or 0.0) - compiling, 1e-3)
         text = Text(f"{documents:>11,.0f} {self._unit} {short(documents / seconds):>5}/s")
@@ -38,7 +39,7 @@ class _Counts(ProgressColumn):
 
 
 class _Time(ProgressColumn):
-    """The time that a stage took, or the time left."""
+    """The time left of a stage, and the time that it took when it is over."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,9 +47,10 @@ class _Time(ProgressColumn):
         self._left = say("progress.left", time="{time}")
 
     def render(self, task: Task) -> Text:
-        """Return the time left if it is known, otherwise the time passed."""
-        if task.fields["seconds"] is not None:
-            return Text(duration(float(f"{task.fields['seconds']:.2f}")), style="dim")
+        """Return the time left if it is known, otherwise the time since the stage began."""
+        seconds = task.fields["seconds"]  # None until the stage is over
+        if seconds is not None:
+            return Text(duration(round(seconds, 2)), style="dim")
         if is_compiling():
             return Text(self._compiling, style="cyan")
         if task.time_remaining is not None:
@@ -66,7 +68,7 @@ class StageBars:
                 "dots" if unicode else "line", finished_text="[green]✓" if unicode else "+"
             ),
             "{task.description:<7}",
-            BarColumn(bar_width=min(max(18, console.width - _BESIDE), 60)),
+            BarColumn(bar_width=min(max(18, console.width - _OTHER_COLUMNS), 60)),
             _Counts(),
             _Time(),
             console=console,
@@ -90,21 +92,19 @@ class StageBars:
             "seconds": None,
             "compiled": compile_seconds(),
         }
-        self._task = self._progress.add_task(
-            # 0 is not known, too: the bar moves to and fro.
-            stage_label(stage),
-            total=total_documents or None,
-            **fields,
-        )
+        # Without a total, the bar moves to and fro; a total of 0 would be full at once.
+        total = total_documents or None
+        self._task = self._progress.add_task(stage_label(stage), total=total, **fields)
 
     def advance(self, documents: int, num_bytes: int) -> None:
-        """Move the bar of the stage; only `end` fills it, as a stage may pass over its documents
-        twice.
+        """Move the bar of the stage by some documents.
+
+        Only `end` fills it: a stage may pass over its documents twice.
         """
         task = self._progress.tasks[self._task]
         done = task.fields["documents"] + documents
         num_bytes += task.fields["num_bytes"]
-        # Never full before `end`.
+        # Half a document less than the total is never full.
         completed = done if task.total is None else min(done, task.total - 0.5)
         self._progress.update(self._task, completed=completed, documents=done, num_bytes=num_bytes)
 
@@ -113,7 +113,7 @@ class StageBars:
         self._progress.update(self._task, completed=min(done, total - 0.5), total=total)
 
     def end(self, stage: str, seconds: float) -> None:
-        """Fill the bar: rejected rows count in the total and are never done."""
+        """Fill the bar: rejected rows are in the total, but are never done."""
         done = max(1, self._progress.tasks[self._task].fields["documents"])
         self._progress.update(self._task, total=done, completed=done, seconds=seconds)
 

@@ -20,10 +20,8 @@ class ContaminationSettings(Validated):
     )
     ngram: int = parameter(
         3,
-        (
-            "Words in a shingle of an item; of an item in Chinese, Japanese or Thai, 2N - 1 "
-            "characters."
-        ),
+        "Words in a shingle of an item; of an item in Chinese, Japanese or Thai, 2N - 1 "
+        "characters.",
         low=1,
         high=16,
     )
@@ -43,10 +41,8 @@ class ContaminationSettings(Validated):
     )
     max_documents: int = parameter(
         100,
-        (
-            "The most documents that are listed for one item, the best first; among documents with "
-            "at least 0.95 of a long item, the first. All are counted."
-        ),
+        "The most documents that are listed for one item, the best first; among documents with "
+        "at least 0.95 of a long item, the first. All are counted.",
         low=1,
         high=100_000,
     )
@@ -54,8 +50,7 @@ class ContaminationSettings(Validated):
     @property
     def min_rare(self) -> int:
         """The fewest rare shingles among the shingles that show an item."""
-        # Rounded up.
-        return (self.min_shingles + 1) // 2
+        return (self.min_shingles + 1) // 2  # half of them, rounded up
 
 
 @dataclass(frozen=True, kw_only=True)

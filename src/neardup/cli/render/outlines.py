@@ -15,7 +15,7 @@ from neardup.report.wording import plural, visible
 from neardup.verify.alignment import Outlines, Pair
 
 _CONTEXT = 3  # shared lines that are shown next to a difference
-_LEAST_FOLDED = 4  # fewer are shown
+_MIN_FOLDED = 4  # fewer shared lines are shown: a note takes a line, too
 
 
 class _Fold(NamedTuple):
@@ -36,9 +36,9 @@ def print_outlines(
 
     Parameters
     ----------
-    names : of the pages.
-    plain : one column with signs, as without colours or on a narrow terminal.
-    full : fold nothing.
+    names : the names of the pages A and B.
+    plain : print one column with signs, as without colours or on a narrow terminal.
+    full : show all shared lines.
     """
     console = console or Console(highlight=False)
     if all(pair.shared for pair in outlines.pairs):
@@ -48,9 +48,11 @@ def print_outlines(
         )
     else:
         rows: list[Pair | _Fold] = [*outlines.pairs] if full else [*_folded(outlines.pairs)]
-        names = visible(names[0]), visible(names[1])
-        side_by_side = are_columns(console, plain or is_plain(console))
-        (_print_columns if side_by_side else _print_stacked)(rows, names, console)
+        visible_names = (visible(names[0]), visible(names[1]))
+        if are_columns(console, plain or is_plain(console)):
+            _print_columns(rows, visible_names, console)
+        else:
+            _print_stacked(rows, visible_names, console)
     for name, left_out in zip("AB", outlines.left_out, strict=True):
         if left_out:
             console.print(
@@ -59,14 +61,16 @@ def print_outlines(
 
 
 def _folded(pairs: list[Pair]) -> Iterator[Pair | _Fold]:
-    """Yield the pairs, long shared stretches cut to the lines next to a difference."""
+    """Yield the pairs; of a long shared stretch, the lines next to a difference and a fold."""
     stretches = [
         (shared, list(stretch)) for shared, stretch in groupby(pairs, lambda pair: pair.shared)
     ]
     for index, (shared, stretch) in enumerate(stretches):
+        # stretch[first:last] may be folded: there is no difference before the first stretch, nor
+        # after the last one.
         first = _CONTEXT if index > 0 else 0
         last = len(stretch) - (_CONTEXT if index < len(stretches) - 1 else 0)
-        if not shared or last - first < _LEAST_FOLDED:
+        if not shared or last - first < _MIN_FOLDED:
             yield from stretch
             continue
         yield from stretch[:first]
@@ -79,28 +83,35 @@ def _print_columns(rows: list[Pair | _Fold], names: tuple[str, str], console: Co
     # The ellipsis of Rich is not an ASCII character.
     overflow = "ellipsis" if unicode else "crop"
     table, bar = two_columns(names, console, no_wrap=True, overflow=overflow)
-    for row in _beside(rows):
+    for row in _join_unshared(rows):
         if isinstance(row, _Fold):
-            note = Text(_note(row, unicode), "dim")
+            note = Text(_fold_note(row, unicode), "dim")
             table.add_row(note, bar, note)
             continue
-        styles = ("", "") if row.shared else ("red", "green")
-        sides = [
-            Text(_written(line, unicode) if line else "", style)
-            for line, style in zip(row, styles, strict=True)
-        ]
-        table.add_row(sides[0], bar, sides[1])
+        left = _side(row.left, "" if row.shared else "red", unicode)
+        right = _side(row.right, "" if row.shared else "green", unicode)
+        table.add_row(left, bar, right)
     console.print(table)
 
 
-def _beside(rows: list[Pair | _Fold]) -> Iterator[Pair | _Fold]:
-    """Yield the rows; lines of A alone stand next to lines of B alone at the same position."""
-    for whole, stretch in groupby(rows, lambda row: isinstance(row, _Fold) or row.shared):
-        if whole:
+def _side(line: Line | None, style: str, unicode: bool) -> Text:
+    return Text("" if line is None else _indented(line, unicode), style)
+
+
+def _join_unshared(rows: list[Pair | _Fold]) -> Iterator[Pair | _Fold]:
+    """Yield the rows, with the lines of A alone and of B alone between shared lines joined.
+
+    ::
+
+        shared    shared            shared    shared
+        a         .          ->     a         b
+        .         b                 c         .
+        c         .
+    """
+    for is_common, stretch in groupby(rows, lambda row: isinstance(row, _Fold) or row.shared):
+        if is_common:
             yield from stretch
             continue
-        # Unshared lines of both pages come in turn; zipped, they stand beside each other as far as
-        # they go.
         alone = [row for row in stretch if isinstance(row, Pair)]
         left = [row.left for row in alone if row.left]
         right = [row.right for row in alone if row.right]
@@ -113,30 +124,38 @@ def _print_stacked(rows: list[Pair | _Fold], names: tuple[str, str], console: Co
     console.print()
     for row in rows:
         if isinstance(row, _Fold):
-            line = Text(f"  {_note(row, unicode)}", "dim")
-        elif row.left is not None and row.right is not None:
-            # Shared lines have equal labels; the number of repeats may differ.
-            other = _times(row.right, unicode)
-            differs = f"  (B:{other or ' once'})" if row.left.repeats != row.right.repeats else ""
-            line = Text(f"  {_written(row.left, unicode)}").append(differs, "dim")
-        elif row.left is not None:
-            line = Text(f"- {_written(row.left, unicode)}", "red")
-        elif row.right is not None:
-            line = Text(f"+ {_written(row.right, unicode)}", "green")
+            line = Text(f"  {_fold_note(row, unicode)}", "dim")
+        else:
+            line = _stacked(row, unicode)
         console.print(line, soft_wrap=True)
 
 
-def _written(line: Line, unicode: bool) -> str:
-    """Return a line after its indentation, hidden characters shown: an ESC must not reach a
-    terminal.
+def _stacked(pair: Pair, unicode: bool) -> Text:
+    """Return a pair as one line, after a sign if one page alone has it."""
+    if pair.left is None:
+        assert pair.right is not None  # a pair has one line at least
+        return Text(f"+ {_indented(pair.right, unicode)}", "green")
+    if pair.right is None:
+        return Text(f"- {_indented(pair.left, unicode)}", "red")
+    # Shared lines have equal labels; the number of repeats may differ.
+    differs = ""
+    if pair.left.repeats != pair.right.repeats:
+        differs = f"  (B:{_repeats(pair.right, unicode) or ' once'})"
+    return Text(f"  {_indented(pair.left, unicode)}").append(differs, "dim")
+
+
+def _indented(line: Line, unicode: bool) -> str:
+    """Return a line after its indentation.
+
+    Hidden characters are shown: an ESC must not reach a terminal.
     """
-    return "  " * line.depth + visible(line.label) + _times(line, unicode)
+    return "  " * line.depth + visible(line.label) + _repeats(line, unicode)
 
 
-def _times(line: Line, unicode: bool) -> str:
+def _repeats(line: Line, unicode: bool) -> str:
     return f" {'×' if unicode else 'x'}{line.repeats:,}" if line.repeats > 1 else ""
 
 
-def _note(fold: _Fold, unicode: bool) -> str:
+def _fold_note(fold: _Fold, unicode: bool) -> str:
     dots = "⋯" if unicode else "..."
     return f"{dots} {plural(fold.num_lines, 'line')} {dots}"

@@ -22,7 +22,7 @@ class LeanMinHash(MinHash):
     Parameters
     ----------
     minhash : the MinHash to copy.
-    seed, hashvalues : instead of minhash, both.
+    seed, hashvalues : the seed and the values, both required without a minhash.
     scheme : the scheme of the hashvalues; required with them.
 
     Examples
@@ -64,8 +64,8 @@ class LeanMinHash(MinHash):
         self.seed = seed
         self.scheme = scheme
         self.hashvalues = SCHEMES[scheme].values(hashvalues, "hash values")
-        # As in datasketch: a count of 0 cannot be negative, so the byte of another scheme could not
-        # be marked.
+        # A negative count marks the byte of the scheme, and 0 has no sign. datasketch refuses it,
+        # too.
         if scheme != "legacy" and not len(self.hashvalues):
             raise SettingError("hashvalues must not be empty: give the values of a MinHash.")
 
@@ -139,11 +139,13 @@ class LeanMinHash(MinHash):
     @classmethod
     def union(cls, *lmhs: MinHash) -> LeanMinHash:
         """Return the LeanMinHash of the union of two or more sets."""
-        values = cls._least(lmhs)
+        values = cls._values_of_union(lmhs)
         return cls._from_values(lmhs[0].seed, values, lmhs[0].scheme)
 
 
 class _Serialized(NamedTuple):
+    """The content of a serialised LeanMinHash, in the order of the parameters of `_fill`."""
+
     seed: int
     hashvalues: Array
     scheme: str
@@ -152,15 +154,18 @@ class _Serialized(NamedTuple):
 def _read(buf: memoryview, byteorder: str) -> _Serialized:
     """Return the content of the bytes that `serialize` wrote."""
     try:
-        [seed], count, scheme = read_head(f"{byteorder}qi", buf)
-        head = scheme.head_format(f"{byteorder}qi")
-        offset = struct.calcsize(f"{head}0{scheme.value_format}")  # aligned for the values
-        # The signs of `struct` that NumPy does not know.
+        head = read_head(f"{byteorder}qi", buf)
+        scheme = head.scheme
+        [seed] = head.values
+        head_format = scheme.head_format(f"{byteorder}qi")
+        # Zero values, which align the end of the head for the values that follow.
+        offset = struct.calcsize(f"{head_format}0{scheme.value_format}")
+        # The byte orders of `struct` that NumPy writes with another sign.
         order = {"@": "=", "!": ">"}.get(byteorder, byteorder)
-        values = np.frombuffer(buf, f"{order}{scheme.value_format}", count, offset)
+        values = np.frombuffer(buf, f"{order}{scheme.value_format}", head.num_values, offset)
     except (struct.error, IndexError, ValueError) as error:
         raise InputError(
             f"The {len(buf)} bytes are no whole LeanMinHash: {error}. Give the bytes and the "
             "byteorder of serialize()."
         ) from None
-    return _Serialized(seed, values.astype(scheme.dtype), scheme.name)
+    return _Serialized(seed=seed, hashvalues=values.astype(scheme.dtype), scheme=scheme.name)

@@ -202,7 +202,7 @@ class MinHash(Signature):
     @classmethod
     def union(cls, *mhs: MinHash) -> MinHash:
         """Return the MinHash of the union of two or more sets."""
-        values = cls._least(mhs)
+        values = cls._values_of_union(mhs)
         first = mhs[0]
         return cls(
             seed=first.seed,
@@ -214,7 +214,8 @@ class MinHash(Signature):
         )
 
     @staticmethod
-    def _least(mhs: tuple[MinHash, ...]) -> Array:
+    def _values_of_union(mhs: tuple[MinHash, ...]) -> Array:
+        """Return the least value of each position."""
         if len(mhs) < 2:
             raise SettingError(f"Cannot union less than 2 MinHash: got {len(mhs)}.")
         for other in mhs[1:]:
