@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -22,8 +23,11 @@ def lock_file(path: Path) -> int:
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The owner may have deleted the file since it was opened.
-        if not path.exists() or not os.path.samestat(os.fstat(file), path.stat()):
+        # The owner may have deleted the file since it was opened, and may do so at any moment.
+        is_same = False
+        with suppress(FileNotFoundError):
+            is_same = os.path.samestat(os.fstat(file), path.stat())
+        if not is_same:
             raise BlockingIOError
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)

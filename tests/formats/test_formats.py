@@ -25,6 +25,7 @@ from neardup.formats.registry import (
     FORMATS,
     Format,
     Handler,
+    format_of,
     format_of_bytes,
     register,
     split_name,
@@ -148,3 +149,16 @@ def test_finding_a_file_loads_no_reader(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.rpartition(".")[2] for name in json.loads(done.stdout)}
     assert not loaded & {known.module.rpartition(".")[2] for known in FORMATS.values()}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("https://host/a.jsonl.gz?token=x.csv", ("jsonl", "gzip")),
+        ("HTTPS://host/a.jsonl?b", ("jsonl", None)),
+        ("http_dump?v2.jsonl", ("jsonl", None)),
+        ("s3://bucket/why?.parquet", ("parquet", None)),
+    ],
+)
+def test_only_an_address_of_the_web_has_a_query(name, expected) -> None:
+    assert format_of(name) == expected

@@ -21,7 +21,7 @@ from neardup.documents.ranks import NO_RANK
 from neardup.errors import InputError, SettingError
 from neardup.formats import delimited, reading
 from neardup.formats.reading import Task
-from neardup.formats.tables import TablePart
+from neardup.formats.tables import TablePart, as_table
 from neardup.runs.input_files import list_inputs
 
 TABLE = pa.table({"id": ["x", "y", None], "text": ["un été", None, ""], "score": [1.5, None, 3]})
@@ -594,3 +594,16 @@ def test_a_text_with_many_commas_in_the_header_is_one_column(tmp_path: Path, mon
     monkeypatch.setattr(sources, "MAX_COLUMNS", 100)
     (tmp_path / "in.csv").write_text('text,"' + "a, " * 1000 + '"\nb,c\n')
     assert read(one_file(tmp_path / "in.csv"), Columns("text"))[1] == ["b"]
+
+
+@pytest.mark.parametrize(("document", "is_vector"), [("one two", False), ([1.0, 2.0], True)])
+def test_the_first_document_tells_the_kind_however_late_it_comes(document, is_vector) -> None:
+    table = as_table([None] * 9000 + [document])
+    (name,) = table.column_names
+    assert pa.types.is_large_list(table.schema.field(name).type) is is_vector
+    assert table[name].null_count == 9000
+    assert table[name][-1].as_py() == document
+
+
+def test_a_list_without_documents_is_a_column_of_texts() -> None:
+    assert as_table([None, None]).schema.field(0).type == pa.large_string()

@@ -183,6 +183,10 @@ def chunk(body: bytes, line_end: bytes = b"\r\n") -> bytes:
     [
         (b"Content-Encoding: gzip", gzip.compress),
         (b"Content-Encoding: x-gzip", gzip.compress),
+        (
+            b"Content-Encoding: gzip",
+            lambda body: gzip.compress(body[:3]) + gzip.compress(body[3:]) + b"\0padding",
+        ),
         (b"Content-Encoding: DEFLATE", zlib.compress),
         (b"Content-Encoding: deflate", lambda body: zlib.compress(body)[2:-4]),
         (b"Content-Encoding: gzip, gzip", lambda body: gzip.compress(gzip.compress(body))),
@@ -231,6 +235,17 @@ def test_encodings_of_the_body_are_undone_if_it_is_in_them(
             gzip.compress(b"<p>one", mtime=0)[:-12],
             "cut short inside its content encoding gzip",
         ),
+        (
+            b"Content-Encoding: gzip",
+            gzip.compress(b"<p>one", mtime=0) + gzip.compress(b" two", mtime=0)[:-12],
+            "cut short inside its content encoding gzip",
+        ),
+        (
+            b"Content-Encoding: gzip",
+            gzip.compress(b"<p>", mtime=0) * 101,
+            "more than 100 members in its content encoding gzip",
+        ),
+        (b"Content-Encoding: deflate", b"", "no HTML element"),
         (
             b"Content-Encoding: gzip",
             b"\x1f\x8b\x08garbage",

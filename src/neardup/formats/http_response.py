@@ -15,6 +15,8 @@ MAX_HEADER_BYTES = 64 << 10
 """A response or record with a longer header is rejected."""
 
 MAX_CODINGS = 4  # bounds the work: each coding may inflate the body up to the limit
+_MAX_MEMBERS = 100  # bounds the work: the rest of the body is copied for each
+_GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = (31,)  # window bits of zlib: 15, and 16 for gzip's header
 # With zlib's header, as in the standard; without a header, as many servers send it.
 _DEFLATE_WINDOWS = (15, -15)
@@ -170,9 +172,9 @@ def _dechunked(body: bytes) -> bytes | None:
 def _decoded(body: bytes, coding: str, limit: int) -> bytes:
     """Return a body without one encoding; a body that is not in the encoding is not changed."""
     if coding in ("gzip", "x-gzip"):
-        is_encoded = body.startswith(b"\x1f\x8b")
+        is_encoded = body.startswith(_GZIP_MAGIC)
         return _inflate(body, _GZIP_WINDOW, coding, limit) if is_encoded else body
-    if _is_markup(body):
+    if not body or _is_markup(body):
         return body
     if coding == "deflate":
         return _inflate(body, _DEFLATE_WINDOWS, coding, limit)
@@ -189,17 +191,35 @@ def _is_markup(body: bytes) -> bool:
 
 def _inflate(body: bytes, window_bits: tuple[int, ...], coding: str, limit: int) -> bytes:
     """Inflate a body with the first of several settings of zlib that accepts it."""
-    for bits in window_bits:
+    first, *others = window_bits
+    try:
+        return _inflate_members(body, first, coding, limit)
+    except zlib.error as error:
+        if others:
+            return _inflate(body, tuple(others), coding, limit)
+        reason = f"the body is damaged in its content encoding {coding}: {error}"
+        raise BadResponse(reason) from error
+
+
+def _inflate_members(body: bytes, bits: int, coding: str, limit: int) -> bytes:
+    """Inflate a body, which in gzip may be several members, one after the other (RFC 1952).
+
+    Raises zlib.error for another setting of zlib.
+    """
+    pieces: list[bytes] = []
+    for _ in range(_MAX_MEMBERS):
         inflater = zlib.decompressobj(bits)
-        try:
-            # One byte more shows that the body is too long.
-            data = inflater.decompress(body, limit + 1)
-        except zlib.error as error:
-            reason = str(error)
-            continue
-        if len(data) > limit:
+        # One byte more shows that the body is too long.
+        pieces.append(inflater.decompress(body, limit + 1))
+        limit -= len(pieces[-1])
+        if limit < 0:
             raise TooLong
         if not inflater.eof:
             raise BadResponse(f"the body is cut short inside its content encoding {coding}")
-        return data
-    raise BadResponse(f"the body is damaged in its content encoding {coding}: {reason}")
+        body = inflater.unused_data
+        # Other bytes after a member are padding, or of no use.
+        if not body.startswith(_GZIP_MAGIC):
+            return b"".join(pieces)
+    raise BadResponse(
+        f"the body has more than {_MAX_MEMBERS} members in its content encoding {coding}"
+    )

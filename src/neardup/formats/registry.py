@@ -227,7 +227,9 @@ def format_of(name: str) -> tuple[str | None, str | None]:
 
     The query of an address does not count.
     """
-    without_query = name.split("?", 1)[0] if name.startswith("http") else name
+    # Of storages such as S3, a question mark is part of the key.
+    is_web = name.lower().startswith(("http://", "https://"))
+    without_query = name.split("?", 1)[0] if is_web else name
     split = split_name(without_query)
     return split.format, split.compression
 

@@ -142,18 +142,26 @@ def _string_table(strings: Iterable[Any]) -> pa.Table:
     iterator = iter(strings)
     begin = 0
     chunks: list[pa.Array] = []
-    kind: pa.DataType = pa.large_string()
+    kind: pa.DataType | None = None  # until there is a document
     while block := list(islice(iterator, _BLOCK_ROWS)):
         try:
-            if not chunks:
-                values = [value for value in block if value is not None]
-                if pa.types.is_list(pa.array(values[:1]).type):
-                    kind = pa.large_list(pa.float64())
-            chunks.append(pa.array(block, kind))
+            if kind is None:
+                kind = _kind_of(block)
+            chunks.append(pa.array(block, kind or pa.null()))
         except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
             raise _not_strings(block, begin, error) from error
         begin += len(block)
-    return _column_table(pa.chunked_array(chunks, kind))
+    kind = kind or pa.large_string()
+    return _column_table(pa.chunked_array([chunk.cast(kind) for chunk in chunks], kind))
+
+
+def _kind_of(block: list[Any]) -> pa.DataType | None:
+    """Return the type of documents by the first one: strings, or vectors; None without any."""
+    document = next((value for value in block if value is not None), None)
+    if document is None:
+        return None
+    is_vector = pa.types.is_list(pa.array([document]).type)
+    return pa.large_list(pa.float64()) if is_vector else pa.large_string()
 
 
 def _not_strings(block: list[Any], begin: int, error: Exception) -> InputError:
