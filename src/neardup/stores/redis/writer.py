@@ -22,10 +22,8 @@ from neardup.stores.redis.connection import Connection, WriterLock
 from neardup.stores.redis.known_rows import Header, KnownRows
 from neardup.stores.redis.snapshot import APART, LETTERS, RedisSnapshot
 
-# A script blocks the server for all clients, so a call has a limited number of rows.
-_SEEN_PER_CALL = 100_000
-# An entry has 12 bytes: one read of a bucket stays below half a kibibyte on average.
-_ENTRIES_PER_BUCKET = 32
+_SEEN_PER_CALL = 100_000  # rows in one call of a script: an argument of 400 kB
+_ENTRIES_PER_BUCKET = 32  # average size at which buckets are split: 384 bytes
 
 
 class RedisWriter(RedisSnapshot, Writer):
@@ -112,7 +110,7 @@ class RedisWriter(RedisSnapshot, Writer):
         pipeline.hdel(self.connection.key("imports"), import_name.encode())
 
     def _put_times_seen(self, pipeline: Any, changes: Changes) -> None:
-        """Put the times at which earlier rows were seen again in the transaction."""
+        """Put the time at which rows were seen in the transaction."""
         time = np.int64(changes.seen_at).tobytes()
         for begin in range(0, len(changes.seen), _SEEN_PER_CALL):
             rows = changes.seen[begin : begin + _SEEN_PER_CALL].astype("<u4")
