@@ -22,8 +22,8 @@ class SweepPair(NamedTuple):
     """Two documents that a sweep shows, with the beginnings of their texts and the passages that
     they share.
 
-    again : whether it is asked about because answers about pairs of such similarities contradict
-    each other.
+    again : whether the pair is a further question, because answers about pairs of its similarity
+    contradict each other.
     """
 
     left_id: str
@@ -102,9 +102,9 @@ class Suggestion:
         limits = {"ngram": self.method.ngram, "threshold": self.method.threshold}
         values = method_options(self.method) | limits
         lines = [
-            f"{key} = {json.dumps(one, ensure_ascii=False)}"
-            for key, one in values.items()
-            if key != "method" and one is not None
+            f"{key} = {json.dumps(value, ensure_ascii=False)}"
+            for key, value in values.items()
+            if key != "method" and value is not None
         ]
         with writing_to(file):
             write_text(file, "\n".join([f"# {self.reason}", *lines, ""]))

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import neardup
-from neardup.documents.batch import BatchCache, DocumentBatch, Entry, Rejected, bytes_of
+from neardup.documents.batch import DocumentBatch, Entry, Rejected, bytes_of
+from neardup.documents.batch_cache import BatchCache
 from reference.made_up import corpus, texts
 
 METHOD = neardup.MinHash(threshold=0.6)

@@ -21,9 +21,9 @@ def test_numbers_of_any_size_are_connected_as_their_ranks(pairs):
     left, right = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
     ends = sorted({end for pair in pairs for end in pair})
     numbered = [(ends.index(first), ends.index(second)) for first, second in pairs]
-    found_ends, edges = number_ends(left, right)
-    assert found_ends.tolist() == ends
-    assert list(zip(*(side.tolist() for side in edges), strict=True)) == numbered
+    found = number_ends(left, right)
+    assert found.ends.tolist() == ends
+    assert list(zip(found.left.tolist(), found.right.tolist(), strict=True)) == numbered
     connected, firsts = first_connected(left, right)
     assert connected.tolist() == ends
     members = reference.first_members(len(ends), numbered)

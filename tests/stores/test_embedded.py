@@ -221,7 +221,7 @@ def test_random_changes_are_found_as_in_lists(tmp_path, layout, memory_bytes, si
                     assert_equal(snapshot, expected, rng)
     store.close()
     for read_only in (True, False):
-        store = open_store(path, read_only)
+        store = open_store(path, read_only=read_only)
         with store.reading() as snapshot:
             assert_equal(snapshot, expected, rng)
         assert store.settings.meta == {"a": 1}

@@ -110,7 +110,11 @@ def cluster(
 
 @dataclass
 class _Clusters(Product[Clustering]):
-    """The product of `cluster`. fills_tables : its `tables`."""
+    """The product of `cluster`.
+
+    names : the name of each of the largest clusters. fills_tables : whether the result has its
+    tables in memory.
+    """
 
     job: Job
     decided: Decided
@@ -128,7 +132,14 @@ class _Clusters(Product[Clustering]):
         )
         with job.stages.stage("name"):
             names = _names(decided, clusters)
-        return cls(job, decided, clusters, names, lang, tables)
+        return cls(
+            job=job,
+            decided=decided,
+            clusters=clusters,
+            names=names,
+            lang=lang,
+            fills_tables=tables,
+        )
 
     def tables(self) -> Sequence[Table]:
         """Return clusters.parquet and cluster_summary.parquet."""
@@ -146,36 +157,36 @@ class _Clusters(Product[Clustering]):
     def report(self) -> ClusterReport:
         """Return the report, with the largest clusters."""
         found = findings_of(self.decided, self.job.run, self.job.stages)
-        return cluster_report(found, self.clusters, self._shown(), self.lang)
+        return cluster_report(found, self.clusters, self._largest(), self.lang)
 
-    def _shown(self) -> list[JsonObject]:
+    def _largest(self) -> list[JsonObject]:
+        """Return the rows of the largest clusters, for the report and its page."""
         return first_rows(self.clusters, self.names, self.decided.locations, MAX_SHOWN)
 
     def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
         """Return the page of the largest clusters."""
-        rows = self._shown()
-        return {
-            "report.html": render_clusters(
-                report, rows, links_to_files(self.decided.tasks, rows, output)
-            )
-        }
+        rows = self._largest()
+        links = links_to_files(self.decided.tasks, rows, output)
+        return {"report.html": render_clusters(report, rows, links)}
 
     def result(self, report: JsonObject, output: Output) -> Clustering:
         """Return the result."""
-        documents, summary = (
-            table.read() if self.fills_tables else None for table in self.tables()
-        )
-        return Clustering(documents, summary, report, output)
+        if not self.fills_tables:
+            return Clustering(None, None, report, output)
+        documents, summary = self.tables()
+        return Clustering(documents.read(), summary.read(), report, output)
 
 
-def _names(run: Decided, clusters: Clusters) -> list[str]:
+def _names(decided: Decided, clusters: Clusters) -> list[str]:
+    """Return the names of the largest clusters: common parts, or ids if documents are vectors."""
+
     def read(documents: Positions) -> Iterator[tuple[int, str]]:
-        return write.read_texts(run.tasks, run.outcome.corpus.part_ends, documents)
+        return write.read_texts(decided.tasks, decided.outcome.corpus.part_ends, documents)
 
-    firsts = clusters.members[clusters.offsets[: min(clusters.num_clusters, MAX_NAMED)]].astype(
-        np.uint32
-    )
-    ids = run.locations.ids(firsts).to_pylist()
-    if run.method.settings.vector_length is not None:
+    num_named = min(clusters.num_clusters, MAX_NAMED)
+    first_members = clusters.members[clusters.offsets[:num_named]].astype(np.uint32)
+    ids = decided.locations.ids(first_members).to_pylist()
+    settings = decided.method.settings
+    if settings.vector_length is not None:
         return list(map(visible, ids))
-    return distinct_names(name_clusters(clusters, run.method.settings.shingling, read), ids)
+    return distinct_names(name_clusters(clusters, settings.shingling, read), ids)

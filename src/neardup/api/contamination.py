@@ -129,12 +129,13 @@ def find_contamination(
         common=common,
         max_documents=max_documents,
     )
-    wanted = ContaminationOutput(write=write, lang=lang)
+    output_settings = ContaminationOutput(write=write, lang=lang)
     refuse_together("find_contamination", output=options.get("output"), write=write)
+    is_between = corpus is None
     with open_documents(corpus, "corpus") as documents:
         run = run_of(
             "find_contamination",
-            items if corpus is None else documents,
+            items if is_between else documents,
             options,
             method=MinHash(ngram=ngram),
         )
@@ -142,12 +143,19 @@ def find_contamination(
         paths = [*named_paths(items), *_paths_of(documents)]
         with open_job(run, paths) as job:
             with job.stages.stage("items"):
-                read = _read_items(run, items, item_columns, item_id_column, benchmark_column)
-                found = _find(run, read, between=corpus is None)
-                table = _table_of(read, found, settings)
-            with _workers(job, found) if on_spark else nullcontext() as workers:
-                made = _search(job, read, found, table, workers, between=corpus is None)
-                return job.finish(_Search(job, made, wanted, workers, tables))
+                test_items = _read_items(run, items, item_columns, item_id_column, benchmark_column)
+                parts = _find_corpus(run, test_items, between=is_between)
+                table = _table_of(test_items, parts, settings)
+            with _workers(job, parts) if on_spark else nullcontext() as workers:
+                found = _search(job, test_items, parts, table, workers, between=is_between)
+                product = _ContaminationProduct(
+                    job=job,
+                    item_tables=found,
+                    output_settings=output_settings,
+                    workers=workers,
+                    fills_tables=tables,
+                )
+                return job.finish(product)
 
 
 def _uses_spark(run: Run, documents: Source) -> bool:
@@ -158,28 +166,6 @@ def _uses_spark(run: Run, documents: Source) -> bool:
     corpus = "an index" if isinstance(documents, TablePart) else "a collection"
     (SPARK if uses_spark else LOCAL).refuse(run.command, run.options | {"corpus": corpus})
     return uses_spark
-
-
-def _search(
-    job: Job,
-    items: Items,
-    corpus: Found,
-    table: ItemTable,
-    workers: SparkItems | None,
-    *,
-    between: bool,
-) -> ItemTables:
-    """Search a corpus for items. workers : as in `_Search`. between : as in `_find`."""
-    found = workers.find(table) if workers else find_items(job, corpus, table)
-    with job.stages.stage("decide"):
-        return ItemTables(items, table, found, between=between)
-
-
-def _workers(job: Job, found: Found) -> SparkItems:
-    """Return the search on a cluster."""
-    from neardup.engines.spark.contamination import SparkItems
-
-    return SparkItems.of(job, found)
 
 
 def _paths_of(documents: Source) -> list[str]:
@@ -194,7 +180,7 @@ def _read_items(
     id_column: str | None,
     benchmark_column: str | None,
 ) -> Items:
-    """Read the items of a run; columns : the columns of an item."""
+    """Return the items of a run; columns : the columns of an item."""
     items = read_items(
         Inputs(source, id_column=id_column, text_unit=run.inputs.text_unit),
         columns,
@@ -206,83 +192,11 @@ def _read_items(
     return items
 
 
-def _table_of(items: Items, found: Found, settings: ContaminationSettings) -> ItemTable:
-    """Return the shingles of items, cut as the texts of the corpus; add the warnings about it."""
-    # If the items are the corpus, both give the same warnings.
-    items.warnings += [new for new in found.warnings if new not in items.warnings]
-    return build_items(
-        *items.fields(), len(items.ids), settings=settings, shingling=found.settings.shingling
-    )
+def _find_corpus(run: Run, items: Items, *, between: bool) -> Found:
+    """Return the parts of the corpus; between : whether they are the inputs of the items.
 
-
-@dataclass
-class _Search(Product[Contamination]):
-    """The product of `find_contamination`.
-
-    workers : writes the clean corpus on a cluster; None on this machine. fills_tables : its
-    `tables`.
-    """
-
-    job: Job
-    made: ItemTables
-    wanted: ContaminationOutput
-    workers: SparkItems | None
-    fills_tables: bool
-
-    def tables(self) -> Sequence[Table]:
-        """Return hits.parquet, items.parquet and boilerplate.parquet."""
-        return [
-            Table(name, table.schema, table.to_batches) for name, table in self.made.tables.items()
-        ]
-
-    def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
-        """Write the clean copies."""
-        made = self.made
-        if self.wanted.write == "corpus" and self.workers is not None:
-            corpus = made.found.corpus
-            self.workers.write_corpus(corpus, made.documents_with_items(), progress)
-        elif self.wanted.write != "none":
-            of_items = self.wanted.write == "items"
-            made.write_copies(folder / "kept", progress, self.job.run.threads, of_items=of_items)
-
-    def report(self) -> ContaminationReport:
-        """Return the report."""
-        job = self.job
-        made = self.made
-        items = made.items
-        corpus = made.found.corpus
-        tally = corpus.tally
-        losses = Losses.of(items.rejected) + tally.losses
-        return ContaminationReport(
-            options=job.run.given,
-            settings=asdict(made.settings),
-            columns={"items": items.columns, "text": job.run.inputs.text_column},
-            counts=made.counts(),
-            benchmarks=made.benchmarks(),
-            between=made.between(),
-            inputs=describe_inputs(made.found.tasks, corpus),
-            losses=describe_losses(losses, len(items.ids) + tally.documents),
-            cost=describe_cost(job.stages, corpus.num_documents, tally.text_bytes),
-            warnings=items.warnings,
-            rejected=[row._asdict() for row in items.rejected] + job.rejected(),
-            write=self.wanted.write,
-            lang=self.wanted.lang,
-        )
-
-    def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
-        """Return the page of the best hits."""
-        return {"report.html": render_contamination(report, self.made.examples())}
-
-    def result(self, report: JsonObject, output: Output) -> Contamination:
-        """Return the result."""
-        return Contamination(self.made.tables if self.fills_tables else {}, report, output)
-
-
-def _find(run: Run, items: Items, *, between: bool) -> Found:
-    """Find the corpus; between : whether it is the items themselves.
-
-    A document is then the text of all columns of an item, and so in another corpus that has these
-    columns but no usual column of texts.
+    The text of a document is the text column of the run, or the usual columns of texts. If the
+    corpus has neither, or is the items, the text is all columns of an item.
 
     Raises
     ------
@@ -294,13 +208,119 @@ def _find(run: Run, items: Items, *, between: bool) -> Found:
         raise SettingError(
             f"Nothing to search: got one input, {name}. Pass corpus (--corpus PATH)."
         )
-    # Without a name, the columns of the items: a corpus may have the same.
     text_column = run.inputs.text_column or items.text_columns or None
-    as_items = replace(run, inputs=run.inputs._replace(text_column=text_column))
+    run_as_items = replace(run, inputs=run.inputs._replace(text_column=text_column))
+    if between:
+        return run_as_items.find()
     try:
-        return (as_items if between else run).find()
+        return run.find()
     except ColumnError:
-        # If this fails as well, the first error, about the columns of the run, is raised.
+        # A corpus may have the columns of the items. If it has not, raise the first error, which
+        # names the columns of the run.
         with suppress(ColumnError):
-            return as_items.find()
+            return run_as_items.find()
         raise
+
+
+def _table_of(items: Items, corpus: Found, settings: ContaminationSettings) -> ItemTable:
+    """Return the shingles of items, cut as the texts of the corpus; add the warnings about the
+    corpus to the items.
+    """
+    # If the items are the corpus, both give the same warnings.
+    items.warnings += [new for new in corpus.warnings if new not in items.warnings]
+    return build_items(
+        *items.fields(), len(items.ids), settings=settings, shingling=corpus.settings.shingling
+    )
+
+
+def _workers(job: Job, corpus: Found) -> SparkItems:
+    """Return the search on a cluster, a context; Spark is imported only for it."""
+    from neardup.engines.spark.contamination import SparkItems
+
+    return SparkItems.of(job, corpus)
+
+
+def _search(
+    job: Job,
+    items: Items,
+    corpus: Found,
+    table: ItemTable,
+    workers: SparkItems | None,
+    *,
+    between: bool,
+) -> ItemTables:
+    """Search a corpus for items, and decide which it contains.
+
+    workers : the search on a cluster; None on this machine. between : as in `_find_corpus`.
+    """
+    found = workers.find(table) if workers else find_items(job, corpus, table)
+    with job.stages.stage("decide"):
+        return ItemTables(items, table, found, between=between)
+
+
+@dataclass
+class _ContaminationProduct(Product[Contamination]):
+    """The product of `find_contamination`.
+
+    workers : writes the clean corpus on a cluster; None on this machine. fills_tables : whether the
+    result has its tables in memory.
+    """
+
+    job: Job
+    item_tables: ItemTables
+    output_settings: ContaminationOutput
+    workers: SparkItems | None
+    fills_tables: bool
+
+    def tables(self) -> Sequence[Table]:
+        """Return hits.parquet, items.parquet and boilerplate.parquet."""
+        return [
+            Table(name, table.schema, table.to_batches)
+            for name, table in self.item_tables.tables.items()
+        ]
+
+    def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
+        """Write the clean copies."""
+        item_tables = self.item_tables
+        if self.output_settings.write == "corpus" and self.workers is not None:
+            corpus = item_tables.found.corpus
+            self.workers.write_corpus(corpus, item_tables.documents_with_items(), progress)
+        elif self.output_settings.write != "none":
+            item_tables.write_copies(
+                folder / "kept",
+                progress,
+                self.job.run.threads,
+                of_items=self.output_settings.write == "items",
+            )
+
+    def report(self) -> ContaminationReport:
+        """Return the report."""
+        job = self.job
+        item_tables = self.item_tables
+        items = item_tables.items
+        corpus = item_tables.found.corpus
+        tally = corpus.tally
+        losses = Losses.of(items.rejected) + tally.losses
+        return ContaminationReport(
+            options=job.run.given,
+            settings=asdict(item_tables.settings),
+            columns={"items": items.columns, "text": job.run.inputs.text_column},
+            counts=item_tables.counts(),
+            benchmarks=item_tables.benchmarks(),
+            between=item_tables.between(),
+            inputs=describe_inputs(item_tables.found.tasks, corpus),
+            losses=describe_losses(losses, len(items.ids) + tally.documents),
+            cost=describe_cost(job.stages, corpus.num_documents, tally.text_bytes),
+            warnings=items.warnings,
+            rejected=[row._asdict() for row in items.rejected] + job.rejected(),
+            write=self.output_settings.write,
+            lang=self.output_settings.lang,
+        )
+
+    def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
+        """Return the page of the best hits."""
+        return {"report.html": render_contamination(report, self.item_tables.examples())}
+
+    def result(self, report: JsonObject, output: Output) -> Contamination:
+        """Return the result."""
+        return Contamination(self.item_tables.tables if self.fills_tables else {}, report, output)

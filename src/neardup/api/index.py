@@ -264,6 +264,7 @@ class Index(FileJobs):
         text : as in `add_if_new`.
         limit : the maximum number of documents returned, 1 or more.
         """
+        # A query needs no id; None would ask for a new one.
         batch = batch_of_text(text, "", None, self.method.vector_length)
         hits = self.opened.query(self.opened.describe(batch), check_limit(limit))
         return [Hit(*row) for row in rows_of(hits, HIT_COLUMNS)]
@@ -326,16 +327,17 @@ class Index(FileJobs):
         if_new = check_flag("if_new", if_new)
         threads = count_threads(None if threads is None else check_limit(threads, "threads"))
         batches = batches_of(source, self.method, **options)
-        # One thread is the caller's.
+        # A single thread computes nothing in parallel: no batch is large enough to leave the
+        # thread of the caller.
         min_bytes = SMALL_BYTES if threads > 1 else sys.maxsize
-        for batch, incoming in map_ordered(
+        for batch, described in map_ordered(
             batches,
             index.describe,
             threads,
             bytes_of=lambda batch: batch.texts.nbytes,
             min_bytes=min_bytes,
         ):
-            yield index.add(batch, if_new=if_new, import_name=import_name, described=incoming)
+            yield index.add(batch, if_new=if_new, import_name=import_name, described=described)
 
     def query_many(
         self, source: Source, *, text_column: ColumnNames = None, limit: int = 10
@@ -359,7 +361,8 @@ class Index(FileJobs):
             hits = self.opened.query(self.opened.describe(batch), limit)
             if first:  # queries are numbered within their batch
                 numbers = pc.add(hits["query"], first)
-                hits = hits.set_column(0, hits.schema.field(0), numbers)
+                position = hits.schema.get_field_index("query")
+                hits = hits.set_column(position, hits.schema.field(position), numbers)
             tables.append(hits)
             first += len(batch.texts)
         return join_tables(tables, schemas.hits_schema(self.opened.measures))
@@ -535,19 +538,19 @@ class Index(FileJobs):
 
 def array_of_ids(ids: Any) -> pa.Array:
     """Return one id or several as large_string, or raise InputError."""
-    # Iterable, too, but of integers.
+    # Bytes can be iterated over, too, but yield integers.
     if isinstance(ids, bytes) or not isinstance(ids, Iterable):
         raise InputError(
             f"ids must be a string or a list of strings: got {type(ids).__name__} {shown(ids)}."
         )
-    several = [ids] if isinstance(ids, str) else list(ids)
-    for id in several:
+    id_list = [ids] if isinstance(ids, str) else list(ids)
+    for id in id_list:
         check_text("id", id)
-    return pa.array(several, pa.large_string())
+    return pa.array(id_list, pa.large_string())
 
 
 def _moment_before(age: timedelta | float | None) -> int | None:
-    """Return the moment so long ago in microseconds since 1970; None without an age."""
+    """Return the moment of an age in microseconds since 1970, in UTC; None without an age."""
     return None if age is None else now() - check_age(age)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from neardup.candidates.bands import Bands, candidate_probability, expected_false_candidates
 from neardup.candidates.blocks import choose_blocks, plan_blocks
-from neardup.documents.batch import default_cache_bytes
+from neardup.documents.batch_cache import default_cache_bytes
 from neardup.errors import InputError, SettingError
 from neardup.files import AnyPath
 from neardup.index import meta

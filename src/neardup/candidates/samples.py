@@ -11,7 +11,7 @@ import numpy.typing as npt
 from neardup.arrays import Floats, Ints
 from neardup.errors import SettingError
 
-_SIZES = (4, 8, 16, 32, 64, 128)
+_SIZES = (4, 8, 16, 32, 64, 128)  # sampled shingles; each step doubles the work per document
 # A sample is large enough if a pair of half the threshold is compared with a probability of at most
 # 0.1: a choice between work per document and false candidates. Recall does not depend on it.
 _FALSE_CONTAINMENT = 0.5  # times the threshold
@@ -77,7 +77,7 @@ def choose_samples(threshold: float, recall: float) -> Samples:
         num_needed = _max_needed(threshold, recall, size)
         if num_needed == 0:
             continue
-        best = Samples(size, num_needed)
+        best = Samples(num_samples=size, num_needed=num_needed)
         false_probability = hit_probability(_FALSE_CONTAINMENT * threshold, best)
         if float(false_probability) <= _MAX_FALSE_PROBABILITY:
             break

@@ -43,7 +43,10 @@ payload_option = option(
 def opened(
     address: str, interrupted: str = "Nothing was changed.", *, read_only: bool = False
 ) -> Iterator[Index]:
-    """Open the index of a command; interrupted : as in `running`."""
+    """Open the index of a command, and explain errors and Ctrl-C.
+
+    interrupted : the state of the index after Ctrl-C, for the message.
+    """
     with running(interrupted), neardup.Index.open(address, read_only=read_only) as index:
         yield index
 
@@ -77,8 +80,9 @@ class Age(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> timedelta:
-        """Return the time. Fails with the accepted values."""
+        """Return the length of time, or fail with an error that shows the accepted values."""
         found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([smhdw])", str(value))
+        # Another text is refused like a time that is too long: both get the same error.
         seconds = float(found[1]) * self._SECONDS[found[2]] if found else math.inf
         if seconds > timedelta.max.total_seconds():
             self.fail(

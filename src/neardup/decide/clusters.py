@@ -22,21 +22,32 @@ def first_members(num_positions: int, left: Positions, right: Positions) -> Posi
 
 
 def first_connected(left: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct ends of pairs, and the first member of the cluster of each.
+    """Return the distinct ends of pairs, rising, and for each end the first member of its cluster.
 
-    left, right : any numbers.
+    left, right : integers (num_pairs,), of any size.
     """
-    ends, edges = number_ends(left, right)
-    return ends, ends[first_members(len(ends), *edges)]
+    pairs = number_ends(left, right)
+    firsts = first_members(len(pairs.ends), pairs.left, pairs.right)
+    return pairs.ends, pairs.ends[firsts]
 
 
-def number_ends(left: Ints, right: Ints) -> tuple[Ints, tuple[Positions, Positions]]:
-    """Return the distinct ends of pairs, rising, and the pairs with each end as its number among
-    them.
+class NumberedPairs(NamedTuple):
+    """Pairs whose ends are numbered from 0.
+
+    ends : the distinct ends, rising. left, right : uint32 (num_pairs,), the index in `ends` of each
+    end of a pair.
     """
-    ends, numbers = np.unique(np.concatenate([left, right]), return_inverse=True)
-    first, second = np.split(numbers.astype(np.uint32), 2)
-    return ends, (first, second)
+
+    ends: Ints
+    left: Positions
+    right: Positions
+
+
+def number_ends(left: Ints, right: Ints) -> NumberedPairs:
+    """Return pairs with numbered ends, so that arrays by end are as short as the ends are few."""
+    ends, index = np.unique(np.concatenate([left, right]), return_inverse=True)
+    left_index, right_index = np.split(index.astype(np.uint32), 2)
+    return NumberedPairs(ends=ends, left=left_index, right=right_index)
 
 
 class Clusters(NamedTuple):
@@ -73,11 +84,12 @@ def cluster_documents(num_documents: int, removed: Positions, kept: Positions) -
     keepers[removed] = kept
     sizes = np.bincount(keepers, minlength=num_documents)
 
+    # The kept documents, in the order of the clusters. A stable sort: ties stay in input order.
     leaders = np.flatnonzero(sizes)
     leaders = leaders[np.argsort(-sizes[leaders], kind="stable")]
-    numbers = np.empty(num_documents, np.int64)
-    numbers[leaders] = np.arange(len(leaders))
-    cluster_of = numbers[keepers]
+    cluster_of_leader = np.empty(num_documents, np.int64)
+    cluster_of_leader[leaders] = np.arange(len(leaders))
+    cluster_of = cluster_of_leader[keepers]
     return Clusters(
         cluster_of=cluster_of,
         members=np.lexsort((keepers != documents, cluster_of)),
@@ -99,8 +111,8 @@ def pick_others(clusters: Clusters, first: int, stop: int, max_others: int) -> t
     counts = np.minimum(num_others, max_others)
     offsets = offsets_from_lengths(counts)
     # Step i of n is at i * (num_others - 1) / (n - 1), rounded down.
-    last = np.repeat(num_others - 1, counts)
+    last_step = np.repeat(num_others - 1, counts)
     num_gaps = np.maximum(np.repeat(counts, counts) - 1, 1)
-    steps = last * ranges(0, counts) // num_gaps
-    seconds = np.repeat(clusters.offsets[first:stop] + 1, counts)
-    return clusters.members[seconds + steps], offsets
+    steps = last_step * ranges(0, counts) // num_gaps
+    second_members = np.repeat(clusters.offsets[first:stop] + 1, counts)
+    return clusters.members[second_members + steps], offsets

@@ -11,22 +11,22 @@ import pyarrow.compute as pc
 from neardup.arrays import Bytes, Ints, Mask, arrow_of, arrow_of_bytes, arrow_of_strings
 from neardup.documents.batch import Payload, RawLines
 
-_OF_FEATURES = b"huggingface"
-"""The metadata in which datasets describes all columns of a table; with others, it refuses it."""
+_FEATURES_KEY = b"huggingface"
+"""The metadata in which `datasets` describes all columns; it refuses a table with other columns."""
 
 # `pa.array` and `pa.scalar` would load pandas.
-_NOTHING = arrow_of_bytes(b"", np.zeros(2, np.int64))
+_EMPTY = arrow_of_bytes(b"", np.zeros(2, np.int64))
 _NULL = arrow_of_strings(["null"])[0]
 _COMMA = arrow_of_strings([", "])[0]
 _BLANKS = list(b" \t\r\n")
-_FEW_BLANKS = 4  # at the end of a line; more are searched line by line
-_BLOCK_BYTES = 1 << 16
+_FEW_BLANKS = 4  # blanks at the end of a line, skipped in all lines at once
+_BLOCK_BYTES = 1 << 16  # bytes of a line with more blanks that are copied at once
 
 
 def widened_schema(schema: pa.Schema, added: pa.Schema) -> pa.Schema:
     """Return the schema of rows with further columns."""
     metadata = schema.metadata or {}
-    kept = {key: value for key, value in metadata.items() if key != _OF_FEATURES}
+    kept = {key: value for key, value in metadata.items() if key != _FEATURES_KEY}
     return pa.schema([*schema, *added], kept)
 
 
@@ -56,8 +56,8 @@ def append_keys(lines: Payload, added: pa.RecordBatch) -> RawLines:
     cuts = np.concatenate([offsets[:1], braces, offsets[-1:]])
     joined = pc.binary_join_element_wise(
         arrow_of_bytes(lines.data, cuts),
-        pa.concat_arrays([keys, _NOTHING]),
-        _NOTHING[0],
+        pa.concat_arrays([keys, _EMPTY]),  # the last piece is followed by no keys
+        _EMPTY[0],
     )
     _, offset_buffer, joined_data = joined.buffers()
     new_cuts = np.frombuffer(offset_buffer, np.int64)[: len(cuts)]
@@ -80,8 +80,9 @@ def _commas(is_bare: Mask) -> pa.LargeStringArray:
 
 
 def _last_positions(data: Bytes, ends: Ints) -> Ints:
-    """Return before each end the position of the last byte that is not blank. Requires: there is
-    one.
+    """Return the position of the last byte before each end that is not blank.
+
+    Requires: there is such a byte.
     """
     positions = ends - 1
     for _ in range(_FEW_BLANKS):
@@ -89,8 +90,9 @@ def _last_positions(data: Bytes, ends: Ints) -> Ints:
         if not is_blank.any():
             return positions
         positions = positions - is_blank
-    while len(rows := np.flatnonzero(np.isin(data[positions], _BLANKS))):
-        for row in rows.tolist():
+    # Few lines end with more blanks: each is searched backwards in blocks.
+    for row in np.flatnonzero(np.isin(data[positions], _BLANKS)).tolist():
+        while data[positions[row]] in _BLANKS:
             start = max(0, int(positions[row]) - _BLOCK_BYTES)
             before = data[start : positions[row]].tobytes()
             positions[row] = start + len(before.rstrip(bytes(_BLANKS))) - 1
@@ -98,17 +100,17 @@ def _last_positions(data: Bytes, ends: Ints) -> Ints:
 
 
 def as_json(column: pa.Array) -> pa.LargeStringArray:
-    """Return the values of a column, numbers, strings or lists of strings, as JSON; null stays
-    null.
+    """Return the values of a column, numbers, strings or lists of strings, as JSON.
+
+    A null number or string stays null. Requires: numbers are finite; no list is null or has a null.
     """
     kind = column.type
     if pa.types.is_list(kind):
         quoted = as_json(column.flatten()).cast(pa.string())
         offsets = pc.subtract(column.offsets, column.offsets[0])
         lists = pa.ListArray.from_arrays(offsets, quoted)
-        return _joined(
-            "[", pc.binary_join(lists, _COMMA.cast(pa.string())).cast(pa.large_string()), "]"
-        )
+        contents = pc.binary_join(lists, _COMMA.cast(pa.string()))
+        return _joined("[", contents.cast(pa.large_string()), "]")
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _quoted(column.cast(pa.large_string()))
     return column.cast(pa.large_string())
@@ -126,8 +128,9 @@ def _quoted(texts: pa.LargeStringArray) -> pa.LargeStringArray:
 
 
 def _joined(*parts: pa.LargeStringArray | str) -> pa.LargeStringArray:
-    """Return the texts of several columns, or the same text in all rows, one after the other; null
-    stays null.
+    """Return the texts of several columns joined row by row; null if one is null.
+
+    parts : columns, or a text that is the same in all rows.
     """
     columns = [arrow_of_strings([part])[0] if isinstance(part, str) else part for part in parts]
     return pc.binary_join_element_wise(*columns, arrow_of_strings([""])[0])

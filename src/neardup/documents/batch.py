@@ -1,4 +1,4 @@
-"""The documents of a run: the batches of every reader, with the payload to copy, and their counts.
+"""The documents of a run in batches, with the payload to copy, and the counts of their reading.
 
 A *part* is one input: a file or a table in memory. Reading a part twice yields the same documents
 in the same order; the number of rows in a batch is the reader's choice and never changes an answer.
@@ -6,12 +6,9 @@ in the same order; the number of rows in a batch is the reader's choice and neve
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -29,19 +26,11 @@ from neardup.arrays import (
     offsets_from_lengths,
 )
 from neardup.errors import InputError
-from neardup.files import read_text
 
 BLOCK_BYTES = 4 << 20
 """Bytes of text in a batch: large enough for Arrow to be at full speed, small enough for the cache.
 """
 MAX_UNREAD_NAMED = 100  # unreadable files that a report names
-_MEMORY_SHARE = 4  # part of the memory for the cache: a quarter
-
-# Growth of most files when they are decoded. With files that grow more, the cache is cleared.
-_GROWTH = 2
-_ENTRY_BYTES = 4096  # memory of the objects around the data of a batch
-# The memory limit of a container, in version 2 and 1 of Linux cgroups.
-_CGROUP_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 class Columns(NamedTuple):
@@ -78,7 +67,8 @@ class Columns(NamedTuple):
     @property
     def stored(self) -> tuple[str, ...]:
         """The columns whose values a run stores: the counted one first."""
-        return (*([] if self.counted is None else [self.counted]), *self.described)
+        counted = () if self.counted is None else (self.counted,)
+        return (*counted, *self.described)
 
     @property
     def names(self) -> list[str]:
@@ -238,6 +228,7 @@ def filter_rows(rows: Any, mask: Any) -> Any:
 
 
 def _filter_column(column: Any, mask: Any) -> Any:
+    """Return the values of a column where `mask` is true, run-end encoded if the column is."""
     dtype = column.type
     if pa.types.is_run_end_encoded(dtype):
         plain = pc.run_end_decode(column).filter(mask)
@@ -441,7 +432,7 @@ class ValueNames(NamedTuple):
         if not len(hashes):
             return pa.nulls(0, "large_string")
         distinct, index = np.unique(hashes, return_inverse=True)
-        # A row of each requested hash, any of them if the value is repeated.
+        # One row for each requested hash. Rows of one hash have one value, so any of them will do.
         known_rows = np.flatnonzero(np.isin(self.hashes, distinct))
         row_of_distinct = np.empty(len(distinct), np.int64)
         row_of_distinct[np.searchsorted(distinct, self.hashes[known_rows])] = known_rows
@@ -476,78 +467,8 @@ class Corpus:
 Entry: TypeAlias = DocumentBatch | Rejected
 
 
-class BatchCache:
-    """The batches of all parts of a run, in memory if all of them fit, otherwise none of them.
-
-    Parameters
-    ----------
-    max_bytes : the largest number of bytes to keep; 0 keeps nothing.
-    with_payload : whether a later pass copies the documents, so that the first pass reads their
-        payload.
-    """
-
-    def __init__(self, max_bytes: int | None, *, with_payload: bool) -> None:
-        self.with_payload = with_payload
-        self._free_bytes = default_cache_bytes() if max_bytes is None else max_bytes
-        self._parts: dict[Hashable, list[Entry]] = {}
-
-    def may_fit(self, file_bytes: int) -> bool:
-        """Return whether files of this size may fit, though they grow when they are decoded."""
-        return _GROWTH * file_bytes <= self._free_bytes
-
-    def reserve(self, num_bytes: int) -> bool:
-        """Reserve memory for another use, to the end of the run; return False if there is too
-        little.
-        """
-        if num_bytes >= self._free_bytes:
-            return False
-        self._free_bytes -= num_bytes
-        return True
-
-    def clear(self) -> None:
-        """Release everything; later reads decode the files."""
-        self._free_bytes = 0
-        self._parts.clear()
-
-    def stored(self, key: Hashable) -> list[Entry] | None:
-        """Return the batches and rejected rows of a part that was read to its end, if they are in
-        memory.
-        """
-        return self._parts.get(key)
-
-    def store(self, key: Hashable, read: Iterable[Entry]) -> Iterator[Entry]:
-        """Yield the batches and rejected rows of a part, and keep them if there is enough
-        memory.
-        """
-        entries: list[Entry] = []
-        for entry in read:
-            if self._free_bytes > 0:
-                entries.append(entry)
-                self._free_bytes -= bytes_of(entry) + _ENTRY_BYTES
-            if self._free_bytes <= 0:
-                # Leaves no free bytes, so later parts are not kept either.
-                self.clear()  # all parts, not only this one
-                entries.clear()
-            yield entry
-        # Only parts that were read to their end are kept: a reader may stop early.
-        if self._free_bytes > 0:
-            self._parts[key] = entries
-
-
-def default_cache_bytes() -> int:
-    """Return a quarter of the memory of this process; 0 if the system does not report it."""
-    limits = []
-    with suppress(AttributeError, OSError, ValueError):
-        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    for file in _CGROUP_FILES:
-        with suppress(OSError, ValueError):  # no such file, or "max": no limit
-            limits.append(int(read_text(Path(file))))
-    # Version 1 of cgroups has a number near 2**63 for no limit: the smallest counts.
-    return min(limits, default=0) // _MEMORY_SHARE
-
-
 def bytes_of(entry: Entry | None) -> int:
-    """Return the memory of the data of a batch; 0 for a rejected row, and for None."""
+    """Return the memory of the texts, ids, rows and payload of a batch; 0 for another entry."""
     if not isinstance(entry, DocumentBatch):
         return 0
     ids = 0 if entry.ids is None else int(entry.ids.nbytes)

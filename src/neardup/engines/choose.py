@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from neardup.documents.batch import BatchCache
+from neardup.documents.batch_cache import BatchCache
 from neardup.engines.base import Engine
 from neardup.engines.capabilities import LOCAL, SPARK
 from neardup.engines.local.pipeline import LocalEngine

@@ -1,5 +1,6 @@
-"""Normalise whole texts with Python's own Unicode data: texts that the kernels, which look at one
-code point at a time, cannot normalise.
+"""Normalise whole texts with Python's Unicode data.
+
+The kernels map one code point at a time. A text in which neighbours combine needs this module.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from neardup.features.unicode_tables import (
 )
 from neardup.settings.methods import Shingling
 
-_MAX_PIECE = 100  # characters normalised at once, inside a run of combining marks
+_MAX_PIECE = 100  # code points of a run of combining marks that are normalised at once
 
 
 def normalise(text: str, shingling: Shingling) -> str:
@@ -30,13 +31,15 @@ def normalise(text: str, shingling: Shingling) -> str:
 
     Notes
     -----
-    NFKC(casefold(NFKC(text))), the caseless matching of Unicode 15.1, section 3.13. Python orders
-    combining marks in time quadratic in their number, so a run of more than 100 of them is
-    normalised 100 at a time; no language has such runs.
+    NFKC(casefold(NFKC(text))). The compatibility caseless matching of Unicode 15.1, section 3.13,
+    folds twice and decomposes. Python orders combining marks in time quadratic in their number, so
+    a run of more than _MAX_PIECE of them is normalised _MAX_PIECE at a time; no language has such
+    runs.
     """
     result = map_characters(text, shingling)
     if result is None:
-        result = "".join(_normalise(piece, shingling) for piece in _pieces(text, shingling))
+        pieces = _cut_long_runs(text, shingling)
+        result = "".join(_normalise_piece(piece, shingling) for piece in pieces)
     return result.translate(_simplified()) if shingling.fold_chinese else result
 
 
@@ -58,7 +61,8 @@ def map_characters(text: str, shingling: Shingling) -> str | None:
     return codes.tobytes().decode("utf-32-le", "surrogatepass")
 
 
-def _normalise(text: str, shingling: Shingling) -> str:
+def _normalise_piece(text: str, shingling: Shingling) -> str:
+    """Return a text normalised by `unicodedata`."""
     if shingling.nfkc:
         text = unicodedata.normalize("NFKC", text)
     if shingling.case_fold:
@@ -82,7 +86,8 @@ def piece_limits(text: str, shingling: Shingling) -> Ints:
     may_compose = entries & np.uint32(COMPOSE) != 0
     # A character with a rank is a combining mark. If it expands, however, the rank is the rank of
     # the last character of its expansion, and the first one begins a piece.
-    begins = ~(may_compose | (has_rank & ~expands))
+    is_mark = has_rank & ~expands
+    begins = ~(may_compose | is_mark)
     # A slice, since an empty text has no first character.
     begins[:1] = True
     # A run is cut every _MAX_PIECE characters, counted from its start.
@@ -92,8 +97,8 @@ def piece_limits(text: str, shingling: Shingling) -> Ints:
     return np.append(np.flatnonzero(is_limit), len(text))
 
 
-def _pieces(text: str, shingling: Shingling) -> Iterator[str]:
-    """Cut a text, but only inside runs of 100 code points or more that may combine."""
+def _cut_long_runs(text: str, shingling: Shingling) -> Iterator[str]:
+    """Yield the parts of a text, cut only in runs of _MAX_PIECE code points that may combine."""
     limits = piece_limits(text, shingling)
     cuts = limits[1:][np.diff(limits) == _MAX_PIECE].tolist()
     return (text[start:end] for start, end in pairwise([0, *cuts, len(text)]))

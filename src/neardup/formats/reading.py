@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from neardup.arrays import Integers, flatten_strings
 from neardup.documents.batch import (
-    BatchCache,
     Columns,
     DocumentBatch,
     Entry,
@@ -24,6 +23,7 @@ from neardup.documents.batch import (
     bytes_of,
     lost_file,
 )
+from neardup.documents.batch_cache import BatchCache
 from neardup.documents.lines import STREAM_ERRORS, why_wide, wide_encoding_of
 from neardup.documents.nested import ColumnTypes, nested_types
 from neardup.documents.sinks import Sink

@@ -32,9 +32,11 @@ from neardup.verify.comparison import measure_shared, read_pair
 from neardup.verify.measured import Measured, Rule
 
 Self = TypeVar("Self", bound="Method")
-# A search for all pairs shall miss few; the 64 of a band of MinHash are enough to find a kept
-# document.
-_MIN_BUCKET_OF_ALL_PAIRS = 1_000  # members
+# Members of a bucket. A search for all pairs should miss few of them. A smaller default, such as 64
+# in a band of MinHash, is enough to find a kept document.
+_MIN_BUCKET_OF_ALL_PAIRS = 1_000
+CURVE_STEPS = 20  # from threshold 0 to 1
+_HISTOGRAM_BARS = 20
 
 
 class Described(NamedTuple):
@@ -97,10 +99,8 @@ class Method(ABC):
     """Whether the sets of candidates are compared. Other methods need not store them."""
     describes_again: ClassVar[bool] = False
     """Whether an engine describes candidates again, faster than storing all documents' sets."""
-
     ordered: ClassVar[bool] = False
     """Whether features have an order, such as the numbers of a vector, and are no set of hashes."""
-
     sketches: ClassVar[type[Sketches]] = Fingerprints
     """The rows that `sign` returns and `sketch` fills: Signatures or Fingerprints."""
 
@@ -114,7 +114,12 @@ class Method(ABC):
     @property
     def limit(self) -> Limit:
         """The limit that a duplicate pair must reach."""
-        return Limit("threshold", self.settings.threshold, SIMILARITY.name, True)
+        return Limit(
+            name="threshold",
+            value=self.settings.threshold,
+            measure=SIMILARITY.name,
+            at_least=True,
+        )
 
     @property
     def rule(self) -> Rule | None:
@@ -145,10 +150,10 @@ class Method(ABC):
         SchemeError
             If the method makes other fingerprints.
         """
-        raise self.refuse_fingerprints(name, type(self.settings).__name__)
+        raise self.fingerprints_error(name, type(self.settings).__name__)
 
     @staticmethod
-    def refuse_fingerprints(name: str, given: str) -> SettingError:
+    def fingerprints_error(name: str, given: str) -> SettingError:
         """Return the error of a search in a file of fingerprints that needs more than distances."""
         return SettingError(
             f"{name} contains fingerprints, which are compared by Hamming distance only: got "
@@ -233,7 +238,7 @@ class Method(ABC):
 
     def summarise_at(self, limits: Sequence[Method], features: Features) -> list[Keys]:
         """Return the keys for each of several methods that differ in their limit only."""
-        # Methods with one summary for all limits replace this.
+        # Methods with one summary for all limits override this.
         return [method.summarise(features) for method in limits]
 
     def sketch(self, features: Features) -> Array:
@@ -277,7 +282,10 @@ class Method(ABC):
         return np.asarray(values <= self.limit.value, np.bool_)
 
     def strength(self, measured: Measured) -> Floats:
-        """Return the strength of pairs: the kept document of the strongest pair removes another."""
+        """Return the strength of pairs.
+
+        If several kept documents are similar to a document, the strongest pair removes it.
+        """
         values: Floats = measured[self.limit.measure].astype(np.float64)
         return values if self.limit.at_least else -values
 
@@ -332,12 +340,13 @@ class Method(ABC):
         """Return the measures of two documents, the left one and the right one."""
         features = described.features
         sets = features.sets
-        # A document with an order has no features to share: it is equal as a whole or not.
-        if self.ordered:  # a document is a set of one: its content
+        # Ordered features are not shared one by one: each document is a set of one, a word of its
+        # content hash.
+        if self.ordered:
             sets = Lists(features.content[:, 0], np.arange(3))
         have_features = bool(described.keys.featured.all())
-        # The left document as the later one, on the right of the pair: its containment in the other
-        # is measured.
+        # Swapped: a directed method measures the containment of the later document in the other,
+        # and the result has the containment of the left one.
         measured = self.measure(described, described, np.array([1]), np.array([0]))
         similarity = measured.columns.get(SIMILARITY.name)
         return PairMeasures(
@@ -381,7 +390,7 @@ class Method(ABC):
         return {"bands": None, "samples": None, "fingerprints": None}
 
     def histogram(self, counts: Counts) -> JsonObject:
-        """Return the numbers of near-duplicates by similarity and by distance."""
+        """Return the histograms of near-duplicates by similarity and by distance."""
         return {"similarities": histogram(counts, self.settings.threshold), "distances": None}
 
     def warnings(self, outcome: Totals) -> list[str]:
@@ -389,22 +398,16 @@ class Method(ABC):
         return []
 
 
-CURVE_STEPS = 20  # from threshold 0 to 1
-
-
 def thresholds_from(lowest: float) -> Floats:
-    """Return the thresholds of a curve up to 1; lowest : rounded down to a step."""
-    # A number just below a step, such as 0.7 - 0.4, is on it.
+    """Return the thresholds of a curve, from `lowest` rounded down to a step, up to 1."""
+    # A sum such as 0.7 - 0.4 may be just below a step; it counts as the step.
     return np.arange(math.floor(lowest * CURVE_STEPS + 1e-9), CURVE_STEPS + 1) / CURVE_STEPS
-
-
-_HISTOGRAM_BARS = 20
 
 
 def histogram(decided: Counts, threshold: float) -> dict[str, list[float]]:
     """Return the edges and the counts of bars of similarity.
 
-    They reach from the threshold, or from the least similarity if it is lower, to 1.
+    The bars reach from the threshold, or from the smallest similarity if it is lower, to 1.
     """
     similarity = decided.near[SIMILARITY.name]
     low = min(threshold, float(similarity.min(initial=1.0)))

@@ -146,9 +146,9 @@ class SimHashMethod(Method):
         settings = self.settings
         default = SimHash()
         if settings.confirm == "jaccard":
-            raise self.refuse_fingerprints(name, "confirm='jaccard'")
+            raise self.fingerprints_error(name, "confirm='jaccard'")
         if settings.threshold != default.threshold:
-            raise self.refuse_fingerprints(name, f"threshold={settings.threshold!r}")
+            raise self.fingerprints_error(name, f"threshold={settings.threshold!r}")
         # Settings at their default accept any scheme. Values of a scheme may be dictionaries, so no
         # set can have the items.
         defaults = [*scheme_of(default).items(), ("idf", "corpus")]

@@ -42,15 +42,51 @@ BOILERPLATE = "boilerplate"
 SHORT = "short"
 CLEAN = "clean"
 STATUSES = (CONTAMINATED, BOILERPLATE, SHORT, CLEAN)
-_MAX_WORDS = 30  # of an item, that are missing in a document
+_MAX_WORDS = 30  # missing words of an item that the table of hits shows
+# Hits whose words are in memory at once: a hit has a few numbers, but up to all words of its item.
 _HITS_AT_ONCE = 1 << 14
+
+
+class _Contained(NamedTuple):
+    """Documents, and the item that each contains; both integers (num_found,)."""
+
+    documents: Rows
+    items: Rows
+
+
+class _CommonShingles(NamedTuple):
+    """Shingles that do not count, in the order of the fields.
+
+    fields, positions : integers (num_shingles,), the field and the position in it. counts : int64
+    (num_shingles,), the documents or the items that have the shingle.
+    """
+
+    fields: Array
+    positions: Array
+    counts: Rows
+
+
+def _common_in_items(table: ItemTable) -> _CommonShingles:
+    """Return the shingles that too many items have."""
+    fields, positions, counts = table.shared.T
+    return _CommonShingles(fields=fields, positions=positions, counts=counts)
+
+
+def _common_in_documents(table: ItemTable, found: FoundItems) -> _CommonShingles:
+    """Return the shingles whose words too many documents have."""
+    entries = np.flatnonzero(~found.is_rare)
+    return _CommonShingles(
+        fields=table.fields[entries],
+        positions=table.positions[entries],
+        counts=found.num_documents[entries],
+    )
 
 
 class _Words(NamedTuple):
     """The words of the fields that tables show.
 
-    text : all of these fields. ranges : int64 (num_words, 2), the characters of each word. first :
-    int64 by field, its first row in `ranges`.
+    text : the texts of these fields, joined by line feeds. ranges : int64 (num_words, 2), the
+    characters of each word in `text`. first : int64 by field, its first row in `ranges`.
     """
 
     text: str
@@ -64,12 +100,13 @@ class _Words(NamedTuple):
 
 def _words_of(table: ItemTable, found: FoundItems) -> _Words:
     """Return the words of the fields of hits, and of fields with boilerplate."""
+    fields_of_hits = np.flatnonzero(np.isin(table.field_items, found.hits.items))
     fields = np.unique(
         np.concatenate(
             [
-                table.shared[:, 0],
-                table.fields[~found.is_rare],
-                np.flatnonzero(np.isin(table.field_items, found.hits.items)),
+                _common_in_items(table).fields,
+                _common_in_documents(table, found).fields,
+                fields_of_hits,
             ]
         )
     )
@@ -89,37 +126,42 @@ class ItemTables:
     def __init__(self, items: Items, table: ItemTable, found: FoundItems, *, between: bool) -> None:
         self.items = items
         self._table = table
-        # Further documents of an item without a hit have it as boilerplate only.
-        further = found.further[np.isin(found.further[:, 1], found.hits.items)]
+        further = _further_documents(found)
         if between:
             found, further = self._without_own_input(found, further)
         self.found = found
-        self._further_items = further[:, 1]
-        # Each document that contains an item, and the item.
-        self._found_in, self._found_items = _pairs_of(found.hits, further)
-        self._listed = self._first_of_each()
-        self._num_documents = self._count_documents()
-        self._words = _words_of(table, found)
+        self._further = further
+        self._contained = _distinct_pairs(found.hits, self._further)
+        self._listed = self._hits_to_list()
+        # The tables need the names, the words and the counts by item and by listed hit.
         self._names = [pa.array(items.ids, pa.string()), pa.array(items.benchmarks, pa.string())]
-        documents = np.bincount(self._found_items, minlength=table.num_items)
-        self._status = self._statuses(documents)
+        self._words = _words_of(table, found)
+        self._num_documents = self._count_documents()
+        num_documents_of_item = np.bincount(self._contained.items, minlength=table.num_items)
+        self._status = self._statuses(num_documents_of_item)
         self.tables = {
             "hits": self._hits_table(),
-            "items": self._items_table(documents),
+            "items": self._items_table(num_documents_of_item),
             "boilerplate": self._boilerplate_table(),
         }
 
-    def _without_own_input(self, found: FoundItems, further: Rows) -> tuple[FoundItems, Rows]:
-        """Return hits, and further documents, in other inputs than the input of the item."""
+    def _without_own_input(
+        self, found: FoundItems, further: _Contained
+    ) -> tuple[FoundItems, _Contained]:
+        """Return the hits and the further documents that are not in the input of the item."""
         parts = np.array(self.items.parts)
         hits = found.hits
         hits = hits.take(np.flatnonzero(found.parts(hits.documents) != parts[hits.items]))
-        further = further[found.parts(further[:, 0]) != parts[further[:, 1]]]
-        # A document of an item has enough of the item itself.
+        is_elsewhere = found.parts(further.documents) != parts[further.items]
+        further = _Contained(
+            documents=further.documents[is_elsewhere],
+            items=further.items[is_elsewhere],
+        )
+        # The item itself is a document that has enough of the item.
         return found._replace(hits=hits, enough=found.enough - 1), further
 
-    def _first_of_each(self) -> Hits:
-        """Return the hits to list: of each item the first ones, which are the best."""
+    def _hits_to_list(self) -> Hits:
+        """Return the hits that the table lists: the first ones of each item, which are the best."""
         hits = self.found.hits
         is_listed = rank_in_run(hits.items) < self._table.settings.max_documents
         return hits.take(np.flatnonzero(is_listed))
@@ -127,12 +169,13 @@ class ItemTables:
     def _count_documents(self) -> Rows:
         """Return by listed hit the number of documents with its words."""
         counts = [
-            _documents_with_words(part, self.found.num_documents)
-            for part in self._parts_of_listed()
+            _documents_with_words(hits, self.found.num_documents)
+            for hits in self._blocks_of_listed()
         ]
         return np.concatenate([np.empty(0, np.int64), *counts])
 
-    def _parts_of_listed(self) -> Iterator[Hits]:
+    def _blocks_of_listed(self) -> Iterator[Hits]:
+        """Yield the listed hits, _HITS_AT_ONCE at a time."""
         rows = np.arange(len(self._listed.items))
         for first in range(0, len(rows), _HITS_AT_ONCE):
             yield self._listed.take(rows[first : first + _HITS_AT_ONCE])
@@ -140,7 +183,7 @@ class ItemTables:
     def _hits_table(self) -> pa.Table:
         """Return the hits; see schemas.found_items_schema."""
         hits = self._listed
-        missing = chain.from_iterable(map(self._missing, self._parts_of_listed()))
+        missing = chain.from_iterable(map(self._missing, self._blocks_of_listed()))
         columns = [
             *(column.take(arrow_of(hits.items)) for column in self._names),
             *self.found.locations.columns(hits.documents),
@@ -154,13 +197,14 @@ class ItemTables:
         return pa.Table.from_arrays(columns, schema=found_items_schema())
 
     def _items_table(self, num_documents: Rows) -> pa.Table:
-        """Return the items; see schemas.items_schema. num_documents : as of `_statuses`."""
+        """Return the items; see schemas.items_schema. num_documents : as in `_statuses`."""
         items = self.items
         table = self._table
         best = np.zeros(table.num_items)
         np.maximum.at(best, self.found.hits.items, self.found.hits.containment)
-        np.maximum.at(best, self._further_items, WHOLE)  # at least
-        shared_items = table.field_items[table.shared[:, 0]]
+        # The containment of a further document is not stored; it is at least WHOLE.
+        np.maximum.at(best, self._further.items, WHOLE)
+        shared_items = table.field_items[_common_in_items(table).fields]
         shared = np.bincount(shared_items, minlength=table.num_items)
         common = np.bincount(table.items[~self.found.is_rare], minlength=table.num_items)
         parts = pa.array([task.part.name for task in items.tasks])
@@ -191,29 +235,28 @@ class ItemTables:
 
     def _boilerplate_table(self) -> pa.Table:
         """Return the words that did not count; see schemas.boilerplate_schema."""
-        table = self._table
-        common = np.flatnonzero(~self.found.is_rare)
         *in_documents, num_documents = self._boilerplate(
-            table.fields[common], table.positions[common], self.found.num_documents[common]
+            _common_in_documents(self._table, self.found)
         )
-        *in_items, num_items = self._boilerplate(*table.shared.T)
+        *in_items, num_items = self._boilerplate(_common_in_items(self._table))
         schema = boilerplate_schema()
         tables = [
             # Boilerplate of documents has no number of items, and the other way round.
             [*in_documents, num_documents, pa.nulls(len(num_documents), pa.int64())],
             [*in_items, pa.nulls(len(num_items), pa.int64()), num_items],
         ]
-        return pa.concat_tables([pa.Table.from_arrays(each, schema=schema) for each in tables])
+        return pa.concat_tables(
+            [pa.Table.from_arrays(columns, schema=schema) for columns in tables]
+        )
 
-    def _boilerplate(self, fields: Array, positions: Array, counts: Rows) -> list[pa.Array]:
+    def _boilerplate(self, common: _CommonShingles) -> list[pa.Array]:
         """Return the stretches of overlapping shingles as columns: the names of the item, the
-        words, and the least count of a shingle.
-
-        fields, positions, counts : by shingle, in the order of the fields.
+        words, and the smallest count of a shingle.
         """
         table = self._table
         words = self._words
-        begins = words.first[fields] + positions
+        fields = common.fields
+        begins = words.first[fields] + common.positions
         ends = begins + table.ngrams[fields]
         # A stretch ends with a shingle that does not overlap the next one.
         is_apart = begins > np.append(0, ends[:-1])
@@ -221,13 +264,15 @@ class ItemTables:
         last = np.append(first[1:], len(fields))[: len(first)] - 1
         texts = map(words.between, begins[first].tolist(), (ends[last] - 1).tolist())
         items = arrow_of(table.field_items[fields[first]])
-        least = np.minimum.reduceat(counts, first) if len(first) else first
+        # `reduceat` needs a stretch.
+        min_counts = np.minimum.reduceat(common.counts, first) if len(first) else first
         names = [column.take(items) for column in self._names]
-        return [*names, pa.array(texts, pa.string()), arrow_of(least)]
+        return [*names, pa.array(texts, pa.string()), arrow_of(min_counts)]
 
     def _missing(self, hits: Hits) -> Iterator[str]:
-        """Yield the words of each item that are in no shingle found; of fields without a shingle,
-        none.
+        """Yield the words of the item of each hit that are in no shingle found.
+
+        Words of a field without a shingle are not missing.
         """
         table = self._table
         first_field = np.searchsorted(table.field_items, hits.items)
@@ -292,10 +337,10 @@ class ItemTables:
         return sorted(rows, key=lambda row: -row["rate"])
 
     def between(self) -> list[JsonObject]:
-        """Return how many items of each input are in each input of the corpus."""
-        pairs = set(
-            zip(self._found_items.tolist(), self.found.parts(self._found_in).tolist(), strict=True)
-        )
+        """Return the number of items of each input that are in each input of the corpus."""
+        found = self._contained
+        parts_of_documents = self.found.parts(found.documents).tolist()
+        pairs = set(zip(found.items.tolist(), parts_of_documents, strict=True))
         counted = Counter((self.items.parts[item], part) for item, part in sorted(pairs))
         return [
             {
@@ -313,7 +358,7 @@ class ItemTables:
 
     def documents_with_items(self) -> Positions:
         """Return the documents that contain items, each once, rising."""
-        return np.unique(self._found_in)
+        return np.unique(self._contained.documents)
 
     def write_copies(
         self, folder: Path, progress: Progress, threads: int, *, of_items: bool
@@ -321,10 +366,11 @@ class ItemTables:
         """Write copies in their formats: of the items without the ones found, or of the corpus
         without the documents that contain items.
         """
-        left_out = np.unique(self._found_items) if of_items else self.documents_with_items()
+        items = np.unique(self._contained.items)
+        left_out = items if of_items else self.documents_with_items()
         first = 0
         for task in self.items.tasks if of_items else self.found.tasks:
-            # Rows are told by number: of a file that changed since, others would be left out.
+            # Rows are known by number: in a file that changed since, other rows would be left out.
             task.refuse_changed()
             with KeptWriter(task.part, folder) as writer:
                 for batch in task.read(with_payload=True, threads=threads):
@@ -336,30 +382,31 @@ class ItemTables:
 
     def examples(self) -> list[Example]:
         """Return the hits to show, from the best to the weakest."""
-        hits = self._listed
-        rows = self._shown()
-        texts = {}
-        for row in rows:
-            item = int(hits.items[row])
-            texts[2 * row] = self.found.excerpts[int(hits.documents[row]), item]
-            texts[2 * row + 1] = self._text_of(item)
+        rows = np.array(self._rows_to_show(), np.int64)
+        hits = self._listed.take(rows)
+        items = hits.items.tolist()
+        keys = zip(hits.documents.tolist(), items, strict=True)
+        excerpts = [self.found.excerpts[document, item] for document, item in keys]
+        # The marker knows texts by number: the excerpt of hit i is i, the item num_hits + i.
+        num_hits = len(rows)
+        texts = dict(enumerate([*excerpts, *map(self._text_of, items)]))
         # Excerpts are extracted texts, also of pages.
         marker = Marker(texts, replace(self._table.shingling, html=None))
-        places = self.found.locations.places(hits.documents[np.array(rows, np.int64)])
+        places = self.found.locations.places(hits.documents)
         return [
             Example(
-                self._place_of(int(hits.items[row])),
-                place,
-                marker.mark(2 * row + 1, 2 * row)._replace(truncated=True),
-                float(hits.containment[row]),
+                removed=self._place_of(items[i]),
+                kept=place,
+                pair=marker.mark(num_hits + i, i)._replace(truncated=True),
+                similarity=float(hits.containment[i]),
                 exact=False,
-                family=int(self._num_documents[row]),
+                family=int(self._num_documents[rows[i]]),
             )
-            for row, place in zip(rows, places, strict=True)
+            for i, place in enumerate(places)
         ]
 
-    def _shown(self) -> list[int]:
-        """Return the listed hits to show: the best of each item whose text is at hand."""
+    def _rows_to_show(self) -> list[int]:
+        """Return the rows of listed hits to show: of each item the best one with an excerpt."""
         best: dict[int, int] = {}
         keys = zip(self._listed.documents.tolist(), self._listed.items.tolist(), strict=True)
         for row, (document, item) in enumerate(keys):
@@ -381,15 +428,23 @@ class ItemTables:
         return items.ids[item], items.tasks[items.parts[item]].part.name, items.rows[item]
 
 
-def _pairs_of(hits: Hits, further: Rows) -> tuple[Rows, Rows]:
+def _further_documents(found: FoundItems) -> _Contained:
+    """Return the further documents of items with a hit, and the item of each."""
+    documents, items = found.further.T
+    # Further documents of an item without a hit have it as boilerplate only.
+    has_hit = np.isin(items, found.hits.items)
+    return _Contained(documents=documents[has_hit], items=items[has_hit])
+
+
+def _distinct_pairs(hits: Hits, further: _Contained) -> _Contained:
     """Return the documents and the items of hits and of further documents, each pair once."""
     pairs = np.column_stack([hits.documents, hits.items])
-    documents, items = np.unique(np.vstack([pairs, further]), axis=0).T
-    return documents, items
+    documents, items = np.unique(np.vstack([pairs, np.column_stack(further)]), axis=0).T
+    return _Contained(documents=documents, items=items)
 
 
 def _joined(text: str, spans: list[list[int]]) -> str:
-    """Return words of a text, up to _MAX_WORDS."""
+    """Return the first _MAX_WORDS words of a text; spans : the characters of each word."""
     words = " ".join(text[low:high] for low, high in spans[:_MAX_WORDS])
     return words + " …" if len(spans) > _MAX_WORDS else words
 
@@ -398,11 +453,11 @@ def _documents_with_words(hits: Hits, num_documents: Rows) -> Rows:
     """Return by hit the number of documents with its words: the lower median over the distinct
     shingles found, at least 1.
 
-    The least count may be the count of a word that one document happens to have beside a proverb of
-    many, and the greatest the count of a common phrase in an item of one document. No document may
-    have a sequence around a shingle if words are changed, so 1 is the minimum.
+    The smallest count may belong to a word that one document happens to have beside a proverb of
+    many, and the largest to a common phrase in an item of one document. If words are changed, it
+    may be that no document has a sequence around a shingle, so 1 is the minimum.
 
-    num_documents : by entry, as in `FoundItems`.
+    num_documents : int64 by entry, as in `FoundItems`.
     """
     numbers = np.repeat(np.arange(len(hits.items)), [len(entries) for entries in hits.found])
     # A hit and an entry, or a hit and a count, are packed into one integer, which sorts faster.

@@ -57,7 +57,8 @@ def list_inputs(
     MissingExtraError
         If the storage of an address needs a package that is not installed.
     """
-    ReadingSettings(text_unit=unit, in_format=format_name)  # refuses other values
+    # Refuse other values before anything is searched; the settings themselves are not used.
+    ReadingSettings(text_unit=unit, in_format=format_name)
     # A string is a sequence, too: each character would be a path.
     if isinstance(paths, str) or not paths:
         raise InputError(
@@ -73,7 +74,7 @@ def list_inputs(
         if file is None:
             files.append(_piped(unit, format_name))
         else:
-            # The names below the output keep the folders of the inputs: without their common part.
+            # Names in the output keep the folders of the inputs below their common folder.
             files.append(_input_file(file, text_unit, roots[_volume(file)], format_name))
     return _named_uniquely(files)
 
@@ -116,6 +117,7 @@ def _piped(unit: str, requested: str | None) -> InputFile:
 
 
 def _input_file(file: FoundFile, text_unit: str, root: str, requested: str | None) -> InputFile:
+    """Return a file that was found as an input; root : the folder that its name is relative to."""
     # `relpath` would look up the working directory and make both paths absolute for each file.
     separator = "/" if is_remote(file.location) else os.sep
     below = file.path.removeprefix(root).lstrip(separator)
@@ -150,6 +152,7 @@ def _format_of(file: FoundFile, requested: str | None) -> tuple[Format, str | No
 
 
 def _unit(known: Format, text_unit: str) -> str:
+    """Return the unit of a format: its own, or `text_unit` for a format of plain text."""
     return text_unit if known.unit == "auto" else known.unit
 
 
@@ -170,20 +173,21 @@ def _common_roots(found: list[FoundFile]) -> dict[str, str]:
 
 
 def _named_uniquely(files: list[InputFile]) -> list[InputFile]:
-    """Give each file a unique name below the output, since a local and a remote file may have the
-    same.
+    """Return the files with unique names in the output.
+
+    A local and a remote file may have the same name relative to their roots.
     """
     taken: set[str] = set()
-    named: list[InputFile] = []
+    unique: list[InputFile] = []
     for file in files:
         name = file.relative_name
         if name in taken:
-            # Before all suffixes: a-2.jsonl.gz.
+            # The number comes before all suffixes: a-2.jsonl.gz.
             stem, _, _ = split_name(name)
             suffix = name[len(stem) :]
             copies = (f"{stem}-{number}{suffix}" for number in count(2))
             name = next(copy for copy in copies if copy not in taken)
             file = replace(file, relative_name=name)
         taken.add(name)
-        named.append(file)
-    return named
+        unique.append(file)
+    return unique

@@ -13,7 +13,7 @@ from neardup.documents.batch import Corpus
 
 
 def _release_nothing() -> None:
-    """Do nothing: no memory is mapped. A function of its own, since results are pickled."""
+    """Release nothing, because no memory is mapped; a lambda could not be pickled with a result."""
 
 
 class DocumentLocations:
@@ -54,6 +54,7 @@ class DocumentLocations:
         return self._rows[self._index_of(documents)]
 
     def _index_of(self, documents: Array) -> Array:
+        """Return the index of each document in `_rows` and `_ids`."""
         return documents if self._known is None else np.searchsorted(self._known, documents)
 
     def parts(self, documents: Positions) -> pa.Array:
@@ -68,7 +69,7 @@ class DocumentLocations:
         return [self.ids(documents), self.parts(documents), arrow_of(self.rows(documents))]
 
     def places(self, documents: Positions) -> Iterator[tuple[str, str, int]]:
-        """Return the id of each document, the name of its part, and its row there."""
+        """Yield the id of each document, the name of its part, and its row there."""
         return zip(*(column.to_pylist() for column in self.columns(documents)), strict=True)
 
     def in_memory(self) -> DocumentLocations:
@@ -88,31 +89,34 @@ class DocumentLocations:
 
 
 class LocationsAfter(DocumentLocations):
-    """The locations of the documents of a run, which are numbered after a few others.
+    """The locations of the documents of a run that are numbered after earlier documents.
 
     names, corpus : the parts and the corpus of all documents. rows, ids : the rows and the ids of
-    the others. rest : the locations of the documents of the run.
+    the earlier documents, the first `corpus.num_against`. run : the locations of the documents of
+    the run, numbered from 0.
     """
 
     def __init__(
-        self, names: list[str], corpus: Corpus, rows: Ints, ids: pa.Array, rest: DocumentLocations
+        self, names: list[str], corpus: Corpus, rows: Ints, ids: pa.Array, run: DocumentLocations
     ) -> None:
-        super().__init__(names, corpus, rows, ids, rest.release)
-        self._rest = rest
+        super().__init__(names, corpus, rows, ids, run.release)
+        self._run = run
 
     def ids(self, documents: Positions) -> pa.Array:
         """Return the ids of documents as strings."""
-        is_other = documents < self.num_against
-        others = super().ids(documents[is_other])
-        rest = self._rest.ids(documents[~is_other] - np.uint32(self.num_against))
-        positions = np.concatenate([np.flatnonzero(is_other), np.flatnonzero(~is_other)])
-        order = np.argsort(positions)  # back to the order of `documents`
-        return pa.concat_arrays([others, rest]).take(arrow_of(order))
+        is_earlier = documents < self.num_against
+        earlier_ids = super().ids(documents[is_earlier])
+        run_ids = self._run.ids(documents[~is_earlier] - np.uint32(self.num_against))
+        # Row i of the joined ids belongs to documents[positions[i]]; the inverse permutation puts
+        # them back into the order of `documents`.
+        positions = np.concatenate([np.flatnonzero(is_earlier), np.flatnonzero(~is_earlier)])
+        order = np.argsort(positions)
+        return pa.concat_arrays([earlier_ids, run_ids]).take(arrow_of(order))
 
     def rows(self, documents: Positions) -> Ints:
         """Return the row of each document in its part."""
-        is_other = documents < self.num_against
+        is_earlier = documents < self.num_against
         rows = np.empty(len(documents), np.int64)
-        rows[is_other] = super().rows(documents[is_other])
-        rows[~is_other] = self._rest.rows(documents[~is_other] - np.uint32(self.num_against))
+        rows[is_earlier] = super().rows(documents[is_earlier])
+        rows[~is_earlier] = self._run.rows(documents[~is_earlier] - np.uint32(self.num_against))
         return rows

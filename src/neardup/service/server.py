@@ -1,6 +1,4 @@
-"""The server: it opens the index and the socket, runs until a signal, finishes queued requests, and
-closes both.
-"""
+"""The server of an index: it runs until a signal and finishes queued requests before it ends."""
 
 from __future__ import annotations
 
@@ -20,10 +18,11 @@ from neardup.service.library import Library
 from neardup.service.security import HEADERS, Tokens, check_exposure
 from neardup.settings.service import ServiceSettings
 
-# After each step without the interpreter lock, a worker thread waits so long for a busy event loop
-# to give it back. At the 5 ms of Python, a batch of few documents took 20 ms.
+# The longest wait of a worker thread for the interpreter lock while the event loop is busy; a batch
+# takes the lock again after each kernel. At Python's default of 5 ms, a batch of few documents took
+# 20 ms.
 _SWITCH_INTERVAL_S = 0.0002
-_H11_BYTES = 1 << 20  # more than is read at once: `Guarded` limits the headers
+_H11_BYTES = 1 << 20  # more than one read, so that this limit is never met: `guarded` has its own
 
 
 def serve(address: str, settings: ServiceSettings, tokens: Tokens) -> None:
@@ -31,7 +30,7 @@ def serve(address: str, settings: ServiceSettings, tokens: Tokens) -> None:
 
     Parameters
     ----------
-    address : of the index: a folder, or the URL of a store.
+    address : the address of the index: a folder, or the URL of a store.
     settings : the address of the service, and its limits.
     tokens : who may read and write; without tokens, the host must be a loopback address.
 
@@ -62,8 +61,8 @@ def _listen(settings: ServiceSettings) -> socket.socket:
     """Return a socket that is bound to the address of the service."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
-    # A service that was stopped can start again at once, although old connections still wait to
-    # end.
+    # A service can start again at once after it was stopped, while the system still keeps the
+    # addresses of its last connections.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
@@ -94,7 +93,7 @@ class _Server(uvicorn.Server):
                 # Named: uvicorn would otherwise inspect the application, which is a lambda.
                 interface="asgi3",
                 ws="none",
-                # `startup` and `shutdown` do its work.
+                # `startup` and `shutdown` below take the place of lifespan events.
                 lifespan="off",
                 # The logging of uvicorn stays as `serve` has set it.
                 log_config=None,
@@ -112,12 +111,12 @@ class _Server(uvicorn.Server):
         self._settings = settings
         self._tokens = tokens
         self._log = log
-        self._service: Service
+        self._service: Service  # set by `startup`
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Make the application, and accept connections."""
         self._service = Service(self._library, self._settings, self._tokens, self._log)
-        # In the threads that answer, before a request can come.
+        # Load the compiled code in the threads that answer, before a request can come.
         for lane in (self._service.analyses, self._service.reads):
             await lane.call(self._library.warm)
         gc.collect()
@@ -149,8 +148,8 @@ class _Server(uvicorn.Server):
         self._log.flush()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop at the first signal, without the answers under way at the second."""
-        # uvicorn itself would raise the signal again at its end, and the process would end by it,
-        # not with 0.
+        """Stop after the requests under way at the first signal, and at once at the second."""
+        # The method of uvicorn records the signal to raise it again at the end: the process would
+        # then not exit with status 0.
         self.force_exit = self.should_exit
         self.should_exit = True

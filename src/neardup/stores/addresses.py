@@ -19,12 +19,13 @@ _SERVERS = {
     "valkey": "redis",
     "unix": "redis",
 }
-"""The kind of server of each scheme, which names the extra of neardup and the folder of the store.
-"""
+"""The kind of server by scheme: the name of an extra of neardup, and of a package of `stores`."""
 _CLIENTS = {"postgres": "psycopg", "redis": "redis"}
 """The package of the client of each kind of server."""
 _MEMORY = "memory:"
-_DATABASE = "index.db"  # the file that makes a folder an index
+# The file that makes a folder an index. `stores.embedded`, which names it too, is imported only to
+# open one.
+_DATABASE = "index.db"
 
 
 def create_store(
@@ -35,7 +36,7 @@ def create_store(
     Parameters
     ----------
     address : a folder that does not exist yet, `memory:`, `postgresql://...` or `redis://...`.
-    settings : of the store.
+    settings : the settings of the store, which it keeps.
     fill : writes the first documents. If it fails, no store can be opened at the address.
 
     Raises
@@ -54,7 +55,7 @@ def create_store(
     return store
 
 
-def open_store(address: str, read_only: bool = False) -> Store:
+def open_store(address: str, *, read_only: bool = False) -> Store:
     """Open a store.
 
     Parameters
@@ -80,6 +81,15 @@ def open_store(address: str, read_only: bool = False) -> Store:
 
 
 def _module_of(address: str) -> Any:
+    """Return the module that creates and opens the stores of an address, imported only now.
+
+    Raises
+    ------
+    StoreError
+        If no store has the scheme of the address.
+    MissingExtraError
+        If the client of the server is not installed.
+    """
     scheme, separator, _ = address.partition("://")
     if not separator:
         return import_module("neardup.stores.embedded")
@@ -111,5 +121,6 @@ def is_index(address: str) -> bool:
 
 
 def _is_server(address: str) -> bool:
+    """Return whether an address has the scheme of a server."""
     scheme, separator, _ = address.partition("://")
     return bool(separator) and scheme in _SERVERS

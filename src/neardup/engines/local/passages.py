@@ -18,7 +18,8 @@ from neardup.arrays import Mask, Words, arrow_of, join_arrays, offsets_from_leng
 from neardup.candidates.passage_units import Units
 from neardup.candidates.passages import Anchoring, Counts, group_anchors
 from neardup.decide.passages import Passages, decide_common, decide_passages, decide_units
-from neardup.documents.batch import BatchCache, Corpus, DocumentBatch
+from neardup.documents.batch import Corpus, DocumentBatch
+from neardup.documents.batch_cache import BatchCache
 from neardup.engines.base import Cleaned, Decided
 from neardup.engines.local.sets import numbered
 from neardup.errors import InputError

@@ -21,7 +21,8 @@ from neardup.candidates.sorted_members import find_copies
 from neardup.decide.outcome import SHORT
 from neardup.decide.priority import priority_order, rank_columns
 from neardup.decide.rule import Confirmed, Found, Queue, Rule
-from neardup.documents.batch import BatchCache, Corpus
+from neardup.documents.batch import Corpus
+from neardup.documents.batch_cache import BatchCache
 from neardup.engines.base import Engine, Search, Searched, SearchOutcome
 from neardup.engines.local import searches
 from neardup.engines.local.searches import LocalSearch, Scope

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from neardup import kernels, schemas
 from neardup.arrays import Ints, Mask, Uint32s, Words, arrow_of
-from neardup.documents.batch import BatchCache, Corpus, DocumentBatch
+from neardup.documents.batch import Corpus, DocumentBatch
+from neardup.documents.batch_cache import BatchCache
 from neardup.executor import map_ordered
 from neardup.features.shingles import Workspace, Workspaces
 from neardup.formats.reading import Task, changed, read_tasks

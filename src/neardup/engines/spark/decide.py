@@ -67,12 +67,12 @@ def removed_by_sieve(confirmed: DataFrame) -> tuple[DataFrame, int]:
 
 def _removed_here(left: Ints, right: Ints) -> Ints:
     """Return the positions that the sieve removes over pairs, left < right."""
-    positions, (earlier, later) = number_ends(left, right)
+    pairs = number_ends(left, right)
     # The strength decides which of several kept documents removes another, but not whether.
     strength = np.ones(len(left))
-    representative = np.arange(len(positions), dtype=np.uint32)
-    decided = decide(earlier, later, strength, representative)
-    return positions[~decided.kept]
+    representative = np.arange(len(pairs.ends), dtype=np.uint32)
+    decided = decide(pairs.left, pairs.right, strength, representative)
+    return pairs.ends[~decided.kept]
 
 
 def first_of_clusters(pairs: DataFrame, persist: Callable[[DataFrame], DataFrame]) -> DataFrame:

@@ -132,8 +132,8 @@ def _recall(found: DataFrame, num_pairs: int, method: Method) -> Recall | None:
     pairs = near.select("left", "right", "expected").toArrow()
     left, right, similarity = (column.to_numpy() for column in pairs.columns)
     order = np.lexsort((left, right))  # the order of a local run: sums of floats depend on it
-    ends, (left_ends, right_ends) = number_ends(left, right)
-    clusters = first_members(len(ends), left_ends, right_ends)[left_ends]
+    numbered = number_ends(left, right)
+    clusters = first_members(len(numbered.ends), numbered.left, numbered.right)[numbered.left]
     return estimate_recall(similarity[order], clusters[order], method.hit_probability)
 
 

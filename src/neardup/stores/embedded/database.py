@@ -27,8 +27,10 @@ _PAGE_BYTES = 8192
 # 20 ms for 8 MB. A checkpoint on a second connection would not delay writers, but may lose commits
 # before SQLite 3.51.3 (sqlite.org/wal.html).
 _LOG_PAGES = (8 << 20) // _PAGE_BYTES
+# A step of `vacuum` frees one part of the free pages, but at least 2 MiB: each step ends with a
+# checkpoint, which syncs.
+_VACUUM_PARTS = 64
 _MIN_VACUUM_PAGES = (2 << 20) // _PAGE_BYTES
-_VACUUM_PARTS = 64  # a step frees one part of the free pages
 _TABLES = """
 CREATE TABLE settings (name TEXT PRIMARY KEY, data BLOB NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (name TEXT PRIMARY KEY, kind TEXT NOT NULL, first INTEGER NOT NULL, stop INTEGER NOT NULL,
@@ -51,7 +53,7 @@ _COLUMNS = {  # the columns that the checksum of a row covers
 class Database:
     """A connection to index.db. Not for use by several threads at once.
 
-    Methods that read raise StoreError if the checksum of a row differs, and all methods
+    Methods that read raise StoreError if the checksum of a row differs. All methods may raise
     sqlite3.Error.
 
     Parameters
@@ -128,6 +130,7 @@ class Database:
             num_free = num_left
 
     def _free_pages(self) -> int:
+        """Return the number of pages that contain nothing."""
         return int(self._run("PRAGMA freelist_count").fetchone()[0])
 
     def data_version(self) -> int:
@@ -138,8 +141,8 @@ class Database:
     def transaction(self, writing: bool = True) -> Iterator[None]:
         """Run a block as one transaction, all or nothing. Raises sqlite3.Error.
 
-        writing : whether the block writes. It then waits for the lock of writers at its begin: a
-        transaction that reads first and writes later may fail in the middle.
+        writing : whether the block writes. The transaction then takes the lock of writers at its
+        start; if it read first and took the lock later, it could fail in the middle.
         """
         self._run("BEGIN IMMEDIATE" if writing else "BEGIN")
         try:
@@ -159,7 +162,7 @@ class Database:
         rows = self._rows("settings", "WHERE name = ?", (name,))
         return next((bytes(data) for _, data in rows), None)
 
-    def needed_setting(self, name: str) -> bytes:
+    def required_setting(self, name: str) -> bytes:
         """Return a setting. Raises StoreError if it is missing."""
         data = self.setting(name)
         if data is None:
@@ -232,7 +235,7 @@ class Database:
         return next(((number, data) for number, _, _, data in rows), None)
 
     def problems(self) -> Iterator[str]:
-        """Yield a sentence for each damage of the file, its structure, and its rows."""
+        """Yield a sentence for each problem: of the file's size, its structure, and its rows."""
         page_bytes = self._run("PRAGMA page_size").fetchone()[0]
         num_bytes = self.path.stat().st_size
         # `integrity_check` accepts bytes after the last page.

@@ -265,7 +265,7 @@ class Loader:
 
     def counters(self) -> Counters:
         """Return the counters in the database."""
-        return Counters(**json.loads(self.database.needed_setting(COUNTERS)))
+        return Counters(**json.loads(self.database.required_setting(COUNTERS)))
 
     def add_file(self, info: FileInfo, opened: Opened) -> None:
         """List a file that this process wrote."""

@@ -113,7 +113,7 @@ class EmbeddedStore(StateStore):
     def _open(self) -> None:
         """Load the state, and start the maintenance of a writer. Requires: the database is open."""
         self._version = self._database.data_version()
-        self.settings = decode_settings(self._database.needed_setting)
+        self.settings = decode_settings(self._database.required_setting)
         self._loader = Loader(self._folder, self._database, self.settings)
         self._loader.load()
         self._publish()

@@ -22,8 +22,8 @@ from neardup.stores.redis.connection import Connection, WriterLock
 from neardup.stores.redis.known_rows import Header, KnownRows
 from neardup.stores.redis.snapshot import APART, LETTERS, RedisSnapshot
 
-_SEEN_PER_CALL = 100_000
-_ENTRIES_PER_BUCKET = 32
+_SEEN_PER_CALL = 100_000  # rows in one call of a script: an argument of 400 kB
+_ENTRIES_PER_BUCKET = 32  # average size at which buckets are split: 384 bytes
 
 
 class RedisWriter(RedisSnapshot, Writer):
@@ -76,20 +76,23 @@ class RedisWriter(RedisSnapshot, Writer):
         states = header.states[: header.num_rows]
         if changes.documents is not None and len(changes.documents):
             new_states = changes.documents.column("state").to_numpy()
-            self._add(pipeline, changes.documents, changes.entries)
+            self._put_documents(pipeline, changes.documents, changes.entries)
             pipeline.append(self.connection.key("states"), new_states.tobytes())
             states = np.concatenate([states, new_states])
-        self._see(pipeline, changes)
+        self._put_times_seen(pipeline, changes)
         forgotten = self._without_forgotten(changes.forgotten)
         if len(forgotten):
             packed = forgotten.astype("<u4").tobytes()
             pipeline.append(self.connection.key("forgotten"), packed)
         if changes.ended_import is not None:
             self._drop_import(pipeline, changes.ended_import)
-        self._count(pipeline, states, forgotten)
+        self._put_counts(pipeline, states, forgotten)
 
-    def _count(self, pipeline: Any, states: Bytes, forgotten: Rows) -> None:
-        """Put the new counts in the transaction. states : of all rows, new ones included."""
+    def _put_counts(self, pipeline: Any, states: Bytes, forgotten: Rows) -> None:
+        """Put the new counts in the transaction.
+
+        states : uint8, the state of each row, new rows included.
+        """
         header = self.header
         num_added = len(states) - header.num_rows
         kept_change = _count_kept(states[header.num_rows :]) - _count_kept(states[forgotten])
@@ -102,11 +105,12 @@ class RedisWriter(RedisSnapshot, Writer):
         pipeline.hset(self.connection.key("state"), mapping=state)
 
     def _drop_import(self, pipeline: Any, import_name: str) -> None:
+        """Put the end of an import in the transaction, with its staged documents."""
         pipeline.delete(self.connection.key(f"import:{import_name}"))
         pipeline.hdel(self.connection.key("imports"), import_name.encode())
 
-    def _see(self, pipeline: Any, changes: Changes) -> None:
-        """Put the times of seen rows in the transaction."""
+    def _put_times_seen(self, pipeline: Any, changes: Changes) -> None:
+        """Put the time at which rows were seen in the transaction."""
         time = np.int64(changes.seen_at).tobytes()
         for begin in range(0, len(changes.seen), _SEEN_PER_CALL):
             rows = changes.seen[begin : begin + _SEEN_PER_CALL].astype("<u4")
@@ -116,16 +120,18 @@ class RedisWriter(RedisSnapshot, Writer):
         """Return rows, also new ones, without the rows that are forgotten already."""
         header = self.header
         is_gone = np.zeros(len(rows), np.bool_)
+        # A forgotten row has its number in `forgotten_at`, or the state GONE if it was dropped
+        # before this client read the state of the index.
         has_number = rows < min(header.num_rows, len(header.forgotten_at))
         is_gone[has_number] = header.forgotten_at[rows[has_number]] < header.num_forgotten
         is_old = rows < header.num_rows
         is_gone[is_old] |= header.states[rows[is_old]] == kernels.packed_entries.GONE
         return rows[~is_gone]
 
-    def _add(self, pipeline: Any, documents: pa.Table, entries: Entries | None) -> None:
+    def _put_documents(self, pipeline: Any, documents: pa.Table, entries: Entries | None) -> None:
         """Put new documents and their entries in the transaction."""
-        self._add_packed(pipeline, documents.drop_columns(list(APART)))
-        self._add_times(pipeline, documents)
+        self._put_packed(pipeline, documents.drop_columns(list(APART)))
+        self._put_times_added(pipeline, documents)
         for name, letter in LETTERS.items():
             column = documents.column(name)
             if column.null_count < len(column):
@@ -135,9 +141,10 @@ class RedisWriter(RedisSnapshot, Writer):
                     if value is not None
                 }
                 pipeline.mset(values)
-        self._enter(pipeline, documents, entries)
+        self._put_entries(pipeline, documents, entries)
 
-    def _add_packed(self, pipeline: Any, documents: pa.Table) -> None:
+    def _put_packed(self, pipeline: Any, documents: pa.Table) -> None:
+        """Put packed documents in the transaction, in lists of DOCUMENTS_PER_LIST rows."""
         packed = pack_table(documents, compact=True)
         data = memoryview(packed.data.tobytes())
         offsets = packed.offsets.tolist()
@@ -147,7 +154,8 @@ class RedisWriter(RedisSnapshot, Writer):
             name = f"d{begin // scripts.DOCUMENTS_PER_LIST}"
             pipeline.rpush(self.connection.key(name), *values)
 
-    def _add_times(self, pipeline: Any, documents: pa.Table) -> None:
+    def _put_times_added(self, pipeline: Any, documents: pa.Table) -> None:
+        """Put the first `last_seen` in the transaction, in strings of TIMES_PER_STRING rows."""
         times = documents.column("last_seen").cast("int64").to_numpy()
         first = self.num_rows
         for begin, end in _split(first, len(documents), scripts.TIMES_PER_STRING):
@@ -155,7 +163,7 @@ class RedisWriter(RedisSnapshot, Writer):
             data = times[begin - first : end - first].tobytes()
             pipeline.setrange(self.connection.key(f"s{number}"), times.itemsize * index, data)
 
-    def _enter(self, pipeline: Any, documents: pa.Table, entries: Entries | None) -> None:
+    def _put_entries(self, pipeline: Any, documents: pa.Table, entries: Entries | None) -> None:
         """Put the entries of new documents in the transaction: keys, ids and contents."""
         num_tables = len(self.settings.layout.prefix_bits)
         entered = entries_of(documents, entries, self.num_rows, num_tables)
@@ -169,7 +177,7 @@ class RedisWriter(RedisSnapshot, Writer):
     def _split_buckets(self, pipeline: Any, table: Rows) -> Rows:
         """Split buckets so that they stay short; return the number of buckets of each table.
 
-        table : of each new entry.
+        table : int64, the table of each new entry.
         """
         before = self.header.buckets
         entries = self.header.entries + np.bincount(table, minlength=len(before))
@@ -185,6 +193,7 @@ class RedisWriter(RedisSnapshot, Writer):
         return after
 
     def _eval(self, pipeline: Any, script: str, *arguments: Any) -> None:
+        """Put the call of a script in the transaction; its only key is the prefix of the index."""
         pipeline.eval(script, 1, self.connection.prefix, *arguments)
 
 
