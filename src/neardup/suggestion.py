@@ -102,10 +102,17 @@ class Suggestion:
         limits = {"ngram": self.method.ngram, "threshold": self.method.threshold}
         values = method_options(self.method) | limits
         lines = [
-            f"{key} = {json.dumps(value, ensure_ascii=False)}"
+            f"{key} = {_as_toml(value)}"
             for key, value in values.items()
             if key != "method" and value is not None
         ]
         with writing_to(file):
             write_text(file, "\n".join([f"# {self.reason}", *lines, ""]))
         return file
+
+
+def _as_toml(value: object) -> str:
+    """Return a string, a number, a flag or a list of these as TOML, which writes them as JSON does,
+    but for one control character.
+    """
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

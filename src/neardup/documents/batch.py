@@ -468,11 +468,15 @@ Entry: TypeAlias = DocumentBatch | Rejected
 
 
 def bytes_of(entry: Entry | None) -> int:
-    """Return the memory of the texts, ids, rows and payload of a batch; 0 for another entry."""
+    """Return the memory of the columns and the payload of a batch; 0 for another entry."""
     if not isinstance(entry, DocumentBatch):
         return 0
-    ids = 0 if entry.ids is None else int(entry.ids.nbytes)
-    return entry.text_bytes + ids + entry.rows.nbytes + _payload_bytes(entry.payload, entry.text)
+    columns = [*entry.ranks, *entry.values]
+    if entry.ids is not None:
+        columns.append(entry.ids)
+    num_bytes = sum(int(column.nbytes) for column in columns)
+    num_bytes += entry.text_bytes + entry.rows.nbytes
+    return num_bytes + _payload_bytes(entry.payload, entry.text)
 
 
 def _payload_bytes(payload: Payload | None, text: pa.Array) -> int:
