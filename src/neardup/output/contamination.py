@@ -348,10 +348,10 @@ class ItemTables:
         places = self.found.locations.places(hits.documents[np.array(rows, np.int64)])
         return [
             Example(
-                self._place_of(int(hits.items[row])),
-                place,
-                marker.mark(2 * row + 1, 2 * row)._replace(truncated=True),
-                float(hits.containment[row]),
+                removed=self._place_of(int(hits.items[row])),
+                kept=Place(*place),
+                pair=marker.mark(2 * row + 1, 2 * row)._replace(truncated=True),
+                similarity=float(hits.containment[row]),
                 exact=False,
                 family=int(self._num_documents[row]),
             )
@@ -378,7 +378,8 @@ class ItemTables:
     def _place_of(self, item: int) -> Place:
         """Return the id, the file and the row of an item."""
         items = self.items
-        return items.ids[item], items.tasks[items.parts[item]].part.name, items.rows[item]
+        file = items.tasks[items.parts[item]].part.name
+        return Place(id=items.ids[item], file=file, row=items.rows[item])
 
 
 def _pairs_of(hits: Hits, further: Rows) -> tuple[Rows, Rows]:
