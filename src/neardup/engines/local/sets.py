@@ -18,7 +18,7 @@ from neardup.arrays import Ints, Mask, Uint32s, Words, arrow_of
 from neardup.documents.batch import BatchCache, Corpus, DocumentBatch
 from neardup.executor import map_ordered
 from neardup.features.shingles import Workspace, Workspaces
-from neardup.formats.reading import Task, changed, read_tasks
+from neardup.formats.reading import Task, input_changed, read_tasks
 from neardup.methods.base import Method
 from neardup.progress import Progress
 from neardup.runs.scratch import Scratch
@@ -212,7 +212,7 @@ def _describe_again(
         featured = features.sets.sizes > 0
         # The file has changed since its shingles were counted: sets and keys would not fit.
         if not np.array_equal(features.content[featured], expected[featured]):
-            raise changed("An input")
+            raise input_changed("An input")
         starts = np.zeros(len(wanted), np.int64)
         stops = np.zeros(len(wanted), np.int64)
         starts[wanted] = features.sets.offsets[:-1]
@@ -242,7 +242,7 @@ def numbered(
         has_more = first + num_documents > part_ends[number]
         has_fewer = entry is None and first < part_ends[number]
         if has_more or has_fewer:
-            raise changed(tasks[number].part.name)
+            raise input_changed(tasks[number].part.name)
         if isinstance(entry, DocumentBatch):
             yield slice(first, first + num_documents), entry
         first += num_documents
