@@ -102,6 +102,7 @@ class Library:
         measures = compared.measures._asdict()
         # As digits: JSON numbers of other programs are exact up to 2^53 only.
         left_fingerprint, right_fingerprint = measures.pop("fingerprints") or (None, None)
+        # Only SimHash has fingerprints of other lengths than 64 bits.
         num_bits = getattr(method, "bits", 64)
         stretches = _stretches_of(compared)
         left_passages = None

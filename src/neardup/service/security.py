@@ -15,6 +15,21 @@ from neardup.errors import InputError, SettingError
 from neardup.files import lines_of
 from neardup.service.problems import Problem
 
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' "
+    "data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = [
+    ("content-security-policy", POLICY),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+]
+"""The headers of every response, refusals included."""
+Headers = Mapping[bytes, bytes]
+"""The headers of a request, by their names in lower case."""
+
 ROLES = ("read", "write")
 _MIN_LENGTH = 16  # characters of a token: 64 bits if they are hexadecimal
 _COMMENT = re.compile(r"(^|\s)#.*")  # a "#" inside a token is part of it
@@ -97,22 +112,6 @@ def _read_token_file(path: str | Path) -> dict[bytes, str]:
         role, token = words
         roles[hashlib.sha256(token.encode("ascii")).digest()] = role
     return roles
-
-
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' "
-    "data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-HEADERS = [
-    ("content-security-policy", POLICY),
-    ("cross-origin-opener-policy", "same-origin"),
-    ("cross-origin-resource-policy", "same-origin"),
-    ("referrer-policy", "no-referrer"),
-    ("x-content-type-options", "nosniff"),
-]
-"""The headers of every response, refusals included."""
-
-Headers = Mapping[bytes, bytes]
 
 
 def is_loopback(host: str) -> bool:
