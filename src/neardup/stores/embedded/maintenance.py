@@ -212,6 +212,7 @@ class Maintenance:
         return frozen
 
     def _write_frozen(self, job: Job, frozen: _Frozen) -> None:
+        """Write the rows of a flush: keys, documents, times and forgotten rows, a file of each."""
         if frozen.runs:
             self._write_keys(job, frozen.runs, kept=frozen.kept, forgotten=frozen.forgotten)
             schema = self._state.documents.schema
@@ -309,12 +310,14 @@ class Maintenance:
         )
 
     def _begin_merge_of_keys(self) -> Job | None:
+        """Return the job that merges the last files of keys, None if their sizes differ enough."""
         runs = [run for run in self._state.keys.runs if run.name]
         sizes = [run.num_entries for run in runs]
         to_merge = runs[first_to_merge(sizes) :] if runs else []
         return self._job_of_keys(to_merge) if len(to_merge) > 1 else None
 
     def _begin_merge_of_documents(self) -> Job | None:
+        """Return the job that merges the last files of documents, at most _MAX_DOCUMENTS_BYTES."""
         chunks = [chunk for chunk in self._state.documents.chunks if chunk.name]
         sizes = [info.num_bytes for info in self._infos_of(chunks)]
         to_merge = chunks[first_to_merge(sizes, _MAX_DOCUMENTS_BYTES) :] if chunks else []
@@ -323,6 +326,7 @@ class Maintenance:
         return self._job_of_documents(to_merge, replaced=to_merge)
 
     def _begin_merge_of_seen(self, everything: bool = False) -> Job | None:
+        """Return the job that merges the last files of times, or all of them."""
         runs = [run for run in self._state.documents.seen if run.name]
         if runs and not everything:
             runs = runs[first_to_merge([len(run.rows) for run in runs]) :]
@@ -373,6 +377,7 @@ class Maintenance:
             self._finish(self._job_of_documents([smaller], replaced=[chunk]))
 
     def _job_of_keys(self, runs: Sequence[KeyRun]) -> Job:
+        """Return the job that writes runs of keys to one file, without the forgotten rows."""
         kept = self._state.kept
         forgotten = self._state.forgotten.copy()
         return Job(
@@ -381,6 +386,7 @@ class Maintenance:
         )
 
     def _job_of_documents(self, chunks: Sequence[Chunk], replaced: Sequence[Chunk]) -> Job:
+        """Return the job that writes chunks to one file, instead of the files of `replaced`."""
         return Job(
             write=lambda job: self._write_documents(job, chunks),
             replaced=self._infos_of(replaced),
@@ -518,6 +524,7 @@ class Maintenance:
         self._state.documents.seen = (*others[:first], seen, *others[first:])
 
     def _infos(self, kind: str) -> list[FileInfo]:
+        """Return the files of a kind."""
         return [info for info in self._loader.files.values() if info.kind == kind]
 
     def _infos_of(self, parts: Sequence[KeyRun | Chunk | Seen]) -> list[FileInfo]:
