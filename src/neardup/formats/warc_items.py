@@ -103,8 +103,9 @@ def read_items(
     for items in group_small(found, bytes_of, BLOCK_BYTES):
         records: list[bytes] = []
         metadata_records: list[tuple[int, bytes]] = []  # after the number of documents before it
-        for item in items if with_payload else ():
-            assert item.record is not None  # it is requested
+        for item in items:
+            if item.record is None:  # no payload is requested
+                continue
             if item.document is None:
                 metadata_records.append((len(records), item.record))
             else:

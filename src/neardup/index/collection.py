@@ -457,6 +457,7 @@ def _answers(
 ) -> pa.Table:
     """Return the answers about new documents."""
     names = ["kept_id", *(measure.name for measure in measures), "truncated"]
+    # In the order of `answers_schema`.
     columns = [
         documents.column("id"),
         arrow_of(kept),
