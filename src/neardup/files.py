@@ -1,4 +1,4 @@
-"""Files of the run: atomic writes, small files of UTF-8, JSON and TOML, and their errors.
+"""Read and write small files: atomic writes; UTF-8, JSON and TOML; errors with advice.
 
 All modules write and read small files by these functions: encodings do not depend on the locale,
 and a file is complete or absent.
@@ -23,6 +23,7 @@ AnyPath: TypeAlias = str | os.PathLike[str]
 JsonObject: TypeAlias = dict[str, Any]
 Output: TypeAlias = Path | str | None
 """The folder of an output, or its address; None if nothing is written."""
+# The password in scheme://user:password@host; group 1 is the part before the colon.
 _PASSWORD = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*://[^/?#:@]*):[^/?#]*@")
 # libpq also accepts the password as an option of the query.
 _PASSWORD_OPTION = re.compile(r"([?&][^=&#]*password[^=&#]*=)[^&#]*", re.IGNORECASE)
@@ -120,6 +121,7 @@ class AtomicFile(AbstractContextManager[Path]):
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         try:
+            # An OSError of the block is raised again here, which turns it into an OutputError.
             with writing_to(self.path):
                 if error is None:
                     self.commit()
@@ -139,7 +141,7 @@ class AtomicFile(AbstractContextManager[Path]):
             os.unlink(self.partial)
 
     def cannot_write(self, error: Exception) -> OutputError:
-        """Return the error to raise where the file cannot be written."""
+        """Return the error for this file if it cannot be written."""
         return cannot_write(self.path, error)
 
 
@@ -155,7 +157,7 @@ def writing_to(path: AnyPath) -> Iterator[None]:
 
 
 def cannot_write(path: AnyPath, error: Exception) -> OutputError:
-    """Return the error to raise where a file cannot be written."""
+    """Return the error for a file that cannot be written."""
     return OutputError(f"Nothing was written to {path}: {reason_of(error)}. {advice_on(error)}")
 
 
@@ -221,8 +223,8 @@ def parse_toml(text: str) -> dict[str, Any]:
 def lines_of(text: str) -> list[str]:
     """Return the lines of a text, which end at a line feed, or a carriage return and a line feed.
 
-    Unlike the lines of `str.splitlines`, they may contain U+0085, U+2028, U+2029 and form feeds,
-    which names and ids do.
+    Unlike `str.splitlines`, this splits no line at U+0085, U+2028, U+2029 or a form feed, which
+    names and ids may contain.
     """
     lines = text.split("\n")
     if not lines[-1]:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from neardup.report.dedup_html import render_report
-from neardup.report.items import Example, MarkedPair
+from neardup.report.items import Example, MarkedPair, Place
 from neardup.report.sections import notebook
 from reference.page import Page
 
@@ -139,7 +139,7 @@ def example(**changes: Any) -> Example:
         part |= {name: changes.pop(name) for name in list(changes) if name in part}
     changes = {"similarity": 0.85, "exact": False} | changes
     return Example(
-        tuple(removed.values()), tuple(kept.values()), MarkedPair(*pair.values()), **changes
+        Place(*removed.values()), Place(*kept.values()), MarkedPair(*pair.values()), **changes
     )
 
 

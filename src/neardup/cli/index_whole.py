@@ -25,8 +25,9 @@ from neardup.settings.constraints import Options, constraints_of, flag_of
 from neardup.settings.methods import MethodSettings, MinHash, SimHash
 from neardup.settings.run import FileSettings, IndexSettings
 
-DAMAGED = 1
+DAMAGED = 1  # exit status
 _LIMITS = ("threshold", "recall", "num_bands", "rows_per_band", "max_distance", "num_blocks")
+# The bands and blocks; None has them chosen by the limits.
 _LAYOUT = {"num_bands": None, "rows_per_band": None, "num_blocks": None}
 
 
@@ -68,20 +69,19 @@ def create(address: str, from_run: str | None, payload_column: Any, **values: An
     method = build_method(values)
     with running(f"Delete {address} before you run the command again."):
         if from_run is None:
-            made = neardup.Index.create(address, method=method, idf=idf, **settings)
-        # The documents of a run are kept by the method of the run; another one would find other
-        # duplicates.
+            index = neardup.Index.create(address, method=method, idf=idf, **settings)
         elif is_given:
+            # Another method would find other duplicates among the documents that the run kept.
             raise SettingError(
                 "--from-run uses the method of the run: got options of a method beside it. Leave "
                 "them out."
             )
         else:
-            made = neardup.Index.from_run(
+            index = neardup.Index.from_run(
                 address, from_run, idf=idf, payload_column=payload_column, **settings
             )
-        with made:
-            show_info(made)
+        with index:
+            show_info(index)
 
 
 @command("Add the new documents of another index.")
@@ -101,16 +101,10 @@ def merge(address: str, other: str) -> None:
         show_merged(index.merge(source))
 
 
+# The texts of the options are from the method that has the limit; for one of both, from MinHash.
+_LIMIT_CONSTRAINTS = {**constraints_of(SimHash), **constraints_of(MinHash)}
 _limit_options = composed(
-    *(
-        setting_option(
-            name,
-            None,
-            constraints_of(MinHash if hasattr(MinHash, name) else SimHash)[name],
-            "Method",
-        )
-        for name in _LIMITS
-    )
+    *(setting_option(name, None, _LIMIT_CONSTRAINTS[name], "Method") for name in _LIMITS)
 )
 
 
@@ -136,13 +130,13 @@ def rebuild(address: str, new: str, **limits: Any) -> None:
         method = _changed(
             index.method, {name: value for name, value in limits.items() if value is not None}
         )
-        with index.rebuild(new, method=method) as made:
-            show_info(made)
+        with index.rebuild(new, method=method) as rebuilt:
+            show_info(rebuilt)
 
 
 def _changed(method: MethodSettings, given: Options) -> MethodSettings:
-    """Return the settings with other limits; bands or blocks that were chosen by the limits are
-    chosen again.
+    """Return the settings with other limits; bands and blocks are chosen again, unless they are
+    given, too.
     """
     accepted = constraints_of(type(method))
     for name in given:
@@ -151,7 +145,6 @@ def _changed(method: MethodSettings, given: Options) -> MethodSettings:
                 f"{flag_of(name)} does not apply to this index, which uses "
                 f"{type(method).__name__}. Leave it out."
             )
-    # Given limits need other bands or blocks: they are chosen again, unless they are given, too.
     layout = {name: value for name, value in _LAYOUT.items() if name in accepted} if given else {}
     return replace(method, **{**layout, **given})
 
@@ -185,7 +178,7 @@ def verify(address: str) -> None:
     """
     with opened(address, read_only=True) as index:
         damages = index.verify()
-    # Damages are told on stderr as well, and in the exit code.
+    # Damages go to stderr and into the exit status with --json, too.
     if is_set("as_json"):
         print_json({"index": address, "damages": damages})
     for damage in damages:
@@ -228,7 +221,7 @@ def backup(address: str, folder: str) -> None:
         address, f"Delete {folder} before you run the command again.", read_only=True
     ) as index:
         index.backup(folder)
-    # Read again from the copy: this also shows that it can be opened.
+    # The numbers of the copy, not of the index: this also checks that the copy can be opened.
     with opened(folder, read_only=True) as copy:
         show_info(copy)
 

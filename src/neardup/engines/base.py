@@ -1,4 +1,9 @@
-"""Define the base class of engines, and the records that engines return."""
+"""Define the base class of engines, and the records that engines return.
+
+An engine finds pairs (`Searched`), the rule of the run decides about them (`Decision`, `Outcome`),
+and both together are `Decided`. An engine whose workers decide returns the numbers alone
+(`Counted`).
+"""
 
 from __future__ import annotations
 
@@ -58,7 +63,10 @@ class Search(NamedTuple):
 
 
 class SearchOutcome(NamedTuple):
-    """The decisions of a search. method : with the table of document frequencies that it names."""
+    """The decisions of a search.
+
+    method : the method with the table of document frequencies that it names.
+    """
 
     outcome: Outcome
     method: Method
@@ -94,7 +102,8 @@ class Searched:
     corpus, locations : the documents, and their locations in the inputs.
     warnings : remarks about the inputs for the user.
     found : the confirmed pairs.
-    described : uint64 by document, the hash of its value, of each column that describes documents.
+    described : for each column that describes documents, uint64 (num_documents,), the hashes of its
+        values.
     short, num_fingerprints, num_near_pairs : as in `Totals`.
     expected : takes the positions and measures of pairs, and returns the similarities on which the
         probability depends that the pairs are proposed; None if the recall is not estimated.
@@ -270,8 +279,8 @@ def decide(run: Run, searched: Searched) -> Decided:
     searched.release()
     # Drop the functions of the search, which refer to the features of all candidates.
     found = searched.found.decided()
-    searched = replace(searched, found=found, expected=None, release=_release_nothing)
-    return Decided(searched=searched, decision=decision, outcome=outcome, by_value=by_value)
+    remaining = replace(searched, found=found, expected=None, release=_release_nothing)
+    return Decided(searched=remaining, decision=decision, outcome=outcome, by_value=by_value)
 
 
 @dataclass
@@ -310,6 +319,7 @@ class Engine(ABC):
     def find(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Searched:
         """Read the inputs, and find the pairs that the rule of the run needs."""
 
+    # Not abstract: most engines change nothing besides the output.
     def commit(self, report: JsonObject, folder: OutputDirectory | None) -> None:  # noqa: B027
         """Apply the changes of the run besides its output, such as to an index, once the output is
         complete.

@@ -29,11 +29,11 @@ WeightedFeature = tuple[str, float]
 class Explanation:
     """The computation of a fingerprint, by feature in order of first occurrence, and by bit.
 
-    features : the features. counts : their frequencies. idf : their inverse document frequencies,
-    None if the weights do not use them. weights : their weights. hashes : their hashes; each bit
-    votes. sums : the sums of the votes of each bit, the most significant bit first; integers if the
-    weights are integers. fingerprint : a bit is 1 if its sum is positive, or if the sum is zero and
-    the scheme sets such bits.
+    features : the features. counts : the frequency of each feature. idf : its inverse document
+    frequency; None if the weights do not use it. weights : its weight. hashes : its hash, whose
+    bits vote. sums : the sum of the votes of each bit, the most significant bit first; integers if
+    the weights are integers. fingerprint : a bit is 1 if its sum is positive, or if the sum is zero
+    and the scheme sets such bits.
     """
 
     features: tuple[str, ...]
@@ -61,8 +61,8 @@ class Explanation:
 class SignatureExplanation:
     """The computation of a signature, by shingle in order of first occurrence, hash and band.
 
-    features : the shingles. counts : their frequencies, which have no effect. hashes : their
-    hashes. signature : the minimum permuted value of all shingles, for each permutation. minima :
+    features : the shingles. counts : the frequency of each shingle, which has no effect. hashes :
+    its hash. signature : the minimum permuted value of all shingles, for each permutation. minima :
     the index in `features` of the shingle with this value. keys : the key of each band; documents
     that share the key of a band are compared.
     """
@@ -117,12 +117,13 @@ def keywords(
     """
     _check_idf(idf)
     method = named_as(SimHash, _method_of(idf) if method is None else method)
+    # A text alone has no corpus: its lines take the place of the documents.
     source = idf or ("lines" if method.idf == "corpus" else method.idf)
     weighed = replace(method, weights="tfidf", idf=source, max_features=top, weight_levels=False)
     summands = _summands_of(text, weighed, None, may_be_empty=True)
     weights = summands.weighed.weights
     order = np.lexsort((summands.features.hashes, -weights))
-    assert summands.strings is not None
+    assert summands.strings is not None  # requested by `_summands_of`
     features = summands.strings.to_list()
     return [(features[index], float(weights[index])) for index in order.tolist()]
 
@@ -151,8 +152,9 @@ def explain_fingerprint(
     sums = fingerprinting.add_up(summands, method)
     order = np.argsort(summands.features.firsts)
     weights = summands.weighed.weights[order]
-    signed = sums.last_sums[: method.bits][::-1]
-    assert summands.strings is not None
+    # The lowest bit comes first in the sums, and last in the explanation.
+    sums_of_bits = sums.last_sums[: method.bits][::-1]
+    assert summands.strings is not None  # requested by `_summands_of`
     features = summands.strings.to_list()
     mask = (1 << method.bits) - 1
     return Explanation(
@@ -161,7 +163,7 @@ def explain_fingerprint(
         idf=None if summands.idf is None else tuple(summands.idf[order].tolist()),
         weights=tuple(_plain(weights)),
         hashes=tuple(value & mask for value in to_integers(summands.words[order])),
-        sums=tuple(_plain(signed)),
+        sums=tuple(_plain(sums_of_bits)),
         fingerprint=to_integers(sums.fingerprints)[0],
         bits=method.bits,
     )
@@ -222,6 +224,10 @@ def _plain(values: Array) -> list[float]:
 def _summands_of(
     text: object, method: SimHash, idf: IdfTable | None, *, may_be_empty: bool = False
 ) -> fingerprinting.Summands:
+    """Return the weighed features of a text, or of features given, with their strings.
+
+    Raises InputError if there are none and there must be some.
+    """
     given = _checked(text, method.tokens)
     if isinstance(given, str):
         texts = pa.array([given], "large_string")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 from neardup.arrays import arrow_of_strings
@@ -28,7 +27,15 @@ def read(
         source = source_of(batch.text[0].as_py())
         yield replace(batch, text=arrow_of_strings([source]))
     except (ValueError, RecursionError) as error:
-        reject(Rejected(file.name, 0, None, None, f"the file is not a notebook: {error}"))
+        reject(
+            Rejected(
+                file=file.name,
+                row=0,
+                line=None,
+                byte=None,
+                reason=f"the file is not a notebook: {error}",
+            )
+        )
 
 
 def source_of(notebook: str) -> str:
@@ -41,20 +48,27 @@ def source_of(notebook: str) -> str:
     """
     texts = [_text_of(cell) for cell in _cells(json.loads(notebook))]
     joined = "\n\n".join(text for text in texts if text is not None)
-    return joined.encode("utf-8", "replace").decode()  # a lone surrogate is not Unicode
+    # JSON may escape a lone surrogate, which is not Unicode text.
+    return joined.encode("utf-8", "replace").decode()
 
 
 def _cells(content: Any) -> list[Any]:
     """Return the cells of a notebook: version 3 has them in worksheets. Raises ValueError if it has
     none.
     """
-    sheets = content.get("worksheets") or [content] if isinstance(content, dict) else None
-    lists: list[Any] = [None]
-    if isinstance(sheets, list):
-        lists = [_member(sheet, "cells") for sheet in sheets]
-    if not all(isinstance(cells, list) for cells in lists):
-        raise ValueError("it has no list of cells")
-    return list(chain.from_iterable(lists))
+    no_cells = ValueError("it has no list of cells")
+    if not isinstance(content, dict):
+        raise no_cells
+    sheets = content.get("worksheets") or [content]
+    if not isinstance(sheets, list):
+        raise no_cells
+    cells: list[Any] = []
+    for sheet in sheets:
+        cells_of_sheet = _member(sheet, "cells")
+        if not isinstance(cells_of_sheet, list):
+            raise no_cells
+        cells += cells_of_sheet
+    return cells
 
 
 def _text_of(cell: Any) -> str | None:
@@ -66,8 +80,8 @@ def _text_of(cell: Any) -> str | None:
 
 
 def _member(value: Any, *names: str) -> Any:
-    """Return the first member of an object of JSON with one of some names; None without such a
-    member.
+    """Return the member of a JSON object with the first of some names that it has; None if it has
+    none.
     """
     if isinstance(value, dict):
         for name in names:

@@ -51,10 +51,9 @@ DOCUMENT_BYTES = 64
 much.
 """
 
-_HEAD_BYTES = 1 << 16  # first bytes of a file, from which `_hint` guesses its format
+_HEAD_BYTES = 1 << 16  # first bytes of a file, from which `_guess_format` guesses its format
 _FREQUENT = "的，。"  # the most frequent characters of Chinese
 _SPLIT_TABLE = "Pass its rows as a table in memory (Python) if you trust it"
-_IS_WIDE = ": it is UTF-"  # the start of `why_wide` for UTF-16 and UTF-32
 
 
 @dataclass(frozen=True)
@@ -337,7 +336,7 @@ class Task(NamedTuple):
     def refuse_changed(self) -> None:
         """Raise InputError if the part has another identity than when the run began."""
         if self.identity is not None and self.part.identity() != self.identity:
-            raise changed(self.part.name)
+            raise input_changed(self.part.name)
 
     def read(
         self, reject: Reject = ignore, *, with_payload: bool = False, threads: int = 1
@@ -419,11 +418,12 @@ class Task(NamedTuple):
         progress = _Progress()
         tally = _Tally()
         for stretch, entry in pieces:
-            # The planned end of a stretch is a guess (bytes inside of a gzip member may look like
-            # the begin of one). A reader that finds none there goes on: the next stretch is then
-            # read already.
+            # The planned end of a stretch is a guess: bytes inside a gzip member may look like the
+            # beginning of one. A reader that finds no member there continues beyond the planned
+            # end, and has then read the next stretch, too.
             was_read = stretch is not None and stretch.begin < progress.reached
-            # Passed over, not left: the next part follows in the same pieces.
+            # No `break`: `pieces` must be read up to the end of the part, because the next part
+            # follows in the same iterator.
             if tally.is_lost or was_read:
                 continue
             if isinstance(entry, Rejected):
@@ -456,7 +456,7 @@ class Task(NamedTuple):
             return
         for row in too_long:
             yield self._count(row, tally)
-        # A batch without documents may still have records about its file, which are written again.
+        # A batch without documents may have records about its file, which the output repeats.
         payload = fitting.payload
         has_metadata = isinstance(payload, Pages) and len(payload.metadata_records) > 0
         if len(fitting.rows) or fitting is batch or has_metadata:
@@ -470,9 +470,9 @@ class Task(NamedTuple):
         else:
             tally.num_unreadable += 1
             if tally.num_unreadable == 1:
-                hint = _hint(self.part)
-                tally.why = hint or f": {row.reason}"
-                row = self._explain_first(row, hint)
+                guess = _guess_format(self.part)
+                tally.why = guess.hint or f": {row.reason}"
+                row = self._explain_first(row, guess)
         tally.is_lost |= row.rest_of_file
         return row
 
@@ -490,13 +490,11 @@ class Task(NamedTuple):
         share = f"{tally.num_unreadable:,} of {num_rows:,} rows of the file"
         return f"{share} cannot be read{tally.why}"
 
-    def _explain_first(self, row: Rejected, hint: str) -> Rejected:
-        """Return the first unreadable row with the hint; the whole file if no row can be read.
-
-        hint : the actual format of the file, "" if it is not known.
-        """
+    def _explain_first(self, row: Rejected, guess: _Guess) -> Rejected:
+        """Return the first unreadable row with the hint; the whole file if no row can be read."""
+        hint = guess.hint
         # The other lines of UTF-16 would be read as text with null characters.
-        if _IS_WIDE in hint and row.byte == 0:
+        if guess.is_wide and row.byte == 0:
             return lost_file(self.part.name, f"no row of the file can be read{hint}")
         is_document = self.part.unit == "file" and self.max_unreadable < 1
         if row.rest_of_file or is_document:
@@ -600,29 +598,41 @@ def _pieces_of_part(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
         yield piece
 
 
-def _hint(part: Part) -> str:
-    """Describe the actual format of a file of text, if its beginning shows it."""
+class _Guess(NamedTuple):
+    """The actual format of a file of text, if its beginning shows another one than its name.
+
+    hint : the format and the advice, as the end of a sentence; "" if the format is as named.
+    is_wide : whether it is UTF-16 or UTF-32.
+    """
+
+    hint: str = ""
+    is_wide: bool = False
+
+
+def _guess_format(part: Part) -> _Guess:
+    """Guess the actual format of a file of text from its beginning."""
     if not isinstance(part, InputFile) or part.format not in FORMATS:
-        return ""
+        return _Guess()
     if FORMATS[part.format].contents != "text":
-        return ""
+        return _Guess()
     try:
         with part.open_stream() as stream:
             head = bytes(stream.read(_HEAD_BYTES))
     except (*STREAM_ERRORS, CannotOpen):
-        return ""
-    return _hint_of(head, part.format)
+        return _Guess()
+    if compression_of(head) is None:
+        encoding = wide_encoding_of(head)
+        if encoding is not None:
+            return _Guess(hint=why_wide(encoding), is_wide=True)
+    return _Guess(hint=_hint_of(head, part.format))
 
 
 def _hint_of(head: bytes, format_name: str) -> str:
-    """Describe the actual format of a file from its first bytes."""
+    """Describe the actual format of a file, except for UTF-16 and UTF-32, from its first bytes."""
     compression = compression_of(head)
     if compression is not None:
         suffix = next(suffix for suffix, name in COMPRESSIONS.items() if name == compression)
         return f": it is compressed. Add {suffix} to its name"
-    encoding = wide_encoding_of(head)
-    if encoding is not None:
-        return why_wide(encoding)
     kind = format_of_bytes(head)
     if kind is not None and FORMATS[kind].contents == "binary":
         return (
@@ -652,7 +662,7 @@ def _is_utf8(head: bytes) -> bool:
     return True
 
 
-def changed(name: str) -> InputError:
+def input_changed(name: str) -> InputError:
     """Return the error for an input that changed between two passes."""
     return InputError(
         f"{name} changed during the run. Run again while no other program writes to it."

@@ -1,4 +1,4 @@
-"""Read and write the documents of web archives, whatever a document is: a page or a text."""
+"""Read and write the documents of web archives, which are pages or texts (`Contents`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from neardup.formats.warc_records import Fields, Record, read_records
 
 _ABOUT_THE_FILE = "warcinfo"
 _SILENT_TYPES = (_ABOUT_THE_FILE, "request", "metadata", "revisit", "continuation")
-"""The types of records that never are documents."""
+"""The types of records that never are documents, and are skipped silently."""
 
 GZIP_MAGIC = b"\x1f\x8b"
 _BLANK = b"\r\n\r\n"  # ends a record
@@ -37,9 +37,10 @@ _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\
 class Contents(NamedTuple):
     """The documents of a kind of archive.
 
-    is_document : whether a record with this header is one. document_of : returns the document of
-    such a record; raises NotAPage or BadResponse. size_of : the bytes of a document. why_not : why
-    another record is none, or None if this needs no word.
+    is_document : whether a record with this header is a document. document_of : returns the
+    document of such a record; raises NotAPage, TooLong or BadResponse. size_of : the bytes of a
+    document. why_not : returns the reason why another record is no document; None to skip it
+    silently.
     """
 
     is_document: Callable[[Fields], bool]
@@ -101,9 +102,10 @@ def read_items(
     found = _items(source, contents, reject, with_payload)
     for items in group_small(found, bytes_of, BLOCK_BYTES):
         records: list[bytes] = []
-        metadata_records: list[tuple[int, bytes]] = []  # with the number of records before
-        for item in items if with_payload else ():
-            assert item.record is not None  # it is requested
+        metadata_records: list[tuple[int, bytes]] = []  # after the number of documents before it
+        for item in items:
+            if item.record is None:  # no payload is requested
+                continue
             if item.document is None:
                 metadata_records.append((len(records), item.record))
             else:
@@ -188,7 +190,7 @@ def _is_silent(record: Record, contents: Contents) -> bool:
 
 
 def _open(source: Source) -> Any:
-    """Open a file. `GzipBytes` inflates gzip members; other compressions are of the whole file."""
+    """Open a file, decompressed unless it is gzip, whose members `GzipBytes` inflates."""
     if source.compression == "gzip":
         source = replace(source, compression=None)
     return source.open_stream()
@@ -196,11 +198,11 @@ def _open(source: Source) -> Any:
 
 def _item_of(record: Record, contents: Contents, name: str, reject: Reject) -> _Item | None:
     """Return the item of a record; None if it is rejected or not needed."""
-    rejected = partial(Rejected, name, record.row, None, record.byte)
+    rejected = partial(Rejected, file=name, row=record.row, line=None, byte=record.byte)
     if record.problem is not None:
         reject(
             rejected(
-                record.problem,
+                reason=record.problem,
                 rest_of_file=record.is_last,
                 excluded=record.is_too_long,
                 too_long=record.is_too_long,
@@ -213,17 +215,17 @@ def _item_of(record: Record, contents: Contents, name: str, reject: Reject) -> _
             return _Item(document=document, row=record.row, record=record.source)
         except (NotAPage, TooLong) as error:
             is_too_long = isinstance(error, TooLongPage | TooLong)
-            reject(rejected(str(error), excluded=True, too_long=is_too_long))
+            reject(rejected(reason=str(error), excluded=True, too_long=is_too_long))
         except BadResponse as error:
-            reject(rejected(str(error)))
+            reject(rejected(reason=str(error)))
         return None
     if "warc-type" not in record.fields:
-        reject(rejected("the record has no WARC-Type"))
+        reject(rejected(reason="the record has no WARC-Type"))
         return None
     if not _is_silent(record, contents):
         why_not = contents.why_not(record.fields)
         assert why_not is not None  # it is no document, and not silent
-        reject(rejected(why_not, excluded=True))
+        reject(rejected(reason=why_not, excluded=True))
         return None
     if record.source is None:
         return None
@@ -235,7 +237,7 @@ def _type_of(fields: Fields) -> str:
 
 
 def describe_type(fields: Fields) -> str:
-    """Return the type of a record, and the type of its content, as a reason begins."""
+    """Return the type of a record and of its content, as the beginning of a reason."""
     media_type = media_type_of(fields.get("content-type", ""))
     content = f" of {media_type:.50}" if media_type else ""
     return f"the record is a {_type_of(fields)[:50]}{content}"
@@ -273,7 +275,7 @@ class WarcSink:
 
     def __init__(self, path: str, compression: str | None) -> None:
         self._is_gzip = compression == "gzip"
-        # Each record becomes a member; other compressions apply to the whole file.
+        # `_write` compresses each record to a gzip member; other compressions apply to the file.
         self._stream = open_compressed(path, None if self._is_gzip else compression)
 
     def write(self, pages: Pages) -> None:
@@ -296,7 +298,7 @@ class WarcSink:
         """Finish the file."""
         self._stream.close()
 
-    discard = close
+    discard = close  # the caller removes the unfinished file
 
 
 def make_sink(source: Source) -> Callable[[str], WarcSink]:

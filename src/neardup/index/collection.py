@@ -1,6 +1,10 @@
 """The documents of an index: add, add if new, look up, forget.
 
 Everything is decided here, and is the same for every store; a store finds rows and writes them.
+
+A batch is decided at once, as if its documents came one by one. Where a document depends on an
+earlier one of the batch, such as by its id, the batch is cut before it, and the rest is decided in
+the next step, on top of the changes of this one.
 """
 
 from __future__ import annotations
@@ -83,7 +87,7 @@ def add(
     if not len(incoming):
         return schemas.answers_schema(rules.method.measures).empty_table()
     step = next_step(rules, writer, incoming, now, if_new=if_new, import_name=import_name)
-    # Nearly always: no overlay is needed.
+    # Nearly always, the batch is not cut: no overlay is needed.
     if len(step.rows) == len(incoming):
         writer.write(step.changes)
         return step.answers
@@ -262,10 +266,7 @@ def _first_arrivals(
 
 
 def _seen_at(snapshot: Snapshot, answers: pa.Table, repeated: Rows, now: int) -> int:
-    """Return the time at which documents are seen: not before they were added.
-
-    The clock may have been set back since.
-    """
+    """Return the time at which documents are seen: not before they were added."""
     added = [answers["first_seen"]]
     if len(repeated):
         added.append(snapshot.take(repeated, ["first_seen"])["first_seen"])
@@ -282,10 +283,10 @@ def _first_conflict(
     *,
     if_new: bool,
 ) -> int:
-    """Return the first document that replaces a row which an earlier one may be compared with.
+    """Return the first document that replaces a row to which an earlier document may be compared.
 
-    Returns the number of documents if there is none. All other rows that are replaced may be
-    forgotten before the first document is decided: no decision depends on them.
+    Returns the number of documents if there is none. All other replaced rows may be forgotten
+    before the first document is decided: no decision depends on them.
     """
     # The answer about a repeated document is about the row that removed it.
     repeated = np.flatnonzero(arriving.is_repeated)
@@ -298,7 +299,7 @@ def _first_conflict(
         found_documents, found_rows = _compared(rules, snapshot, incoming, len(replacing))
         documents.append(found_documents)
         rows.append(found_rows)
-    # For each compared row that a document replaces: is the comparison before the replacement?
+    # A conflict: a comparison with a row, before the document that replaces this row.
     document = np.concatenate(documents)
     replacing = replacing[np.argsort(arriving.existing[replacing])]
     index, is_replaced = find_in(arriving.existing[replacing], np.concatenate(rows))
@@ -312,8 +313,8 @@ def _compared(
 ) -> tuple[Rows, Rows]:
     """Return documents and the stored rows with which they may be compared, if any are replaced."""
     probes = take_entries(rules.lookup.probes(incoming.described.keys), incoming.featured)
-    # The rows that a bucket lists once any of the others are forgotten, and one more, which
-    # shows that it is full.
+    # A bucket lists further rows once replaced rows are forgotten; one row more shows that it is
+    # full.
     found = snapshot.find(probes, rules.limit + num_replaced + 1)
     documents = np.concatenate([probes.document[found.entry], np.arange(len(incoming))])
     rows = np.concatenate([found.row, stored_representatives(snapshot, incoming)])
@@ -358,11 +359,12 @@ class _Keepers(NamedTuple):
 
 
 def _keepers(
-    snapshot: Snapshot, arriving: Incoming, decisions: BatchDecisions, moment: pa.Array
+    snapshot: Snapshot, new: Incoming, decisions: BatchDecisions, moment: pa.Array
 ) -> _Keepers:
     """Return the keepers of new documents. moment : the time of each document."""
     kept = decisions.kept
-    added = [arriving.ids, moment, moment, arriving.payloads]
+    # The columns "id" and _TIMESTAMPS of the new documents.
+    added = [new.ids, moment, moment, new.payloads]
     if kept.all():
         return _Keepers(pa.nulls(len(kept), _STRING), added[1:])
     num_stored = snapshot.num_rows
@@ -386,6 +388,7 @@ def _take(
     stored = [array_of(table.column(name)) for name in names]
     if len(stored_rows) == len(rows):
         return stored
+    # Positions in the stored columns, followed by the added ones.
     index = rows - snapshot.num_rows + len(stored_rows)
     index[is_stored] = np.arange(len(stored_rows))
     positions = arrow_of(index)
@@ -398,7 +401,7 @@ def _take(
 def _documents(
     rules: Rules,
     first_row: int,
-    arriving: Incoming,
+    new: Incoming,
     decisions: BatchDecisions,
     keepers: _Keepers,
     *,
@@ -407,20 +410,20 @@ def _documents(
 ) -> pa.Table:
     """Return the rows to write, numbered from `first_row`."""
     kept = decisions.kept
-    size = len(arriving)
+    size = len(new)
     imports = pa.nulls(size, _STRING)
     if import_name is not None:
         imports = arrow_of_strings([import_name] * size)
     columns = {
         "row": arrow_of(np.arange(first_row, first_row + size, dtype=np.uint32)),
-        "id": arriving.ids,
+        "id": new.ids,
         "state": arrow_of(np.where(kept, KEPT, REMOVED).astype(np.uint8)),
         "member": arrow_of(decisions.member),
         "truncated": arrow_of(decisions.truncated),
-        **stored_columns(arriving, rules.method, rules.storage, kept),
+        **stored_columns(new, rules.method, rules.storage, kept),
         "first_seen": moment,
         "last_seen": moment,
-        "payload": arriving.payloads,
+        "payload": new.payloads,
         "import_name": imports,
         "kept_row": _nullable(decisions.remover, pa.uint32(), kept),
         "kept_id": keepers.ids,
@@ -454,6 +457,7 @@ def _answers(
 ) -> pa.Table:
     """Return the answers about new documents."""
     names = ["kept_id", *(measure.name for measure in measures), "truncated"]
+    # In the order of `answers_schema`.
     columns = [
         documents.column("id"),
         arrow_of(kept),
@@ -469,8 +473,10 @@ def _with_repeated(
 ) -> pa.Table:
     """Return the answers about all documents in their order. answers : about new ones."""
     repeated = _repeated_answers(measures, snapshot, arriving.repeated_rows())
-    order_of_answers = np.argsort(arriving.is_repeated, kind="stable")
-    return pa.concat_tables([answers, repeated]).take(arrow_of(np.argsort(order_of_answers)))
+    # The document of each answer, and by its inverse the answer of each document.
+    document_of_answer = np.argsort(arriving.is_repeated, kind="stable")
+    answer_of_document = np.argsort(document_of_answer)
+    return pa.concat_tables([answers, repeated]).take(arrow_of(answer_of_document))
 
 
 def _repeated_answers(measures: schemas.Measures, snapshot: Snapshot, repeated: Rows) -> pa.Table:
@@ -482,6 +488,7 @@ def _repeated_answers(measures: schemas.Measures, snapshot: Snapshot, repeated: 
     is_known = keeper >= 0
     timestamps = snapshot.take(keeper[is_known], _TIMESTAMPS)
     if not is_known.all():
+        # Null for unknown keepers.
         timestamps = timestamps.take(_nullable(np.cumsum(is_known) - 1, pa.int64(), ~is_known))
     columns = [
         answered["id"],
@@ -538,6 +545,7 @@ def _hits(
 ) -> pa.Table:
     """Return some pairs as hits. best : their positions among `pairs`."""
     ids, *timestamps = stored.columns
+    # One hit of one pair, the usual answer, needs no copy.
     if len(best) != len(stored.positions) or len(best) > 1:
         positions = arrow_of(stored.positions[best])
         ids, *timestamps = [column.take(positions) for column in stored.columns]
@@ -553,10 +561,7 @@ def _no_hits(measures: schemas.Measures) -> pa.Table:
 
 
 def _with_copies(snapshot: Snapshot, incoming: Incoming, pairs: CandidateRows) -> CandidateRows:
-    """Return the candidates and the kept rows with the content of a query.
-
-    A crowded bucket may not list these.
-    """
+    """Return the candidates and the kept rows with the content of a query, each pair once."""
     copies = stored_representatives(snapshot, incoming)
     with_copy = np.flatnonzero(are_kept(snapshot, copies))
     if not len(with_copy):

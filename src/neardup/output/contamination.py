@@ -396,7 +396,7 @@ class ItemTables:
         return [
             Example(
                 removed=self._place_of(items[i]),
-                kept=place,
+                kept=Place(*place),
                 pair=marker.mark(num_hits + i, i)._replace(truncated=True),
                 similarity=float(hits.containment[i]),
                 exact=False,
@@ -425,7 +425,8 @@ class ItemTables:
     def _place_of(self, item: int) -> Place:
         """Return the id, the file and the row of an item."""
         items = self.items
-        return items.ids[item], items.tasks[items.parts[item]].part.name, items.rows[item]
+        file = items.tasks[items.parts[item]].part.name
+        return Place(id=items.ids[item], file=file, row=items.rows[item])
 
 
 def _further_documents(found: FoundItems) -> _Contained:

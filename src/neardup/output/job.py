@@ -1,4 +1,4 @@
-"""The job of a run, which knows in which order an output is written, published and cleared."""
+"""The job of a run: the order in which an output is written, published and cleared."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Job:
     scratch: Scratch
     stages: Stages
     finished: JsonObject | None = None
-    """The report, once the job is finished; the caller is warned if it is of incomplete inputs."""
+    """The report, once the job is finished. `open_job` warns if inputs were not read completely."""
 
     def rejected(self) -> list[JsonObject]:
         """Return the rows that could not be read."""
@@ -115,8 +115,7 @@ class Job:
         if folder is not None:
             for name, page in product.pages(report, output).items():
                 write_text(folder.result / name, page)
-            # report.json of an update says that the index was not changed yet; `commit` replaces
-            # it.
+            # Until `commit`, report.json states that the index was not changed yet.
             write_bytes(folder.result / REPORT, report_bytes(record.before_update().to_dict()))
         result = product.result(report, output)
         if folder is not None:
@@ -133,18 +132,18 @@ class Job:
         return result
 
     def _write(self, product: Product[Any], folder: OutputDirectory) -> None:
-        """Write all but the report."""
+        """Write the tables, the rejected rows and the documents."""
         with (
             self.stages.stage("write", product.num_documents or None) as progress,
             ThreadPoolExecutor(1) as beside,
         ):
             listed = beside.submit(_write_tables, product.tables(), folder.result)
-            if not product.writes_tables_beside:  # both at once would take more memory
+            if not product.writes_tables_beside:
+                # Tables and documents at once would take more memory.
                 listed.result()
             write_rejected(self.scratch.directory, folder.result / "rejected.jsonl")
             product.write_documents(folder.result, progress, beside)
-            # Also to raise an error of the thread.
-            listed.result()
+            listed.result()  # raises an error of the thread
 
 
 def _write_tables(tables: Sequence[Table], folder: Path) -> None:

@@ -30,7 +30,7 @@ from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter, apply_edits
 from neardup.output.tables import as_rows, parquet_writer
 from neardup.progress import Progress
-from neardup.report.items import Example, Marker
+from neardup.report.items import Example, Marker, Place
 from neardup.runs.locations import DocumentLocations
 from neardup.schemas import DISTANCE, SIMILARITY
 
@@ -263,8 +263,8 @@ def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list
     distances: list[int | None] = [None] * len(removals.documents)
     if SIMILARITY not in method.measures:
         distances = columns[DISTANCE.name].tolist()
-    places = list(locations.places(removals.documents))
-    kept_places = list(locations.places(removals.kept))
+    places = [Place(*place) for place in locations.places(removals.documents)]
+    kept_places = [Place(*place) for place in locations.places(removals.kept)]
     pairs = zip(removals.documents.tolist(), removals.kept.tolist(), strict=True)
     return [
         Example(

@@ -127,7 +127,7 @@ def _picked(examples: Sequence[Example]) -> Iterator[_Card]:
     others = [item for item in near if item[1].kept != family.kept and item[1].family_near > 1]
     if others:
         number, largest = max(others, key=lambda item: item[1].family_near)
-        kept = document_id(largest.kept[0], _MAX_ID)
+        kept = document_id(largest.kept.id, _MAX_ID)
         sentence = say("cards.near", near=largest.family_near, kept=kept)
         yield _Card("cards.most_near", sentence, number)
     if near:
@@ -140,14 +140,14 @@ def _family_sentence(example: Example) -> str:
     """Return the sentence about the documents that one kept document removed."""
     copies = example.family - example.family_near
     among = say("cards.copies", copies=copies) if copies else ""
-    kept = document_id(example.kept[0], _MAX_ID)
+    kept = document_id(example.kept.id, _MAX_ID)
     return say("cards.family", family=example.family, among=among, kept=kept)
 
 
 def _closest_sentence(example: Example) -> str:
     """Return the sentence about the removal nearest to the threshold."""
-    removed = document_id(example.removed[0], _MAX_ID)
-    kept = document_id(example.kept[0], _MAX_ID)
+    removed = document_id(example.removed.id, _MAX_ID)
+    kept = document_id(example.kept.id, _MAX_ID)
     measure = similarity_shown(example)
     return say("cards.closest", measure=measure, removed=removed, kept=kept)
 

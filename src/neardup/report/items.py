@@ -16,8 +16,10 @@ from neardup.report.wording import document_id, escape_text, say
 from neardup.settings.methods import PAGE_TOKENS, Shingling
 from neardup.verify.alignment import Passage, align_outlines, mark_passages
 
-_CHARACTERS = 2000
-_LINES = 80
+# The shown beginning of a text or outline: marking takes more than linear time, and nobody reads
+# more.
+_MAX_CHARACTERS = 2000
+_MAX_LINES = 80
 
 
 class MarkedPair(NamedTuple):
@@ -31,7 +33,7 @@ class MarkedPair(NamedTuple):
 
 
 class Marker:
-    """Marks pairs of documents. texts : by the number of the document, as they were read."""
+    """Marks the passages that documents share. texts : by the number of the document, as read."""
 
     def __init__(self, texts: Mapping[int, str], settings: Shingling) -> None:
         self._settings = settings
@@ -44,27 +46,45 @@ class Marker:
         """Return two documents with the passages that they share."""
         if self._settings.tokens in PAGE_TOKENS:
             return _outlines(self._texts[left], self._texts[right])
-        # Marking takes more than linear time, and nobody reads more.
-        texts = [self._texts[document][:_CHARACTERS] for document in (left, right)]
-        for document, text in zip((left, right), texts, strict=True):
-            # A kept document may be in many pairs.
-            if document not in self._spans:
-                self._spans[document] = token_spans(text, self._settings)
-        marked = mark_passages(
-            texts[0], self._spans[left], texts[1], self._spans[right], self._settings.ngram
+        left_text = self._texts[left][:_MAX_CHARACTERS]
+        right_text = self._texts[right][:_MAX_CHARACTERS]
+        left_passages, right_passages = mark_passages(
+            left_text,
+            self._spans_of(left),
+            right_text,
+            self._spans_of(right),
+            self._settings.ngram,
         )
-        truncated = any(len(self._texts[document]) > _CHARACTERS for document in (left, right))
-        return MarkedPair(texts[0], texts[1], *marked, truncated)
+        lengths = [len(self._texts[document]) for document in (left, right)]
+        return MarkedPair(
+            left=left_text,
+            right=right_text,
+            left_passages=left_passages,
+            right_passages=right_passages,
+            truncated=max(lengths) > _MAX_CHARACTERS,
+        )
+
+    def _spans_of(self, document: int) -> list[TokenSpan]:
+        """Return the tokens of the shown text; kept, because a document may be in many pairs."""
+        if document not in self._spans:
+            text = self._texts[document][:_MAX_CHARACTERS]
+            self._spans[document] = token_spans(text, self._settings)
+        return self._spans[document]
 
 
 def _outlines(left: str, right: str) -> MarkedPair:
     """Return the outlines of two pages as texts, a line for each element."""
     found = align_outlines(left, right)
-    pairs = found.pairs[:_LINES]
-    first, first_passages = _lines((pair.left, pair.shared) for pair in pairs)
-    second, second_passages = _lines((pair.right, pair.shared) for pair in pairs)
-    truncated = len(found.pairs) > _LINES or any(found.left_out)
-    return MarkedPair(first, second, first_passages, second_passages, truncated)
+    pairs = found.pairs[:_MAX_LINES]
+    left_text, left_passages = _lines((pair.left, pair.shared) for pair in pairs)
+    right_text, right_passages = _lines((pair.right, pair.shared) for pair in pairs)
+    return MarkedPair(
+        left=left_text,
+        right=right_text,
+        left_passages=left_passages,
+        right_passages=right_passages,
+        truncated=len(found.pairs) > _MAX_LINES or any(found.left_out),
+    )
 
 
 def _lines(lines: Iterable[tuple[Line | None, bool]]) -> tuple[str, list[Passage]]:
@@ -76,21 +96,27 @@ def _lines(lines: Iterable[tuple[Line | None, bool]]) -> tuple[str, list[Passage
             start = len(text) + 2 * line.depth
             repeats = f" × {line.repeats}" if line.repeats > 1 else ""
             text += f"{'  ' * line.depth}{line.label}{repeats}\n"
-            # Without the line end.
+            # The passage ends before the line feed.
             passages.append(Passage(start, len(text) - 1, shared))
     return text, passages
 
 
-Place = tuple[str, str, int]
-
-_MAX_OPENING = 90  # characters of its text there
+_MAX_OPENING = 90  # characters of the text beside an id in the list
 _MAX_LABEL = 160  # characters of an id in the list; the opened item shows all of it
+
+
+class Place(NamedTuple):
+    """The id, the file and the row of a document."""
+
+    id: str
+    file: str
+    row: int
 
 
 class Example(NamedTuple):
     """A removed document, and the kept document that removed it.
 
-    removed, kept : id, file and row. pair : their texts. distance : of the fingerprints, shown
+    pair : their texts. distance : of the fingerprints, shown
     instead of the similarity if it decided alone, otherwise None. family, family_near : the
     documents that the same kept document removed, with and without copies; of a hit, family is the
     number of documents that have its words.
@@ -132,7 +158,7 @@ def pair_list(examples: Sequence[Example], kind: str) -> str:
     sides = (say("errors.first"), say("errors.second"))
     for number, example in enumerate(examples, 1):
         items += _item(
-            f"{kind}-{number}", example, say(f"errors.{kind}"), _beside(example.kept[0]), sides
+            f"{kind}-{number}", example, say(f"errors.{kind}"), _in_summary(example.kept.id), sides
         )
     return items
 
@@ -164,11 +190,13 @@ def passage_list(examples: Sequence[tuple[Example, int]]) -> str:
 
 
 def _opening(text: str) -> str:
+    """Return the beginning of a text in the summary of an item, as HTML."""
     # Enough characters, unless most are white space; the whole text may be long.
-    return _beside(" ".join(text[: 4 * _MAX_OPENING].split())[:_MAX_OPENING])
+    return _in_summary(" ".join(text[: 4 * _MAX_OPENING].split())[:_MAX_OPENING])
 
 
-def _beside(text: str) -> str:
+def _in_summary(text: str) -> str:
+    """Return a text beside the id in the summary of an item, as HTML."""
     return f'<span class="place"><bdi>{escape_text(text, lines=False)}</bdi></span>'
 
 
@@ -185,22 +213,26 @@ def _item(
     near : the word for a pair that is no copy. beside : the HTML beside the first id in the
     summary. sides : the titles of the two texts. figure : a text instead of the similarity.
     """
-    css_class, word = ("exact", say("pair.copy")) if example.exact else ("near", near)
+    css_class = "exact" if example.exact else "near"
+    word = say("pair.copy") if example.exact else near
     pair = example.pair
     note = hint("pair.long") if pair.truncated else ""
     removed = marked_text(pair.left, pair.left_passages, "del")
     kept = marked_text(pair.right, pair.right_passages, "ins")
     if pair.left == pair.right and not pair.truncated:
         kept = hint("pair.same")
-    stays = _document("kept", sides[1], example.kept, kept) if pair.right or example.kept[0] else ""
+    kept_document = ""
+    # A passage without a copy that stays has neither text nor id.
+    if pair.right or example.kept.id:
+        kept_document = _document("kept", sides[1], example.kept, kept)
     return (
         f'<li id="{anchor}" data-kind="{css_class}" '
         # All digits: the script of the page sorts by them.
         f'data-similarity="{float(example.similarity)!r}">'
         f'<details><summary><span class="similarity">{figure or similarity_shown(example)}</span> '
         f'<span class="kind {css_class}">{word}</span> '
-        f'{document_id(example.removed[0], _MAX_LABEL)} {beside}</summary>{note}<div class="texts">'
-        f"{_document('removed', sides[0], example.removed, removed)}{stays}"
+        f'{document_id(example.removed.id, _MAX_LABEL)} {beside}</summary>{note}<div class="texts">'
+        f"{_document('removed', sides[0], example.removed, removed)}{kept_document}"
         "</div></details></li>\n"
     )
 
@@ -216,23 +248,22 @@ def similarity_shown(example: Example) -> str:
     """
     if example.distance is not None:
         return say("words.bits", bits=example.distance)
-    return str(
-        # The shortest decimal of the number: the exact one of 0.7 is below it, and would be cut to
-        # 0.699.
-        Decimal(repr(float(example.similarity))).quantize(Decimal("0.001"), rounding=ROUND_DOWN)
-    )
+    # By `repr`, the shortest decimal: the exact value of the float 0.7 is below 0.7, and would be
+    # truncated to 0.699.
+    similarity = Decimal(repr(float(example.similarity)))
+    return str(similarity.quantize(Decimal("0.001"), rounding=ROUND_DOWN))
 
 
 def _document(side: str, title: str, place: Place, body: str) -> str:
     return (
         f'<div class="{side}"><h3>{title} '
-        f"{document_id(place[0])}</h3>{location(*place)}{body}</div>"
+        f"{document_id(place.id)}</h3>{location(*place)}{body}</div>"
     )
 
 
 def location(document: str, file: str, row: int) -> str:
-    """Return the file and row of a document, as HTML; nothing of a document that is a file, whose
-    id is its path.
+    """Return the file and row of a document, as HTML; "" for a document that is a file, whose id is
+    its path.
     """
     if document == file:
         return ""

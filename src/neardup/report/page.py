@@ -22,7 +22,9 @@ from neardup.report.rows import ReportValues, Row
 from neardup.report.wording import escape_text, for_page, say
 
 Section = tuple[str, str]
-"""Anchor and body; its title is of the sentences. A section with an empty body is left out."""
+"""Anchor and body of a section. Its title is the sentence `titles.ANCHOR`; without a body, it is
+left out.
+"""
 
 
 def render_page(
@@ -39,11 +41,12 @@ def render_page(
     script : the name of a script in this folder, or an empty string.
     """
     assets = files("neardup.report")
-    style, page = (read_text(assets.joinpath(name)) for name in ("report.css", "page.html"))
+    style = read_text(assets.joinpath("report.css"))
+    page = read_text(assets.joinpath("page.html"))
     code = read_text(assets.joinpath(script)) if script else ""
     shown = [(anchor, say(f"titles.{anchor}"), body) for anchor, body in sections if body]
     program = f"neardup {report.get('version', '')} · {report.get('command', 'report')}"
-    # Values are not looked at again: a "$" in a text is safe.
+    # A "$" in a text is safe: `substitute` does not expand the values that it inserts.
     return Template(page).substitute(
         language=say("page.language"),
         style=style,
@@ -79,7 +82,7 @@ def render_fragment(
     ----------
     drawings : titles and charts; empty charts are left out.
     """
-    # Styles at the elements: a notebook shows no style sheet of a fragment.
+    # Styles are attributes of elements: notebooks ignore the style sheet of a fragment.
     cell = "text-align:left;vertical-align:baseline;padding:2px 14px 2px 0;font-weight:400"
     figure = f"{cell};white-space:nowrap;font-variant-numeric:tabular-nums"
     lines = ""
@@ -120,26 +123,24 @@ def _warnings(report: ReportValues) -> str:
     items = "".join(
         f"<li>{escape_text(for_page(warning))}</li>" for warning in report.get("warnings") or ()
     )
-    return (
-        f'<div class="warnings"><h2>{say("page.warnings")}</h2><ul>{items}</ul></div>'
-        if items
-        else ""
-    )
+    if not items:
+        return ""
+    return f'<div class="warnings"><h2>{say("page.warnings")}</h2><ul>{items}</ul></div>'
 
 
 def figure(title: str, chart: str, numbers: str = "") -> str:
     """Return a chart with its title, and its numbers as a table; or an empty string."""
+    if not chart:
+        return ""
     details = folded(say("page.as_table"), numbers)
-    return f"<figure><figcaption>{title}</figcaption>{chart}{details}</figure>" if chart else ""
+    return f"<figure><figcaption>{title}</figcaption>{chart}{details}</figure>"
 
 
 def folded(summary: str, numbers: str) -> str:
     """Return a table that opens on demand; an empty string without a table."""
-    return (
-        f'<details class="numbers"><summary>{summary}</summary>{numbers}</details>'
-        if numbers
-        else ""
-    )
+    if not numbers:
+        return ""
+    return f'<details class="numbers"><summary>{summary}</summary>{numbers}</details>'
 
 
 def table(
@@ -177,11 +178,10 @@ def first_rows(caption: str, rows: pa.Table, limit: int = 10) -> str:
         [escape_text(value, lines=False) for value in row.values()]
         for row in rows.slice(0, limit).to_pylist()
     ]
+    titles = [escape_text(name) for name in rows.column_names]
+    shown = table(escape_text(caption), titles, cells)
     others = f"<p>… {rows.num_rows - limit:,} more</p>" if rows.num_rows > limit else ""
-    return (
-        table(escape_text(caption), [escape_text(name) for name in rows.column_names], cells)
-        + others
-    )
+    return shown + others
 
 
 def _hash(text: str) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from html import escape
 
-from neardup.report.items import Example, MarkedPair, pair_list
+from neardup.report.items import Example, MarkedPair, Place, pair_list
 from neardup.report.page import render_page
 from neardup.report.rows import ReportValues
 from neardup.report.wording import say
@@ -28,10 +28,10 @@ def render_questions(report: ReportValues, questions: Sequence[Question], known:
     examples = [
         Example(
             # The file is the id: `location` then shows no place.
-            (row["left_id"],) * 2 + (0,),
-            (row["right_id"],) * 2 + (0,),
-            pair,
-            row["similarity"],
+            removed=Place(id=row["left_id"], file=row["left_id"], row=0),
+            kept=Place(id=row["right_id"], file=row["right_id"], row=0),
+            pair=pair,
+            similarity=row["similarity"],
             exact=False,
         )
         for row, pair in questions

@@ -61,7 +61,9 @@ class Library:
             [document.text for document in documents], self.index.method.vector_length
         )
         ids = arrow_of_strings([document.id for document in documents])
-        payloads = pa.array([_stored(document.payload) for document in documents], "large_string")
+        payloads = pa.array(
+            [_encode_payload(document.payload) for document in documents], "large_string"
+        )
         return Batch(texts=texts, ids=ids, payloads=payloads)
 
     def query(self, queries: list[Query]) -> list[list[Hit]]:
@@ -88,7 +90,9 @@ class Library:
         if document is None:
             return None
         return replace(
-            document, payload=_payload(document.payload), sketch=_hexadecimal(document.sketch)
+            document,
+            payload=_decode_payload(document.payload),
+            sketch=_hexadecimal(document.sketch),
         )
 
     def compare(self, left: Text, right: Text) -> Compared:
@@ -98,11 +102,13 @@ class Library:
         measures = compared.measures._asdict()
         # As digits: JSON numbers of other programs are exact up to 2^53 only.
         left_fingerprint, right_fingerprint = measures.pop("fingerprints") or (None, None)
+        # Only SimHash has fingerprints of other lengths than 64 bits.
         num_bits = getattr(method, "bits", 64)
         stretches = _stretches_of(compared)
         left_passages = None
         right_passages = None
-        if stretches is None:  # the order of the passages differs: each text by itself
+        # The texts share passages in a different order: each text is shown by itself.
+        if stretches is None:
             left_passages = _passages(compared.left, compared.left_passages)
             right_passages = _passages(compared.right, compared.right_passages)
         return Compared(
@@ -141,7 +147,7 @@ class Library:
     def stats(self) -> tuple[JsonObject, list[Growth]]:
         """Return the numbers of the index, and its growth, which may be some time old."""
         started = time.monotonic()
-        # Computed in the lane of analyses alone, so that two calls never do it at once.
+        # No lock: the service calls this in its queue of analyses, which runs one call at a time.
         if not self._growth or started >= self._growth_until:
             self._growth = [
                 Growth(time=moment, documents=count) for moment, count in self.index.growth()
@@ -176,18 +182,21 @@ class Library:
         self.stats()
 
 
-def _stored(payload: Any) -> str | None:
-    """Return a payload as text, from which `_payload` returns an equal value.
+def _encode_payload(payload: Any) -> str | None:
+    """Return a payload as text, from which `_decode_payload` returns an equal value.
 
     A string is stored unchanged, unless it is valid JSON itself: the string "7" is stored as
     '"7"', because '7' is the number. Other values are stored as JSON.
     """
-    if payload is None or (isinstance(payload, str) and isinstance(_payload(payload), str)):
+    if payload is None:
+        return None
+    # A string that is no JSON is decoded to itself.
+    if isinstance(payload, str) and isinstance(_decode_payload(payload), str):
         return payload
     return msgspec.json.encode(payload).decode()
 
 
-def _payload(text: str | None) -> Any:
+def _decode_payload(text: str | None) -> Any:
     """Return a stored payload: its JSON, to be sent unchanged, or a string that is no JSON."""
     if text is None:
         return None
@@ -206,7 +215,8 @@ def _answers(table: pa.Table) -> list[Answer]:
 
 def _with_json(row: Sequence[Any]) -> list[Any]:
     """Return a row whose last value, the payload, is a value of JSON."""
-    return [*row[:-1], _payload(row[-1])]
+    *values, payload = row
+    return [*values, _decode_payload(payload)]
 
 
 def _fingerprint_digits(fingerprint: int | None, num_bits: int) -> str | None:

@@ -15,9 +15,24 @@ from neardup.errors import InputError, SettingError
 from neardup.files import lines_of
 from neardup.service.problems import Problem
 
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' "
+    "data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = [
+    ("content-security-policy", POLICY),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+]
+"""The headers of every response, refusals included."""
+Headers = Mapping[bytes, bytes]
+"""The headers of a request, by their names in lower case."""
+
 ROLES = ("read", "write")
 _MIN_LENGTH = 16  # characters of a token: 64 bits if they are hexadecimal
-_COMMENT = re.compile(r"(^|\s)#.*")  # a "#" inside of a token is part of it
+_COMMENT = re.compile(r"(^|\s)#.*")  # a "#" inside a token is part of it
 
 
 class Tokens:
@@ -44,7 +59,7 @@ class Tokens:
         scheme, _, token = authorization.partition(b" ")
         digest = hashlib.sha256(token.strip()).digest()
         found = None
-        # Without an end at the token that is found: see the notes.
+        # No early return: its time would depend on the token. See the notes.
         for known, role in self._roles.items():
             if hmac.compare_digest(known, digest):
                 found = role
@@ -57,8 +72,8 @@ def read_tokens(paths: Sequence[str | Path]) -> Tokens:
     Raises
     ------
     InputError
-        If a file cannot be read, others than its owner can write to it, or it has a line of another
-        form, a token of fewer than 16 characters, or no token.
+        If a file cannot be read, other users can write to it, or it has a line of another form, a
+        token of fewer than 16 characters, or no token.
     """
     roles: dict[bytes, str] = {}
     for path in paths:
@@ -77,8 +92,8 @@ def _read_token_file(path: str | Path) -> dict[bytes, str]:
         raise InputError(
             f"{path} cannot be read as a token file: {error}. Name a file of ASCII lines."
         ) from error
-    # Windows has no permission bits of groups and others.
-    # Who can write to the file can give itself any role.
+    # A user who can write to the file can add a token with any role. Windows has no such permission
+    # bits.
     if hasattr(os, "getuid") and os.stat(path).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise InputError(
             f"{path} can be changed by other users, who could add a token. Run `chmod 600 {path}`."
@@ -88,7 +103,7 @@ def _read_token_file(path: str | Path) -> dict[bytes, str]:
         words = _COMMENT.sub("", line).split()
         if not words:
             continue
-        # Without the line itself in the error: it may have a token.
+        # The error omits the line, which may contain a token.
         if len(words) != 2 or words[0] not in ROLES or len(words[1]) < _MIN_LENGTH:
             raise InputError(
                 f"Line {number} of {path} is no token. Write `read TOKEN` or `write TOKEN`, with a "
@@ -97,22 +112,6 @@ def _read_token_file(path: str | Path) -> dict[bytes, str]:
         role, token = words
         roles[hashlib.sha256(token.encode("ascii")).digest()] = role
     return roles
-
-
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' "
-    "data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-HEADERS = [
-    ("content-security-policy", POLICY),
-    ("cross-origin-opener-policy", "same-origin"),
-    ("cross-origin-resource-policy", "same-origin"),
-    ("referrer-policy", "no-referrer"),
-    ("x-content-type-options", "nosniff"),
-]
-"""The headers of every response, refusals included."""
-
-Headers = Mapping[bytes, bytes]
 
 
 def is_loopback(host: str) -> bool:
@@ -203,7 +202,7 @@ class Gate:
                 "`Authorization: Bearer TOKEN`.",
                 headers={"www-authenticate": 'Bearer realm="neardup"'},
             )
-        # 403, not 401: another token is needed, not a better spelling.
+        # 403, not 401: the service knows the token, and its role does not suffice.
         if role == "write" and found != "write":
             raise Problem(403, "This token may only read. Use a token with the role write.")
 

@@ -70,7 +70,7 @@ def attachment_name(name: str) -> str:
 
 
 def dump(values: Mapping[str, Any]) -> bytes:
-    """Return JSON."""
+    """Return values as JSON in UTF-8."""
     return json.dumps(values, ensure_ascii=False).encode()
 
 
@@ -118,7 +118,7 @@ class Changes:
 def join_changes(parts: Iterable[Changes]) -> Changes:
     """Return several changes as one.
 
-    parts : each of the state after the parts before it; the last `ended_import` counts.
+    parts : each applies to the state after the parts before it; the last `ended_import` counts.
     """
     parts = list(parts)
     if len(parts) == 1:
@@ -175,7 +175,7 @@ def check_changes(changes: Changes, num_rows: int, schema: pa.Schema) -> None:
     """Raise StoreError if there are too many rows, ValueError if the changes break the rules of
     `Changes`.
 
-    num_rows, schema : of the store.
+    num_rows, schema : the number of rows and the columns of the store.
     """
     num_documents = 0 if changes.documents is None else len(changes.documents)
     stop = num_rows + num_documents
@@ -253,7 +253,7 @@ class Snapshot(ABC):
     ) -> tuple[Sketched, list[pa.Array]]:
         """Return the columns of some rows that comparisons read, and other columns.
 
-        Requires the same as `take`.
+        Requires: none of the rows was forgotten.
 
         details : names for `Sketched.details`.
         """
@@ -293,12 +293,12 @@ class Writer(StoredSnapshot):
 
     @abstractmethod
     def write_all(self, parts: Iterable[Changes]) -> None:
-        """Apply several changes, each of the state after the changes before it, or none.
+        """Apply all changes or none; each applies to the state after the changes before it.
 
         Raises
         ------
         StoreError
-            If they cannot be written. The store is as before then.
+            If they cannot be written. The store is then unchanged.
         """
 
     @abstractmethod
@@ -314,11 +314,11 @@ class Store(ABC):
 
     Attributes
     ----------
-    address : as the user named it.
+    address : the path or address, as the user named it.
     shown : the address without a password.
     read_only : whether `writing` is refused.
     closed : whether `close` was called.
-    settings : without attachments.
+    settings : the settings, without attachments.
     durable : whether documents survive the process.
     promise : one sentence about the failures that documents survive.
     """

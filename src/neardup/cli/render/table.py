@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -13,11 +13,12 @@ from rich.text import Text
 from neardup.report.rows import Row
 from neardup.report.wording import translated, visible
 
+# Minimum widths in characters, so that the tables of two runs look alike.
 _NAME_WIDTH = 16
-_TWO_COLUMNS = (
-    100  # characters of a line from which two columns are easier to read than two paragraphs
-)
-_FIGURE_WIDTH = 10  # of a speed: the columns of two runs are alike
+_FIGURE_WIDTH = 10
+_REMARK_WIDTH = 20
+# From this width of the terminal on, two columns are easier to read than two paragraphs.
+_TWO_COLUMNS_WIDTH = 100
 
 
 def is_unicode(console: Console) -> bool:
@@ -32,7 +33,7 @@ def is_plain(console: Console) -> bool:
 
 def are_columns(console: Console, plain: bool) -> bool:
     """Return whether two texts are shown side by side: in colours, on lines wide enough."""
-    return console.width >= _TWO_COLUMNS and not plain
+    return console.width >= _TWO_COLUMNS_WIDTH and not plain
 
 
 def print_names(names: tuple[str, str], console: Console) -> None:
@@ -57,7 +58,9 @@ def table_lines(
             cell + gap if i in left else gap + cell
             for i, (cell, gap) in enumerate(zip(row, gaps, strict=True))
         ]
-        style = "dim" if not number else "bold green" if is_bold(row) else ""
+        style = "bold green" if is_bold(row) else ""
+        if number == 0:  # the heads
+            style = "dim"
         yield Text(("  " + "  ".join(cells)).rstrip(), style)
 
 
@@ -87,21 +90,37 @@ def two_columns(names: tuple[str, str], console: Console, **column: Any) -> tupl
 
 
 _STYLES = {"found": "bold green", "kept": "bold green", "removed": "bold", "lost": "bold red"}
-"""By the kind of a row."""
+"""Styles of figures, by the kind of a row."""
+
+
+class _Line(NamedTuple):
+    """A line of a table.
+
+    remark : the text after the figure. None for a long value, such as a path, which is printed
+    whole and takes no part in the width of the figures.
+    """
+
+    name: str
+    value: Text
+    remark: str | None
 
 
 class Rows:
     """A table of a name, a right-aligned figure, and a remark."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[str, Text, str | None]] = []
+        self._lines: list[_Line] = []
 
     def add(self, rows: Iterable[Row]) -> None:
         """Add the rows of a report, without their details."""
         for row in rows:
             if not row.is_detail:
-                figure = Text(row.value, _STYLES.get(row.kind, ""))
-                self._rows.append(("  " * row.depth + row.label, figure, visible(row.explanation)))
+                line = _Line(
+                    name="  " * row.depth + row.label,
+                    value=Text(row.value, _STYLES.get(row.kind, "")),
+                    remark=visible(row.explanation),
+                )
+                self._lines.append(line)
 
     def add_section(self, rows: Sequence[Row]) -> None:
         """Add the rows of a report, if any, and an empty line."""
@@ -115,34 +134,38 @@ class Rows:
 
     def figure(self, name: str, value: str, remark: str = "", style: str = "") -> None:
         """Add a figure."""
-        self._rows.append((translated(name), Text(value, style), translated(remark)))
+        self._lines.append(_Line(translated(name), Text(value, style), translated(remark)))
 
     def line(self, name: str = "", value: str = "", style: str = "") -> None:
         """Add a line whose value is never broken; an empty line separates sections."""
-        self._rows.append((translated(name), Text(value, style), None))
+        self._lines.append(_Line(translated(name), Text(value, style), None))
 
     def print(self, console: Console) -> None:
         """Print the rows below an empty line."""
-        # Rows without a remark have long values, such as paths, which must not widen the column.
-        figures = [figure for _, figure, remark in self._rows if remark is not None]
-        name_width = max(_NAME_WIDTH, *(cell_len(name) for name, _, _ in self._rows))
-        figure_width = max(_FIGURE_WIDTH, *map(len, figures), 0)
+        names = [line.name for line in self._lines]
+        figures = [line.value for line in self._lines if line.remark is not None]
+        name_width = max([_NAME_WIDTH, *map(cell_len, names)])
+        figure_width = max([_FIGURE_WIDTH, *map(len, figures)])
         console.print()
-        for name, value, remark in self._rows:
+        for name, value, remark in self._lines:
             padded = f"  {name}{' ' * (name_width - cell_len(name))}  "
             if remark is None:
                 line = Text(padded).append_text(value) if name else Text()
                 console.print(line, soft_wrap=True)
-                continue
-            value.align("right", figure_width)
-            line = Text(padded).append_text(value).append("  ")
-            indent = " " * line.cell_len
-            # At least 20 columns for the remark, also on a terminal that is narrower than the
-            # table.
-            remarks = Text(remark, "dim").wrap(console, max(console.width - line.cell_len, 20))
-            for part in remarks:
-                part.rstrip()
-            # The lines of the remark hang below its first word.
-            line.append_text(Text(f"\n{indent}").join(remarks))
-            line.rstrip()
-            console.print(line, soft_wrap=True)
+            else:
+                value.align("right", figure_width)
+                line = Text(padded).append_text(value).append("  ")
+                console.print(_with_remark(line, remark, console), soft_wrap=True)
+
+
+def _with_remark(line: Text, remark: str, console: Console) -> Text:
+    """Return a line with a remark, whose further lines hang below its first word."""
+    indent = " " * line.cell_len
+    # The terminal may be narrower than the table.
+    width = max(console.width - line.cell_len, _REMARK_WIDTH)
+    parts = Text(remark, "dim").wrap(console, width)
+    for part in parts:
+        part.rstrip()
+    line.append_text(Text(f"\n{indent}").join(parts))
+    line.rstrip()
+    return line

@@ -14,7 +14,7 @@ import struct
 import sys
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping, Sequence
-from pickletools import genops
+from pickletools import genops, opcodes
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from neardup.errors import InputError, MissingExtraError, SettingError
@@ -24,15 +24,22 @@ if TYPE_CHECKING:
 
 Config: TypeAlias = Mapping[str, Any]
 """The configuration of a storage, as datasketch has it."""
-# The default protocol of pickle.dumps: a server finds keys by their bytes.
+# A server finds keys by their bytes, so `write_key` writes the bytes of `pickle.dumps`, with its
+# default protocol:
+#
+#     PROTO  protocol  [FRAME  length of the rest]  value  [MEMOIZE]  STOP
+#
+# FRAME begins a rest of four bytes or more; MEMOIZE follows a text or bytes, not a number.
+_OPCODES = {opcode.name: opcode.code.encode("latin-1") for opcode in opcodes}
 _PROTOCOL = 5 if sys.version_info >= (3, 14) else 4
-_FRAME = b"\x95"
-_MEMOIZE = b"\x94"  # follows a text or bytes, to which later parts of a pickle may refer
-_NUMBERS = {
-    b"K": ("<B", range(2**8)),
-    b"M": ("<H", range(2**16)),
-    b"J": ("<i", range(-(2**31), 2**31)),
+_MIN_FRAME_BYTES = 4
+# By opcode, the shortest first: the layout of an integer, and the integers that fit.
+_INTEGERS = {
+    "BININT1": ("<B", range(2**8)),
+    "BININT2": ("<H", range(2**16)),
+    "BININT": ("<i", range(-(2**31), 2**31)),
 }
+# Names of the opcodes with a value that `read_key` accepts.
 _VALUES = {
     "SHORT_BINUNICODE",
     "BINUNICODE",
@@ -43,7 +50,8 @@ _VALUES = {
     "BININT",
     "LONG1",
 }
-_ENVELOPE = {"PROTO", "FRAME", "MEMOIZE", "BINPUT"}  # opcodes without a value
+# Names of the opcodes around the value; BINPUT is the MEMOIZE of older protocols.
+_ENVELOPE = {"PROTO", "FRAME", "MEMOIZE", "BINPUT"}
 
 
 def write_key(key: Hashable) -> bytes:
@@ -62,42 +70,45 @@ def write_key(key: Hashable) -> bytes:
     if isinstance(key, str):
         # As pickle: a text may have lone surrogates.
         content = key.encode("utf-8", "surrogatepass")
-        body = _sized(b"\x8c", b"X", content) + _MEMOIZE
+        value = _sized("SHORT_BINUNICODE", "BINUNICODE", content)
     elif isinstance(key, bytes):
-        body = _sized(b"C", b"B", key) + _MEMOIZE
+        value = _sized("SHORT_BINBYTES", "BINBYTES", key)
     # Not bool, which pickle writes with other opcodes.
     elif type(key) is int and -(2**1023) < key < 2**1023:
-        body = _number(key)
+        value = _integer(key)
     else:
         raise InputError(
             f"A key on Redis is a str, bytes or an int of at most 128 bytes: got {key!r}, a "
             f"{type(key).__name__}. Convert it to a str."
         )
-    body += b"."
-    if len(body) >= 4:  # the least length that pickle frames
-        body = _FRAME + struct.pack("<Q", len(body)) + body
-    # PROTO, the first opcode of every pickle since protocol 2.
-    return bytes([0x80, _PROTOCOL]) + body
+    body = value + _OPCODES["STOP"]
+    if len(body) >= _MIN_FRAME_BYTES:
+        body = _OPCODES["FRAME"] + struct.pack("<Q", len(body)) + body
+    return _OPCODES["PROTO"] + bytes([_PROTOCOL]) + body
 
 
-def _sized(short: bytes, long: bytes, content: bytes) -> bytes:
-    """Return content after its length: in a byte after `short`, in four bytes after `long`."""
+def _sized(short: str, long: str, content: bytes) -> bytes:
+    """Return the opcodes of a text or bytes.
+
+    short : the opcode before a length of one byte. long : the opcode before a length of four bytes.
+    """
     if len(content) < 256:
-        return short + bytes([len(content)]) + content
-    return long + struct.pack("<I", len(content)) + content
+        head = _OPCODES[short] + bytes([len(content)])
+    else:
+        head = _OPCODES[long] + struct.pack("<I", len(content))
+    return head + content + _OPCODES["MEMOIZE"]
 
 
-def _number(key: int) -> bytes:
-    """Return the opcode and the bytes of an integer: the shortest that fit."""
-    for opcode, (layout, numbers) in _NUMBERS.items():
+def _integer(key: int) -> bytes:
+    """Return the shortest opcode that fits an integer, and its bytes."""
+    for opcode, (layout, numbers) in _INTEGERS.items():
         if key in numbers:
-            return opcode + struct.pack(layout, key)
+            return _OPCODES[opcode] + struct.pack(layout, key)
     content = key.to_bytes(key.bit_length() // 8 + 1, "little", signed=True)
     # A negative number may have a byte too many, which pickle omits.
     if len(content) > 1 and content[-1] == 0xFF and content[-2] & 0x80:
         content = content[:-1]
-    # LONG1: the length in a byte, then the number.
-    return b"\x8a" + bytes([len(content)]) + content
+    return _OPCODES["LONG1"] + bytes([len(content)]) + content
 
 
 def read_key(data: bytes) -> str | bytes | int:
@@ -110,9 +121,9 @@ def read_key(data: bytes) -> str | bytes | int:
     """
     key: Any
     try:
-        opcodes = [opcode for opcode in genops(data) if opcode[0].name not in _ENVELOPE]
+        content = [item for item in genops(data) if item[0].name not in _ENVELOPE]
         # One value, and the opcode STOP as the last byte.
-        [(value_opcode, key, _), (_, _, end)] = opcodes
+        [(value_opcode, key, _), (_, _, end)] = content
         if value_opcode.name not in _VALUES or end != len(data) - 1:
             raise ValueError
     except (ValueError, IndexError):
@@ -120,8 +131,8 @@ def read_key(data: bytes) -> str | bytes | int:
             f"A key on Redis is not a pickled str, bytes or int: got {data[:40]!r}. Keep using "
             "datasketch for this index, or build it again with keys of these types."
         ) from None
-    number_or_text: str | bytes | int = key
-    return number_or_text
+    checked_key: str | bytes | int = key
+    return checked_key
 
 
 _MAX_BUFFERED = 50000  # commands
@@ -250,8 +261,8 @@ class Server:
         buffer_config = {"transaction": True, **_resolved(config.get("redis_buffer", {}))}
         self.buffer: Any = self.client.pipeline(**buffer_config)
 
-    # A client has sockets and locks, which cannot be pickled: the copy connects anew.
     def __reduce__(self) -> tuple[type[Self], tuple[Config]]:
+        # A client has sockets and locks, which cannot be pickled: the copy connects anew.
         return type(self), (self.config,)
 
 
@@ -298,7 +309,7 @@ class RedisListStorage(_Storage):
         """Return the values of one key in each storage, in one round trip."""
         if not storages:
             return []
-        # Reads need no MULTI, which blocks other clients for the time of all.
+        # No transaction: it would block other clients until all reads are done.
         pipeline = storages[0]._redis.pipeline(transaction=False)
         for storage, key in zip(storages, keys, strict=True):
             storage._run(pipeline, storage._read, key)
@@ -310,7 +321,7 @@ class RedisListStorage(_Storage):
         # The hash lists the keys of this storage: Redis has no cheap way to list keys by prefix.
         pipeline.hset(self._name, key, self._name + key)
         self._run(pipeline, self._add, key, *vals)
-        # Commands: an insertion has two.
+        # The length counts commands; an insertion has two.
         if not buffer or len(pipeline) >= self.buffer_size:
             pipeline.execute()
 
@@ -384,8 +395,7 @@ def open_storage(config: Config | None, num_bands: int) -> Tables:
     if kind != "redis" or config is None:
         raise SettingError(
             f"storage_config with type {kind!r} is not supported. Use {{'type': 'dict'}} or "
-            "'redis', or leave "
-            "storage_config out; for another server keep using datasketch."
+            "'redis', or leave storage_config out; for another server keep using datasketch."
         )
     server = Server(config)
     base = config.get("basename", secrets.token_hex(6).encode())

@@ -19,7 +19,7 @@ from neardup.documents.batch import Corpus, DocumentBatch
 from neardup.documents.batch_cache import BatchCache
 from neardup.executor import map_ordered
 from neardup.features.shingles import Workspace, Workspaces
-from neardup.formats.reading import Task, changed, read_tasks
+from neardup.formats.reading import Task, input_changed, read_tasks
 from neardup.methods.base import Method
 from neardup.progress import Progress
 from neardup.runs.scratch import Scratch
@@ -213,7 +213,7 @@ def _describe_again(
         featured = features.sets.sizes > 0
         # The file has changed since its shingles were counted: sets and keys would not fit.
         if not np.array_equal(features.content[featured], expected[featured]):
-            raise changed("An input")
+            raise input_changed("An input")
         starts = np.zeros(len(wanted), np.int64)
         stops = np.zeros(len(wanted), np.int64)
         starts[wanted] = features.sets.offsets[:-1]
@@ -243,7 +243,7 @@ def numbered(
         has_more = first + num_documents > part_ends[number]
         has_fewer = entry is None and first < part_ends[number]
         if has_more or has_fewer:
-            raise changed(tasks[number].part.name)
+            raise input_changed(tasks[number].part.name)
         if isinstance(entry, DocumentBatch):
             yield slice(first, first + num_documents), entry
         first += num_documents

@@ -40,7 +40,7 @@ from neardup.errors import ClusterError, OutputError
 from neardup.features.grouping import hash_values
 from neardup.features.vectors import texts_of
 from neardup.files import AnyPath, JsonObject
-from neardup.formats.reading import Task, changed
+from neardup.formats.reading import Task, input_changed
 from neardup.methods.base import Method
 from neardup.methods.stages import Batches, Read
 from neardup.output import write
@@ -558,7 +558,7 @@ def _refuse_changed(written: list[Written], tasks: list[Task], sizes: PartSizes)
     }
     if found != expected:
         wrong = (part for part in expected if found.get(part) != expected[part])
-        raise changed(tasks[next(wrong)].part.name)
+        raise input_changed(tasks[next(wrong)].part.name)
 
 
 def write_parts(

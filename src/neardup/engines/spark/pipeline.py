@@ -680,7 +680,7 @@ def sort_columns(keep: str) -> list[Column]:
     is_new = ~F.col("against")
     columns = []
     for key in sort_keys(keep):
-        if key.of == "position":
+        if key.by == "position":
             columns.append(F.when(is_new, F.col("document")).desc())
             continue
         for value in _values_of(key):
@@ -691,9 +691,9 @@ def sort_columns(keep: str) -> list[Column]:
 
 def _values_of(key: SortKey) -> list[Column]:
     """Return the values of a key that is no position."""
-    if key.of == "length":
+    if key.by == "length":
         return [F.col("bytes")]
-    if key.of == "source":
+    if key.by == "source":
         return [F.expr(PART)]
     first = 2 * key.column  # a rank is two numbers; see neardup.documents.ranks
     return [F.col("ranks")[first], F.col("ranks")[first + 1]]

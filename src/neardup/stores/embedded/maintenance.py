@@ -2,6 +2,11 @@
 
 A job writes new files in any thread. The writer then installs them: it lists them in the database,
 in one transaction with the removal of the files that they replace, and uses them from then on.
+
+    begin_*   with the lock     choose the rows and the files to replace: a Job
+    run       without a lock    check these files, write the new ones
+    install   with the lock     commit the list of files, use the new ones, publish the state
+    clean     without a lock    remove the files that were replaced
 """
 
 from __future__ import annotations
@@ -68,10 +73,11 @@ class Job:
 class _Frozen(NamedTuple):
     """The rows in memory that a flush writes to files.
 
-    first_record, last_record : the range of records in the journal that changed them.
+    flushed, last_record : the records of the journal after `flushed`, up to `last_record`, changed
+    these rows.
     """
 
-    first_record: int
+    flushed: int
     last_record: int
     num_rows: int
     runs: list[KeyRun]
@@ -101,7 +107,7 @@ class _LargeChanges:
         self.rest = Changes()
 
     def add(self, part: Changes) -> None:
-        """Take account of the next changes, except for the entries."""
+        """Add the next changes, except for their entries."""
         first = self.num_rows
         if part.documents is not None:
             self.num_rows += len(part.documents)
@@ -183,7 +189,7 @@ class Maintenance:
         )
 
     def _freeze(self) -> _Frozen:
-        """Return the rows in memory; the state goes on in new runs and chunks."""
+        """Return the rows in memory; later rows enter new runs and chunks of the state."""
         with self._lock:
             state = self._state
             state.keys.seal_tail()
@@ -192,7 +198,7 @@ class Maintenance:
             seen = [run._replace(name=FROZEN) for run in state.documents.seen if not run.name]
             state.documents.seen = (*in_files, *seen)
             frozen = _Frozen(
-                first_record=self._loader.flushed,
+                flushed=self._loader.flushed,
                 last_record=self._loader.last_record,
                 num_rows=state.num_rows,
                 runs=[run for run in state.keys.runs if run.name is None],
@@ -206,13 +212,14 @@ class Maintenance:
         return frozen
 
     def _write_frozen(self, job: Job, frozen: _Frozen) -> None:
+        """Write the rows of a flush: keys, documents, times and forgotten rows, a file of each."""
         if frozen.runs:
             self._write_keys(job, frozen.runs, kept=frozen.kept, forgotten=frozen.forgotten)
             schema = self._state.documents.schema
             alive = [without(chunk, frozen.forgotten, schema) for chunk in frozen.chunks]
             self._write_documents(job, alive)
         if frozen.seen:
-            self._write_seen(job, frozen.first_record, frozen.last_record, merge_seen(frozen.seen))
+            self._write_seen(job, frozen.flushed, frozen.last_record, merge_seen(frozen.seen))
         if job.forgotten is not None:
             self._write_forgotten(job, frozen.num_rows, job.forgotten)
 
@@ -221,12 +228,13 @@ class Maintenance:
     def write_through(self, parts: Iterable[Changes]) -> None:
         """Write large changes to files, not to the journal, which saves two thirds of the time.
 
-        Requires: the journal is in files, and no task runs. Raises OSError,
-        sqlite3.Error; nothing has changed then.
+        Requires: the journal is in files, and no other job runs. Raises OSError, sqlite3.Error;
+        nothing has changed then.
 
         Parameters
         ----------
-        parts : each of the state after the parts before it; only one is in memory at a time.
+        parts : each applies to the state after the parts before it; only one is in memory at a
+            time.
         """
         changes = _LargeChanges(self._state)
         job = Job(
@@ -239,6 +247,7 @@ class Maintenance:
         self._finish(job)
 
     def _write_large(self, job: Job, parts: Iterable[Changes], changes: _LargeChanges) -> None:
+        """Write the documents of each part, then the times and forgotten rows of all parts."""
         for part in parts:
             first = changes.num_rows
             check_changes(part, first, self._state.documents.schema)
@@ -274,6 +283,7 @@ class Maintenance:
         self._write_documents(job, [Chunk(first, stop, as_batch(documents))])
 
     def _use_large(self, job: Job, changes: _LargeChanges) -> None:
+        """Append the rows in the files of a job to the state, and forget rows."""
         state = self._state
         contents = job.opened.values()
         runs = [opened.run for opened in contents if isinstance(opened, KeyFile)]
@@ -300,12 +310,14 @@ class Maintenance:
         )
 
     def _begin_merge_of_keys(self) -> Job | None:
+        """Return the job that merges the last files of keys, None if their sizes differ enough."""
         runs = [run for run in self._state.keys.runs if run.name]
         sizes = [run.num_entries for run in runs]
         to_merge = runs[first_to_merge(sizes) :] if runs else []
         return self._job_of_keys(to_merge) if len(to_merge) > 1 else None
 
     def _begin_merge_of_documents(self) -> Job | None:
+        """Return the job that merges the last files of documents, at most _MAX_DOCUMENTS_BYTES."""
         chunks = [chunk for chunk in self._state.documents.chunks if chunk.name]
         sizes = [info.num_bytes for info in self._infos_of(chunks)]
         to_merge = chunks[first_to_merge(sizes, _MAX_DOCUMENTS_BYTES) :] if chunks else []
@@ -314,16 +326,17 @@ class Maintenance:
         return self._job_of_documents(to_merge, replaced=to_merge)
 
     def _begin_merge_of_seen(self, everything: bool = False) -> Job | None:
+        """Return the job that merges the last files of times, or all of them."""
         runs = [run for run in self._state.documents.seen if run.name]
         if runs and not everything:
             runs = runs[first_to_merge([len(run.rows) for run in runs]) :]
         if len(runs) < 2:
             return None
         infos = self._infos_of(runs)
-        first_record = infos[0].first
+        flushed = infos[0].first
         last_record = infos[-1].stop
         return Job(
-            write=lambda job: self._write_seen(job, first_record, last_record, merge_seen(runs)),
+            write=lambda job: self._write_seen(job, flushed, last_record, merge_seen(runs)),
             replaced=infos,
         )
 
@@ -349,7 +362,9 @@ class Maintenance:
         while (job := self._begin_merge_of_documents()) is not None:
             self._finish(job)
         runs = list(state.keys.runs)
-        num_ids = sum(len(run.tables[-2].keys) for run in runs)  # entries of the table of ids
+        # The last two tables of a run are of ids and of contents. Ids beyond the documents are of
+        # forgotten rows.
+        num_ids = sum(len(run.tables[-2].keys) for run in runs)
         if len(runs) > 1 or num_ids > state.num_kept + state.num_removed:
             self._finish(self._job_of_keys(runs))
         self._finish(self._begin_merge_of_seen(everything=True))
@@ -362,6 +377,7 @@ class Maintenance:
             self._finish(self._job_of_documents([smaller], replaced=[chunk]))
 
     def _job_of_keys(self, runs: Sequence[KeyRun]) -> Job:
+        """Return the job that writes runs of keys to one file, without the forgotten rows."""
         kept = self._state.kept
         forgotten = self._state.forgotten.copy()
         return Job(
@@ -370,6 +386,7 @@ class Maintenance:
         )
 
     def _job_of_documents(self, chunks: Sequence[Chunk], replaced: Sequence[Chunk]) -> Job:
+        """Return the job that writes chunks to one file, instead of the files of `replaced`."""
         return Job(
             write=lambda job: self._write_documents(job, chunks),
             replaced=self._infos_of(replaced),
@@ -426,9 +443,10 @@ class Maintenance:
         schema = self._state.documents.schema
         self._open(job, row_files.write_documents(self._folder, number, chunks, schema))
 
-    def _write_seen(self, job: Job, first_record: int, last_record: int, seen: Seen) -> None:
+    def _write_seen(self, job: Job, flushed: int, last_record: int, seen: Seen) -> None:
+        """Write the times of the records of the journal after `flushed`, up to `last_record`."""
         number = next(self._loader.file_numbers)
-        info = row_files.write_seen(self._folder, number, first_record, last_record, seen)
+        info = row_files.write_seen(self._folder, number, flushed, last_record, seen)
         self._open(job, info)
 
     def _write_forgotten(self, job: Job, num_rows: int, forgotten: Words) -> None:
@@ -506,6 +524,7 @@ class Maintenance:
         self._state.documents.seen = (*others[:first], seen, *others[first:])
 
     def _infos(self, kind: str) -> list[FileInfo]:
+        """Return the files of a kind."""
         return [info for info in self._loader.files.values() if info.kind == kind]
 
     def _infos_of(self, parts: Sequence[KeyRun | Chunk | Seen]) -> list[FileInfo]:

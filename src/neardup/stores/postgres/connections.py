@@ -29,14 +29,14 @@ OLDEST_VERSION = 140_000
 _MAX_IDLE = 8
 _BIGINT_OID = 20  # the type bigint
 _BIGINTS_OID = 1016  # the type bigint[]
-# A plan is made once and used for tables of any size, so it must not scan a table that was small at
-# first. With these keepalives the server notices a vanished host, and releases the lock of its
-# writer, within a minute.
 SETTINGS = {
+    # A plan is made once and used for tables of any size, so it must not scan a table that was
+    # small at first.
     "enable_seqscan": "off",
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
     "lock_timeout": f"{WRITER_TIMEOUT_S}s",
+    # The server notices a vanished host, and releases the lock of its writer, within a minute.
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
@@ -110,6 +110,7 @@ class _Connection(psycopg.Connection[Any]):
             return end.value
 
     def _require_server(self) -> None:
+        """Close the connection and raise OperationalError if the server does not answer another."""
         try:
             # A server that still accepts connections is only busy with the statement.
             psycopg.connect(**_parameters(self.address)).close()
