@@ -409,6 +409,13 @@ def test_an_index_is_made_of_what_a_run_kept():
     )
 
 
+def test_a_payload_column_is_refused_without_a_run():
+    result = run("create", "x.index", "--payload-column", "url")
+    assert result.exit_code == 2
+    assert "without --from-run" in result.stderr
+    assert not Path("x.index").exists()
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

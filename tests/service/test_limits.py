@@ -391,6 +391,7 @@ def test_a_port_in_use_is_named(service, tmp_path):
         ("read short", "Line 1 of"),
         ("read " + "x" * 16 + "\nadmin " + "x" * 16, "Line 2 of"),
         ("x" * 32, "Line 1 of"),
+        ("write " + "x" * 16 + "\nread " + "x" * 16, "the roles read and write"),
         ("read " + "é" * 16, "cannot be read"),
     ],
 )

@@ -69,6 +69,11 @@ def create(address: str, from_run: str | None, payload_column: Any, **values: An
     method = build_method(values)
     with running(f"Delete {address} before you run the command again."):
         if from_run is None:
+            if payload_column is not None:
+                raise SettingError(
+                    f"--payload-column names a column of a run's documents: got {payload_column!r} "
+                    "without --from-run. Name the run, or leave it out."
+                )
             index = neardup.Index.create(address, method=method, idf=idf, **settings)
         elif is_given:
             # Another method would find other duplicates among the documents that the run kept.

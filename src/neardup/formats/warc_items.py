@@ -31,7 +31,11 @@ _SILENT_TYPES = (_ABOUT_THE_FILE, "request", "metadata", "revisit", "continuatio
 
 GZIP_MAGIC = b"\x1f\x8b"
 _BLANK = b"\r\n\r\n"  # ends a record
-_DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?Z?")
+# A year, a day or a time: WARC 1.1 allows any of the precisions of W3C's profile.
+_DATE = re.compile(
+    r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})"
+    r"(?:T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?Z?)?)?)?"
+)
 
 
 class Contents(NamedTuple):
@@ -261,13 +265,20 @@ def date_of(fields: Fields) -> datetime | None:
     match = _DATE.fullmatch(fields.get("warc-date", ""))
     if match is None:
         return None
+    year, month, day, hour, minute, second, fraction = match.groups(default="")
     try:
-        date = datetime.fromisoformat(match[1])
+        return datetime(
+            int(year),
+            int(month or 1),
+            int(day or 1),
+            int(hour or 0),
+            int(minute or 0),
+            int(second or 0),
+            int(fraction.ljust(6, "0")[:6]),
+            tzinfo=timezone.utc,
+        )
     except ValueError:
         return None
-    fraction = match[2] or ""
-    microsecond = int(fraction.ljust(6, "0")[:6])
-    return date.replace(microsecond=microsecond, tzinfo=timezone.utc)
 
 
 class WarcSink:

@@ -73,15 +73,25 @@ def read_tokens(paths: Sequence[str | Path]) -> Tokens:
     ------
     InputError
         If a file cannot be read, other users can write to it, or it has a line of another form, a
-        token of fewer than 16 characters, or no token.
+        token of fewer than 16 characters, or no token; or if a token has two roles.
     """
     roles: dict[bytes, str] = {}
     for path in paths:
         found = _read_token_file(path)
         if not found:
             raise InputError(f"{path} has no token. Write a line `write TOKEN` in it.")
-        roles |= found
+        for digest, role in found.items():
+            _add_role(roles, digest, role, path)
     return Tokens(roles)
+
+
+def _add_role(roles: dict[bytes, str], digest: bytes, role: str, path: str | Path) -> None:
+    """Add the role of a token. Raises InputError if it has another one."""
+    if roles.setdefault(digest, role) != role:
+        raise InputError(
+            f"A token has the roles read and write: the second is in {path}. Write one line for "
+            "each token."
+        )
 
 
 def _read_token_file(path: str | Path) -> dict[bytes, str]:
@@ -110,7 +120,7 @@ def _read_token_file(path: str | Path) -> dict[bytes, str]:
                 f"token of {_MIN_LENGTH} characters or more, for example of `openssl rand -hex 32`."
             )
         role, token = words
-        roles[hashlib.sha256(token.encode("ascii")).digest()] = role
+        _add_role(roles, hashlib.sha256(token.encode("ascii")).digest(), role, path)
     return roles
 
 
