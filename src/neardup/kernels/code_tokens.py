@@ -40,8 +40,12 @@ _UNDERSCORE = 95
 _BACKTICK = 96
 _OPEN_CURLY = 123
 _CLOSE_CURLY = 125
-_BEFORE_EQUALS = tuple(b"=!<>+-*/%&|^:~")  # signs that are one with a "=" after them
-_DOUBLED = tuple(b"&|+-<>:*/.?")  # signs that are one with the same sign after them
+_ZERO = U8(48)
+_UPPER_A = U8(65)
+_LOWER_A = U8(97)
+_NUM_QUOTE_KINDS = 6  # " ' ` and the same three in threes
+_BEFORE_EQUALS = tuple(b"=!<>+-*/%&|^:~")  # signs that form one token with a following "="
+_DOUBLED = tuple(b"&|+-<>:*/.?")  # signs that form one token with the same sign
 
 
 class _Blanks(NamedTuple):
@@ -57,10 +61,13 @@ def find_code_tokens(stream, length, with_comments, edges):
 
     Tokens are words, numbers, strings with their quotes, signs, the words and signs of comments if
     they count, and in an INDENTED text, outside brackets, the line end and the white space before a
-    line that is indented unlike the one before. Requires: two zeros after `length`.
+    line that is indented unlike the one before.
+
+    edges : integers, with space for two entries per byte of the stream. Requires: two zeros after
+    `length`.
     """
     kind = kind_of(stream, length)
-    hopeless = np.zeros(6, I64)
+    failed_until = np.zeros(_NUM_QUOTE_KINDS, I64)
     count = 0
     position = 0
     comment_end = 0
@@ -89,7 +96,7 @@ def find_code_tokens(stream, length, with_comments, edges):
                 count = _add_token(edges, count, blanks.start, blanks.start + blanks.size)
             last_blanks = blanks
         in_comment = position < comment_end
-        stop = _end_of_token(stream, position, length, in_comment, hopeless)
+        stop = _end_of_token(stream, position, length, in_comment, failed_until)
         if stop == position:
             stop = min(_end_of_sign(stream, position), comment_end if in_comment else length)
             depth = _depth_after(byte, depth)
@@ -117,7 +124,9 @@ def _skip_blanks(stream, position, length):
 @kernel
 def _is_same_indent(stream, blanks, last):
     """Return whether two lines begin with the same white space."""
-    if blanks.size != max(last.size, 1):  # the first line has no line end before it
+    # Blanks include the line end before them. The first line has none: its size 0 counts as 1.
+    expected_size = max(last.size, 1)
+    if blanks.size != expected_size:
         return False
     for i in range(1, blanks.size):
         if stream[blanks.start + i] != stream[last.start + i]:
@@ -126,14 +135,14 @@ def _is_same_indent(stream, blanks, last):
 
 
 @kernel
-def _end_of_token(stream, position, length, in_comment, hopeless):
+def _end_of_token(stream, position, length, in_comment, failed_until):
     """Return the end of a word, a number or a string; the same position if there is none."""
     byte = stream[position]
     stop = position
     if _is_word(byte):
         stop = _end_of_word(stream, position)
     elif not in_comment and (byte in (_DOUBLE, _SINGLE, _BACKTICK)):
-        stop = _end_of_string(stream, position, length, hopeless)
+        stop = _end_of_string(stream, position, length, failed_until)
     return stop
 
 
@@ -147,12 +156,18 @@ def _depth_after(byte, depth):
 
 
 @kernel(inline="always")
+def _is_digit(byte):
+    # Bytes wrap around: the difference of a smaller byte is large.
+    return U8(byte - _ZERO) < U8(10)
+
+
+@kernel(inline="always")
 def _is_word(byte):
-    """Return whether a byte belongs to a word: a letter, a digit, an underscore, or beyond
-    ASCII.
+    """Return whether a byte belongs to a word: a letter, a digit, an underscore, or a part of a
+    character beyond ASCII.
     """
-    letter = U8((byte | U8(0x20)) - U8(97)) < U8(26)
-    return letter or U8(byte - U8(48)) < U8(10) or byte == _UNDERSCORE or byte >= 128
+    is_letter = U8((byte | U8(0x20)) - _LOWER_A) < U8(26)
+    return is_letter or _is_digit(byte) or byte == _UNDERSCORE or byte >= 128
 
 
 @kernel
@@ -167,6 +182,7 @@ def kind_of(stream, length):
     before = U8(0)  # the last two signs of the line
     last = U8(0)
     for i in range(length + 1):
+        # The end of the text ends its last line.
         byte = stream[i] if i < length else U8(_LINE_END)
         if byte == _LINE_END:
             opens = last == _OPEN_CURLY and (before == _CLOSE_ROUND or _is_word(before))
@@ -196,7 +212,8 @@ def _begins_hash_comment(stream, i):
     """Return whether there is a "#", a space and a capital letter, so no directive of C."""
     if stream[i] != _HASH or stream[i + 1] != _SPACE:
         return False
-    return U8(stream[i + 2] - U8(65)) < U8(26) or stream[i + 2] >= 128
+    is_capital = U8(stream[i + 2] - _UPPER_A) < U8(26)
+    return is_capital or stream[i + 2] >= 128
 
 
 @kernel
@@ -213,11 +230,11 @@ def end_lines(stream, length):
 @kernel
 def _end_of_word(stream, position):
     """Return the end of a word or a number: a point before a digit belongs to a number."""
-    is_number = U8(stream[position] - U8(48)) < U8(10)
+    is_number = _is_digit(stream[position])
     while True:
         byte = stream[position]
-        point = is_number and byte == _POINT and U8(stream[position + 1] - U8(48)) < U8(10)
-        if not (point or _is_word(byte)):
+        is_point = is_number and byte == _POINT and _is_digit(stream[position + 1])
+        if not (is_point or _is_word(byte)):
             return position
         position += 1
 
@@ -239,19 +256,19 @@ def _end_of_sign(stream, position):
 
 
 @kernel
-def _end_of_string(stream, position, length, hopeless):
+def _end_of_string(stream, position, length, failed_until):
     """Return the end of the string that begins with a quote; the same position if nothing closes
     it.
 
-    Three quotes, and backticks, go across lines. hopeless : int64 (6,), by kind of quotes, the
+    Three quotes, and backticks, go across lines. failed_until : int64, by kind of quotes, the
     position up to which a search has failed, so that the time is linear in the text.
     """
     quote = stream[position]
     triple = quote != _BACKTICK and stream[position + 1] == quote and stream[position + 2] == quote
     width = 3 if triple else 1
-    which = (0 if quote == _DOUBLE else 1 if quote == _SINGLE else 2) + (3 if triple else 0)
+    kind = _quote_kind(quote, triple)
     i = position + width
-    if position < hopeless[which]:
+    if position < failed_until[kind]:
         return position
     while i < length:
         byte = stream[i]
@@ -262,8 +279,19 @@ def _end_of_string(stream, position, length, hopeless):
         elif byte == quote and (not triple or (stream[i + 1] == quote and stream[i + 2] == quote)):
             return i + width
         i += 1
-    hopeless[which] = i
+    failed_until[kind] = i
     return position
+
+
+@kernel
+def _quote_kind(quote, triple):
+    """Return the number of a kind of quotes, below _NUM_QUOTE_KINDS."""
+    kind = 2
+    if quote == _DOUBLE:
+        kind = 0
+    elif quote == _SINGLE:
+        kind = 1
+    return kind + 3 if triple else kind
 
 
 @kernel

@@ -8,7 +8,7 @@ keys, the rows of an earlier part are smaller. The tail has the latest rows.
 
 A part is sorted by key, then row, and lies in memory or in a mapped file, so kernels get its
 address. The contents of a file may be damaged: `find_rows` and `merge_parts` report rows and
-entries that a part cannot have, and `list_rows` skips such entries.
+entries that a part cannot have. `list_rows` is for tables in memory, and trusts their rows.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ bits below a cell, the number of entries, the first row, and the one after the l
                                                            rows    | 17  4 |  8  8  2 |
 """
 _NO_ROOM = -1  # instead of a number of entries in use
-_MIN_CAPACITY = 1024  # entries that `find_rows` has room for, besides one of each lookup
-_AHEAD = 3  # lookups whose entries are fetched in advance, and twice as many their cells
+_NOT_DAMAGED = -1  # instead of the number of a damaged part
+_MIN_CAPACITY = 1024  # entries that `find_rows` allocates, beyond one per lookup
+_AHEAD = 3  # lookups ahead whose entries are fetched; cells are fetched twice as far ahead
 _FETCHED = 256  # entries of a bucket that are fetched in advance
 _STEPS = 8  # entries of a cell that are searched one by one
-_FEW = 24  # rows that insertion sorts faster
+_MAX_INSERTION_SORT = 24  # rows; more are sorted faster by radix
 _MAX_KEY = U64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -264,11 +265,15 @@ class _Listed(NamedTuple):
 def find_rows(table, key, *fields):
     """Return the rows in the buckets of keys.
 
-    table : uint16, key : uint64 (num_lookups,). fields : the fields of `Parts`, `Tail`, `Rules` and
-    `States` in turn: a call from Python with these records takes three microseconds more. Return,
-    for each row found, the lookup, the row (int64) and whether it is kept (bool); more, bool
-    (num_lookups,): whether a key has more rows than the limit; and -1, or no rows and the number of
-    a damaged part.
+    table : uint16, key : uint64 (num_lookups,). fields : the fields of four records in turn,
+    because a call from Python with records takes three microseconds more:
+
+        Parts  | Tail    | Rules   | States
+        0 1    | 2 3 4   | 5 6 7   | 8 9
+
+    Return, for each row found, the lookup, the row (int64) and whether it is kept (bool); more,
+    bool (num_lookups,): whether a key has more rows than the limit; and _NOT_DAMAGED, or no rows
+    and the number of a damaged part.
     """
     tables = Tables(parts=Parts(*fields[:2]), tail=Tail(*fields[2:5]), rules=Rules(*fields[5:8]))
     states = States(*fields[8:])
@@ -281,8 +286,8 @@ def find_rows(table, key, *fields):
 
 @kernel(allocates=True)
 def _find_all(tables, forgotten, lookups, answers):
-    """Return the rows of all lookups, and -1, or the number of a damaged part, in which case
-    `answers.ends` are 0.
+    """Return the rows of all lookups and _NOT_DAMAGED; or the number of a damaged part, in which
+    case `answers.ends` are 0.
     """
     masks = _masks_of(tables.rules.prefix_bits)
     capacity = _MIN_CAPACITY + len(lookups.table)
@@ -304,7 +309,7 @@ def _find_all(tables, forgotten, lookups, answers):
             answers.more[lookup] = more
             used = begin + num_listed
         answers.ends[lookup + 1] = used
-    return found.rows, -1
+    return found.rows, _NOT_DAMAGED
 
 
 @kernel
@@ -316,7 +321,7 @@ def _bucket_at(lookups, lookup, masks):
 
 @kernel
 def _fetch_ahead(parts, lookups, lookup, masks):
-    """Prefetch the cells of a later lookup, and the entries of one that comes before it."""
+    """Prefetch the cells of a later lookup, and the entries of a nearer one."""
     later = lookup + 2 * _AHEAD
     if later < len(lookups.table):
         _fetch_cells(parts, _bucket_at(lookups, later, masks))
@@ -353,8 +358,10 @@ def _fetch_entries(parts, bucket):
 
 @kernel
 def _find_entries(tables, forgotten, bucket, found, used):
-    """Append the entries of a bucket to the first `used` of `found`; return how many are used then,
-    _NO_ROOM if they are too many, and the number of a damaged part, or -1.
+    """Append the entries of a bucket to the first `used` of `found`.
+
+    Return the new number of used entries, _NO_ROOM if they are too many; and the number of a
+    damaged part, or _NOT_DAMAGED.
     """
     parts = tables.parts
     rules = tables.rules
@@ -371,8 +378,8 @@ def _find_entries(tables, forgotten, bucket, found, used):
             if is_damaged:
                 return used, part
             if used == _NO_ROOM:
-                return used, -1
-    return _find_in_tail(tables, forgotten, bucket, found, used), -1
+                return used, _NOT_DAMAGED
+    return _find_in_tail(tables, forgotten, bucket, found, used), _NOT_DAMAGED
 
 
 class _Entries(NamedTuple):
@@ -385,8 +392,10 @@ class _Entries(NamedTuple):
 
 @kernel
 def _find_in_part(fields, entries, key, rules, forgotten, found, used):
-    """Append entries near to a key, at most one more of each key than the limit; return how many
-    are used then, _NO_ROOM if they are too many, and whether the part is damaged.
+    """Append entries near to a key, at most one more of each key than the limit.
+
+    Return the new number of used entries, _NO_ROOM if they are too many; and whether the part is
+    damaged.
     """
     part = entries.part
     at = entries.at
@@ -417,7 +426,7 @@ def _find_in_part(fields, entries, key, rules, forgotten, found, used):
 
 @kernel
 def _find_in_tail(tables, forgotten, bucket, found, used):
-    """Append the latest entries of a bucket; return how many are used then, or _NO_ROOM."""
+    """Append the latest entries of a bucket; return the new number of used entries, or _NO_ROOM."""
     keys = tables.tail.keys[bucket.table]
     rows = tables.tail.rows[bucket.table]
     size = tables.tail.sizes[bucket.table]
@@ -585,7 +594,9 @@ def _drop_later_rows(keys, rows, limit):
 @kernel(allocates=True)
 def _sort_rows(rows):
     """Sort rows, uint32."""
-    if len(rows) > _FEW:  # radix sort of the rows as keys: 4 of 8 bytes are zero, and skipped
+    if (
+        len(rows) > _MAX_INSERTION_SORT
+    ):  # radix sort of the rows as keys: 4 of 8 bytes are zero, and skipped
         wide = rows.astype(U64)
         sort_entries(wide, rows)
         return
@@ -670,7 +681,7 @@ def _fetch_query_entries(parts, keys, number, masks):
 # Inlined by Numba: a call with these arrays takes longer than the search.
 @kernel(inline="always")
 def _list_bucket(tables, forgotten, bucket, query, listed, used):
-    """Append the entries of a bucket to the `used` ones; return how many are used then, or
+    """Append the entries of a bucket to the `used` ones; return the new number of them, or
     _NO_ROOM.
     """
     for part in range(tables.parts.ends[bucket.table], tables.parts.ends[bucket.table + 1]):

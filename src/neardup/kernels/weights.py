@@ -1,4 +1,8 @@
-"""Find the distinct features of documents, count the documents of each, and weigh them."""
+"""Find the distinct features of documents, count the documents of each, and weigh them.
+
+Documents are counted by lossy counting (Manku and Motwani 2002): a table that is full drops its
+rare entries, so a count may be too low, by at most a known number of documents.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,13 @@ def add_documents(features, offsets, first, max_size, missed, table, size):
     table.
 
     features : uint64, each once in a document; offsets : int64 (num_documents + 1,); table :
-    hashes, counts and misses, a power of two of slots; missed : the documents that a new entry's
-    count may lack. Stops before a document for which there may not be room, two thirds being full,
-    and after one that leaves more than `max_size` entries.
+    hashes, counts and misses, a power of two of slots; missed : the largest number of documents in
+    which a new entry may have been dropped before. Stops before a document that may fill more than
+    two thirds of the slots, and after one that leaves more than `max_size` entries.
     """
-    hashes, counts, misses = table
+    hashes = table.hashes
+    counts = table.counts
+    misses = table.misses
     for document in range(first, len(offsets) - 1):
         if 3 * (size + offsets[document + 1] - offsets[document]) > 2 * len(hashes):
             return document, size
@@ -40,12 +46,13 @@ def add_documents(features, offsets, first, max_size, missed, table, size):
 
 @kernel
 def move_entries(table, missed, target):
-    """Move the entries of a table that may count more than `missed` to an empty one; return their
+    """Copy the entries that may have more than `missed` documents to an empty table; return their
     number.
     """
-    hashes, counts, misses = table
+    hashes = table.hashes
+    counts = table.counts
+    misses = table.misses
     size = 0
-    # Lossy counting (Manku and Motwani 2002): an entry that is dropped counts `missed` at most.
     for old in range(len(hashes)):
         if counts[old] != 0 and I64(counts[old]) + I64(misses[old]) > missed:
             slot = find_slot(target.hashes, target.counts, 0, hashes[old])
@@ -54,9 +61,6 @@ def move_entries(table, missed, target):
             target.misses[slot] = misses[old]
             size += 1
     return size
-
-
-_REPEATED = U64(0x9E3779B97F4A7C15)
 
 
 class _Features(NamedTuple):
@@ -120,12 +124,12 @@ def _insert(table, first, size, value, index):
 
 @kernel(allocates=True)
 def choose(weights, offsets, top, levels, kept):
-    """Mark the `top` weightiest features of each document, all if 0; with `levels`, put levels for
-    their weights.
+    """Mark the `top` features of each document with the largest weights; all if `top` is 0.
 
-    weights : float64, changed; offsets : int64 (num_documents + 1,); levels : bool; kept : bool. Of
-    equal weights the first are taken: the smallest hashes. The level is 1 to 5: one more than the
-    fifths of the kept features that weigh less.
+    With `levels`, replace weights by levels 1 to 5: the fifth of the marked weights, from the
+    smallest, to which a weight belongs. weights : float64, changed; offsets : int64
+    (num_documents + 1,); levels : bool; kept : bool, the marks. Of equal weights the first are
+    marked: the smallest hashes.
     """
     for document in range(len(offsets) - 1):
         span = weights[offsets[document] : offsets[document + 1]]
@@ -137,6 +141,7 @@ def choose(weights, offsets, top, levels, kept):
         else:
             marks[:] = True
         if levels:
+            # `ranked` is sorted: the position of a weight is the number of marked weights below it.
             for i in range(len(span)):
                 span[i] = 1 + 5 * np.searchsorted(ranked, span[i]) // len(ranked)
 
@@ -148,10 +153,10 @@ def _mark_top(weights, ranked, marks):
     """
     minimum = ranked[0]
     num_above = len(ranked) - np.searchsorted(ranked, minimum, side="right")
-    num_left = len(ranked) - num_above  # weights equal to the minimum that are still to be marked
+    num_ties_left = len(ranked) - num_above  # weights equal to the minimum, still to be marked
     for i in range(len(weights)):
-        marks[i] = weights[i] > minimum or (weights[i] == minimum and num_left > 0)
-        num_left -= weights[i] == minimum
+        marks[i] = weights[i] > minimum or (weights[i] == minimum and num_ties_left > 0)
+        num_ties_left -= weights[i] == minimum
 
 
 @kernel
@@ -162,10 +167,11 @@ def look_up(wanted, hashes, starts, counts, found):
     hashes whose leading k bits are i begin; found : int64 (len(wanted),). Hashes are uniform: a
     look-up reads two or three of them.
     """
+    # There are 2^k + 1 starts: k is the number of ones in 2^k - 1.
     bits = count_ones(U64(len(starts) - 2))
     for i in range(len(wanted)):
         value = wanted[i]
-        # A shift by 64 is none: hence two.
+        # Two shifts: for k = 0, one shift by 64 bits would be undefined.
         bucket = I64((value >> U64(1)) >> U64(63 - bits))
         low = starts[bucket]
         high = starts[bucket + 1]
@@ -179,14 +185,19 @@ def look_up(wanted, hashes, starts, counts, found):
         found[i] = counts[low] if hit else 0
 
 
+# The golden ratio in 64 bits: the mix of a sum with it gives a repeated feature a hash of its own.
+_REPEATED = U64(0x9E3779B97F4A7C15)
+
+
 @kernel
 def replicate_rare_features(hashes, offsets, document_counts, limits, repeated, repeated_offsets):
-    """Write each feature once, and once more for each of two limits that its count, of 2 or more,
-    does not exceed.
+    """Write each feature, and a copy for each of two limits that its document count does not
+    exceed.
 
-    hashes, document_counts : uint64 and int64, the distinct features and how many documents hold
-    each; limits : int64 (2,). Requires: room for three times as many hashes. A second and a third
-    have hashes of their own.
+    A feature of one document has no copy. Copies have other hashes, so a rare feature counts two or
+    three times in a set. hashes, document_counts : uint64 and int64, the distinct features and
+    the number of documents of each; limits : int64 (2,). Requires: `repeated` has three times the
+    length of `hashes`.
     """
     end = repeated_offsets[0] = 0
     for document in range(len(offsets) - 1):
@@ -213,6 +224,7 @@ def look_up_each(wanted, wanted_offsets, hashes, offsets, counts, found):
     for document in range(len(offsets) - 1):
         row = offsets[document]
         stop = offsets[document + 1]
+        # Both are sorted: a merge.
         for i in range(wanted_offsets[document], wanted_offsets[document + 1]):
             while row < stop and hashes[row] < wanted[i]:
                 row += 1
