@@ -135,7 +135,7 @@ def test_an_error_deletes_what_workers_copied_to_remote_storage(has_begun, is_pu
     deleted = []
     remote = SimpleNamespace(delete=lambda: deleted.append("all"))
     folder = SimpleNamespace(is_published=is_published, remote=remote)
-    search = SparkItems(SimpleNamespace(folder=folder), None, None, has_begun=has_begun)
+    search = SparkItems(SimpleNamespace(folder=folder), None, has_begun=has_begun)
     with pytest.raises(ZeroDivisionError), search:
         raise ZeroDivisionError
     assert deleted == ["all"] * deletes
