@@ -106,13 +106,16 @@ RULES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.parametrize(
+    "seeds", [range(2), pytest.param(range(2, 10), marks=pytest.mark.slow)], ids=["few", "many"]
+)
 @pytest.mark.parametrize("num_against", [0, 4])
 @pytest.mark.parametrize("options", RULES.values(), ids=RULES)
 def test_kept_rows_have_the_columns_of_a_plain_loop(
-    options: dict[str, Any], num_against: int
+    options: dict[str, Any], num_against: int, seeds: range
 ) -> None:
     several = 0
-    for seed in range(8):
+    for seed in seeds:
         rows = [row | {"repo": f"r{number // 2}"} for number, row in enumerate(made_up(seed))]
         against = pa.Table.from_pylist(rows[:num_against]) if num_against else None
         new = rows[num_against:]
