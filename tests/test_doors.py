@@ -236,6 +236,7 @@ def test_the_layout_of_a_collection_changes_no_answer(tmp_path_factory, monkeypa
             assert answer_of(found) == expected, layout
 
 
+@pytest.mark.slow
 @given(data=st.data())
 def test_whether_ids_repeat_does_not_depend_on_the_layout(tmp_path_factory, monkeypatch, data):
     monkeypatch.setattr("neardup.runs.ids._FIRST_CHECK", data.draw(st.sampled_from([2, 1000])))

@@ -158,6 +158,7 @@ def test_the_lowest_threshold_may_be_the_lowest_that_bands_can_find():
     assert swept.counts["removed"].to_pylist() == [2, 2]
 
 
+@pytest.mark.slow
 def test_the_suggestion_compares_within_a_column_as_the_counts_do():
     texts = [
         f"{place} word{place} text{place} of the same {place} group number{place} here"

@@ -160,6 +160,7 @@ def test_a_configuration_without_a_server_is_refused():
         MinHashLSH(storage_config={"type": "redis"})
 
 
+@pytest.mark.slow
 @given(
     st.one_of(
         st.text(), st.binary(), st.integers(-(2**300), 2**300), st.text(min_size=250, max_size=260)

@@ -81,6 +81,7 @@ def test_every_removed_document_names_a_kept_one_and_exactly_their_similarity(te
         assert exact == (documents[removed].tokens == documents[kept].tokens)
 
 
+@pytest.mark.slow
 @given(corpora.corpora(), corpora.methods())
 def test_no_two_kept_documents_that_share_a_band_reach_the_threshold(texts, method):
     answer = runs.answer_of(runs.run(texts, method))

@@ -143,6 +143,7 @@ def test_without_the_rule_unrelated_texts_of_18000_letters_are_removed():
     )
 
 
+@pytest.mark.slow
 def test_find_pairs_cluster_and_sweep_follow_the_same_rule():
     table = pa.table({"text": [*UNRELATED, *COPIES]})
     pairs = neardup.find_pairs(table, method=NOISE).pairs

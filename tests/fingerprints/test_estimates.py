@@ -126,6 +126,7 @@ def test_weighted_estimates_are_unbiased_and_spread_as_theory_says(size, scale):
     assert_spread(estimates, variance)
 
 
+@pytest.mark.slow
 def test_weights_of_one_measure_the_jaccard_similarity_of_the_sets():
     left, right = ({f"w{number}": 1.0 for number in range(start, start + 60)} for start in (0, 20))
     estimate = (

@@ -66,6 +66,7 @@ def examples() -> list[tuple[str, set[int]]]:
     return rows
 
 
+@pytest.mark.slow
 def test_texts_are_divided_where_another_implementation_of_the_standard_divides_them():
     rows = examples()
     assert len(rows) == 800

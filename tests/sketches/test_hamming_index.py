@@ -104,6 +104,7 @@ def test_every_number_of_blocks_finds_the_same(bits, max_distance, monkeypatch):
         assert found_in(index.query_many(asked), 20) == expected
 
 
+@pytest.mark.slow
 def test_thousands_added_one_by_one_are_found_as_those_added_at_once():
     values = np.random.default_rng(3).integers(0, 2**64, 5200, np.uint64)
     values[2600:] = values[:2600] ^ np.uint64(5)

@@ -48,6 +48,7 @@ def test_compact_rows_come_back_equal(num_rows):
         )
 
 
+@pytest.mark.slow
 def test_every_cut_of_packed_rows_is_noticed():
     packed = pack_table(make_table(3).select(["id", "content", "similarity"]), compact=True).data
     fields = [SCHEMA.field(name) for name in ("id", "content", "similarity")]
