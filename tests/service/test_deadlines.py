@@ -65,3 +65,10 @@ def test_a_task_that_is_cancelled_by_others_is_cancelled() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancel())
+
+
+def test_a_limit_holds_in_one_event_loop_after_another() -> None:
+    limit = Deadline(LIMIT_S, lambda: Problem(408, "late"))
+    # The first loop ends before its timer.
+    assert asyncio.run(outcome_of(limit, 0)) == "in time"
+    assert asyncio.run(outcome_of(limit, 10 * LIMIT_S)) == "late"

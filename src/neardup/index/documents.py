@@ -57,7 +57,7 @@ def batch_of_text(
             check_text(name, value)
     return Batch(
         texts=array_of_documents([text], vector_length),
-        ids=arrow_of_strings([id or ""]),
+        ids=arrow_of_strings([id or ""]),  # a missing id; `numbered` replaces it
         payloads=_NO_PAYLOAD if payload is None else arrow_of_strings([payload]),
         is_unnamed=id is None,
     )

@@ -81,6 +81,7 @@ class ItemSearch:
         self._num_documents = num_documents
         # The texts of pages are extracted before their words are cut.
         self._words = replace(table.shingling, ngram=1, html=None)
+        # Each thread borrows a finder, whose arrays it fills.
         self._finders = Workspaces(lambda: Finder(table))
 
     def find(self, texts: pa.Array) -> ItemsInTexts:
@@ -91,6 +92,7 @@ class ItemSearch:
             keys, matches = finder.find(texts)
         is_common = table.max_around(self._num_documents, matches.entries) > table.settings.common
         kept = keep_matches(table, matches, is_common)
+        # Only matches of kept items are located.
         matches = matches.take(kept.matches)
         ranges, excerpts = self._locate(texts, matches)
         return ItemsInTexts(
@@ -224,6 +226,7 @@ class ItemCollection:
 
         first : the number of the first document of the batch.
         """
+        # `add.at`, because keys repeat in a batch.
         np.add.at(self.num_documents, found.keys, 1)
         self._scratch.append(schemas.FOUND_KEYS, found.keys)
         states = self._mark_further(found.items, found.states)
@@ -281,6 +284,7 @@ class ItemCollection:
     def finish(self, tasks: list[Task], corpus: Corpus, locations: DocumentLocations) -> FoundItems:
         """Decide, after all documents were added. locations : of the documents with matches."""
         table = self._table
+        # The five int64 of a row become one record, on an axis of length 1.
         rows = self._scratch.column(schemas.MATCHES).view(_MATCH)[:, 0]
         matches = Matches(
             documents=rows["document"],

@@ -252,7 +252,7 @@ class Deadline:
         self._seconds = seconds
         # The blocks under way, in the order of their ends.
         self._blocks: dict[_Block, None] = {}
-        self._is_armed = False
+        self._armed_loop: asyncio.AbstractEventLoop | None = None  # has the timer
 
     def block(self) -> _Block:
         """Return a context whose block must end in time."""
@@ -262,10 +262,13 @@ class Deadline:
         """Begin a block."""
         loop = asyncio.get_running_loop()
         block.end = loop.time() + self._seconds
-        self._blocks[block] = None
-        if not self._is_armed:
-            self._is_armed = True
+        if self._armed_loop is not loop:
+            # The timer and the tasks of a loop that has ended are gone: programs may serve an
+            # application by one loop after the other.
+            self._blocks.clear()
+            self._armed_loop = loop
             loop.call_at(block.end, self._expire, loop)
+        self._blocks[block] = None
 
     def remove(self, block: _Block) -> None:
         """End a block."""
@@ -280,7 +283,7 @@ class Deadline:
                 return
             self.remove(block)
             block.cancel()
-        self._is_armed = False
+        self._armed_loop = None
 
 
 class _Block:

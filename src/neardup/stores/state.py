@@ -108,6 +108,7 @@ class State:
         """Apply changes of rows. Requires: there was no other change since `prepare`."""
         new = prepared.new
         if new is not None:
+            # `num_rows` is the row of the first new document until `count_rows` changes it.
             self.keys.append(new.entries, self.num_rows + new.batch.num_rows)
             self.documents.append(new.batch, self.num_rows, self.first_in_memory)
             self.count_rows(new.is_kept)

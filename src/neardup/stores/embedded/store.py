@@ -343,6 +343,7 @@ class EmbeddedStore(StateStore):
         # The caches of the processor are cold after the write, which waits for the disk.
         prepared = self._loader.state.prepare(RowChanges.of(changes))
         with self._lock:
+            # One statement is a transaction by itself, without two more to begin and end it.
             if changes.ended_import is None and not self._maintenance.has_records_to_trim:
                 self._database.insert("journal", number, record)
             else:
@@ -351,6 +352,7 @@ class EmbeddedStore(StateStore):
                         self._database.end_import(changes.ended_import)
                     self._database.insert("journal", number, record)
                     self._maintenance.trim_journal()
+            # The state changes after the commit: an error leaves disk and memory as before.
             self._loader.last_record = number
             self._loader.state.apply(prepared)
             self._publish()
