@@ -497,13 +497,13 @@ def test_the_command_line_and_the_options_of_a_report(tmp_path: Path) -> None:
 
 
 def test_an_index_decides_and_its_documents_are_no_sources(tmp_path: Path) -> None:
-    index = neardup.Index.create(tmp_path / "index", method=METHOD)
     old = [{"id": "o", "text": FOX, "site": "old"}]
-    index.add_many_if_new(pa.Table.from_pylist(old))
     rows = [row | {"id": f"n{row['id']}"} for row in made_up(1)] + [old[0] | {"id": "copy"}]
     given: dict[str, Any] = {"sources": "site", "dates": "day"}
     rows = [{"day": None} | row for row in rows]
-    result = neardup.dedup(pa.Table.from_pylist(rows), against=index, **given)
+    with neardup.Index.create(tmp_path / "index", method=METHOD) as index:
+        index.add_many_if_new(pa.Table.from_pylist(old))
+        result = neardup.dedup(pa.Table.from_pylist(rows), against=index, **given)
     kept = result.kept
     ids = kept["id"].to_pylist()
     assert "copy" not in ids
