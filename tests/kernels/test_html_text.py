@@ -21,7 +21,8 @@ PIECES = (
     b"<td> <x-y> </x-y> <meta> "
     b"<!-- c --> <!--> --> <?d> </ </> <script> </script> <style> </style> <title> </TITLE > "
     b"<noscript> </noscript> "
-    b"<template> <template\tshadowrootmode=open> </template> <select> </select> <svg> <svg/> </svg> <xmp> </xmp> <plaintext> "
+    b"<template> <template\tshadowrootmode=open> </template> <select> </select> "
+    b"<svg> <svg/> </svg> <xmp> </xmp> <plaintext> "
     b"<body> </html> &lt; "
     b"<p\tid='>'> <img\nalt=a>"
 ).split(b" ")

@@ -168,7 +168,8 @@ class GroupSettings(Validated):
     group_by: str | None = parameter(
         None,
         "Keep or remove all documents with the same value in this column together, such as the "
-        "files of a repository. Writes groups.parquet.",
+        "files of a repository; folder:1 is the first folder below the input. Writes "
+        "groups.parquet.",
         str,
         sentinels=("COLUMN",),
     )
