@@ -58,6 +58,11 @@ class IndexSettings(Validated):
         low=1,
         high=2**32 - 1,
     )
+    track_sources: bool = parameter(
+        False,
+        "Store the source of each document (--sources of add-if-new), so that answers and the "
+        "export have the columns sources and num_sources of kept documents.",
+    )
 
 
 Keep = Literal["first", "last", "longest", "shortest", "source", "none"] | str
