@@ -315,8 +315,9 @@ def passages_schema() -> pa.Schema:
 
 
 @cache
-def indexed_schema(measures: tuple[Measure, ...]) -> pa.Schema:
+def indexed_schema(measures: tuple[Measure, ...], *, tracks_sources: bool = False) -> pa.Schema:
     """Return the schema of the documents of an index, as a store has them."""
+    source = _nullable("source", "large_string", "Where the document came from.")
     return _schema(
         _field("row", "uint32", "The number of the document in the order of arrival, from 0."),
         _field("id", "large_string", "The id of the document."),
@@ -344,12 +345,23 @@ def indexed_schema(measures: tuple[Measure, ...]) -> pa.Schema:
         _nullable("kept_row", "uint32", "The row of the kept document that removed it."),
         _nullable("kept_id", "large_string", "The id of the kept document that removed it."),
         *(measure.field.with_nullable(True) for measure in measures),
+        *([source] if tracks_sources else []),
     )
 
 
+SOURCE_COLUMNS = {"sources": pa.list_(pa.string()), "num_sources": pa.int64()}
+"""The columns of the sources of a kept document."""
+
+
 @cache
-def answers_schema(measures: tuple[Measure, ...]) -> pa.Schema:
+def answers_schema(measures: tuple[Measure, ...], *, tracks_sources: bool = False) -> pa.Schema:
     """Return the schema of the answers of an index about documents that were added."""
+    meanings = (
+        "The sources of the kept document, and of the documents removed for it up to this one.",
+        "The number of these sources.",
+    )
+    columns = zip(SOURCE_COLUMNS.items(), meanings, strict=True)
+    sources = [_nullable(name, kind, meaning) for (name, kind), meaning in columns]
     return _schema(
         _field("id", "large_string", "The id of the document."),
         _field(
@@ -366,6 +378,7 @@ def answers_schema(measures: tuple[Measure, ...]) -> pa.Schema:
         *(measure.field.with_nullable(True) for measure in measures),
         _field("truncated", "bool", "Whether a bucket had more documents than were compared."),
         *_MOMENTS,
+        *(sources if tracks_sources else []),
     )
 
 

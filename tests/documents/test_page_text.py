@@ -81,6 +81,14 @@ def test_text_behind_a_hidden_element_is_shown(main):
     assert text_of(page, main=main) == ARTICLE
 
 
+@pytest.mark.parametrize("main", [False, True])
+@pytest.mark.parametrize("mode", ["open", "closed"])
+def test_a_declared_shadow_root_is_shown(mode, main):
+    root = f"<template shadowrootmode={mode}><style>p {{}}</style><p>{ARTICLE}</p></template>"
+    page = f"<article><h1>Flood</h1><x-news>{root}</x-news><template>secret</template></article>"
+    assert text_of(page, main=main).split() == ["Flood", *ARTICLE.split()]
+
+
 def test_a_title_is_not_shown():
     assert text_of("<title>Flood</title>") == text_of("<title>Flood</title>", main=True) == ""
 

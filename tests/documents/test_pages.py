@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from neardup.documents import page_charset
 from neardup.documents.batch import Columns, Rejected
-from neardup.documents.page_charset import decode_page, encoding_of_label
+from neardup.documents.page_charset import decode_page
 from neardup.documents.page_head import HEAD_CHARACTERS, MAX_TITLE_CHARACTERS, language_of, title_of
 from neardup.documents.pages import MAX_PAGE_BYTES, NotAPage, has_element, page_of
+from neardup.documents.web_encodings import encoding_of_label
 from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import list_inputs
 
@@ -56,8 +57,8 @@ def test_an_html_file_is_one_document(tmp_path: Path, name: str) -> None:
         (RUSSIAN, "windows-1251", "windows-1251", "windows-1251"),
         (RUSSIAN, "windows-1251", "CP1251", "windows-1251"),
         (RUSSIAN, "koi8-r", "koi8-r", "koi8-r"),
-        (CHINESE, "gb18030", "gb2312", "gb18030"),
-        (CHINESE, "gbk", "GBK", "gb18030"),
+        (CHINESE, "gb18030", "gb2312", "gbk"),
+        (CHINESE, "gbk", "GBK", "gbk"),
         (CHINESE, "utf-16-le", "utf-16", "utf-16le"),
         (JAPANESE, "shift_jis", "Shift_JIS", "shift_jis"),
         (JAPANESE, "euc-jp", "x-euc-jp", "euc-jp"),
@@ -78,6 +79,11 @@ def test_the_http_header_names_the_encoding_with_the_labels_of_the_web(
         "<META CHARSET=gb2312 />",
         '<meta http-equiv="Content-Type" content="text/html; charset=gb2312">',
         "<!-- <meta charset=utf-8> --><meta name=x><meta charset='gbk'>",
+        "<!--><meta charset=gbk>",
+        "<title>a</title ><p title='>'></p><meta/charset=gbk>",
+        "<script><meta charset=gbk></script>",
+        "<meta a charset=gbk charset=utf-8>",
+        "<meta content='text/html; charset = \"gbk\"' http-equiv=CONTENT-TYPE>",
         "<meta charset=nonsense><meta charset=chinese>",
         "<?xml version='1.0' encoding='GB2312'?>",
         '<?xml version="1.0" encoding="utf-8"?><meta charset=gbk>',
@@ -85,7 +91,7 @@ def test_the_http_header_names_the_encoding_with_the_labels_of_the_web(
 )
 def test_a_meta_element_or_an_xml_declaration_names_the_encoding(meta: str) -> None:
     text = meta + CHINESE
-    assert decode_page(text.encode("gb18030")) == (text.encode(), "gb18030")
+    assert decode_page(text.encode("gb18030")) == (text.encode(), "gbk")
 
 
 @pytest.mark.parametrize(
@@ -108,9 +114,70 @@ def test_the_header_says_more_than_the_page() -> None:
     assert decode_page(text.encode("koi8-r"), "koi8-r") == (text.encode(), "koi8-r")
 
 
-def test_a_meta_element_behind_the_first_1024_bytes_is_not_asked() -> None:
-    text = " " * 1024 + "<meta charset=koi8-r>" + CHINESE
-    assert decode_page(text.encode()) == (text.encode(), "utf-8")
+@pytest.mark.parametrize(
+    "before",
+    [
+        " " * 1024,
+        "<!--" + "x" * 1024 + "-->",
+        "<script>" + "x" * 1024 + "<meta charset=koi8-u></script>",
+        "<p title='" + "x" * 1024 + "<meta charset=koi8-u>'>",
+        "<title>" + "x" * 1024 + "</title><meta charset=nonsense>",
+    ],
+    ids=["white space", "comment", "script", "attribute", "title"],
+)
+@pytest.mark.parametrize("meta", ["<meta charset=koi8-r>", "<META\tx='>' charset='KOI8-R' />"])
+def test_a_later_meta_element_counts_where_the_parser_meets_it(before: str, meta: str) -> None:
+    text = before + meta + RUSSIAN
+    assert decode_page(text.encode("koi8-r")) == (text.encode(), "koi8-r")
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        "<!-- <meta charset=koi8-r> -->",
+        "<meta name=charset content=koi8-r>",
+        "<meta content='text/html; charset=koi8-r'>",
+        "<meta http-equiv='content-type ' content='text/html; charset=koi8-r'>",
+        "<metacharset=koi8-r>",
+        "</meta charset=koi8-r>",
+        "<meta charset=koi8-r",
+    ],
+)
+@pytest.mark.parametrize("before", ["", "x" * 1024], ids=["early", "late"])
+def test_what_declares_nothing_leaves_utf_8(before: str, meta: str) -> None:
+    assert decode_page((before + meta + "é").encode()).charset == "utf-8"
+
+
+@pytest.mark.parametrize("name", ["script", "style", "textarea", "title"])
+def test_a_meta_element_in_raw_text_counts_in_the_first_bytes_only(name: str) -> None:
+    page = f"<{name}><meta charset=koi8-r></{name}>é"
+    assert decode_page(page.encode("koi8-r", "replace")).charset == "koi8-r"
+    assert decode_page((" " * 1024 + page).encode()).charset == "utf-8"
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    "begin", ["<!doctype html>", " \r\n\t<html>", "<?xml version='1.0'?>", "<meta charset=utf-16>"]
+)
+def test_utf_16_without_a_mark_is_known_by_its_first_tag(codec: str, begin: str) -> None:
+    text = begin + CHINESE
+    assert decode_page(text.encode(codec)) == (text.encode(), codec.replace("-16-", "-16"))
+
+
+@pytest.mark.parametrize("begin", [b"<\0p>", b"<\0\0p\0>", b"\0<p>", b"a\0<\0p\0>\0", b"\0", b""])
+def test_a_zero_alone_makes_no_utf_16(begin: bytes) -> None:
+    assert decode_page(begin + b"<p>").charset == "utf-8"
+
+
+def test_an_undeclared_escape_to_kanji_is_iso_2022_jp() -> None:
+    assert decode_page(JAPANESE.encode("iso-2022-jp")) == (JAPANESE.encode(), "iso-2022-jp")
+    assert decode_page(b"<p>\x1b[1m a \x1b(B") == (b"<p>\x1b[1m a \x1b(B", "utf-8")
+
+
+def test_a_page_that_names_x_user_defined_is_windows_1252_unless_the_header_names_it() -> None:
+    page = b"<meta charset=x-user-defined>\x80"
+    assert decode_page(page) == (page[:-1] + "€".encode(), "windows-1252")
+    assert decode_page(page, "x-user-defined").html.decode()[-1] == "\uf780"
 
 
 def test_a_page_that_says_utf_16_in_ascii_is_utf_8() -> None:
@@ -160,11 +227,6 @@ def test_what_does_not_fit_the_declared_encoding_is_replaced() -> None:
 def test_labels_that_the_web_does_not_know_count_for_nothing(label: str) -> None:
     assert encoding_of_label(label) is None
     assert decode_page(RUSSIAN.encode(), label) == (RUSSIAN.encode(), "utf-8")
-
-
-def test_every_label_has_a_codec() -> None:
-    for label, name in page_charset._BY_LABEL.items():
-        assert decode_page(b"<p>", label).charset == name == encoding_of_label(label.upper())
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ PIECES = (
     b"<td> <x-y> </x-y> <meta> "
     b"<!-- c --> <!--> --> <?d> </ </> <script> </script> <style> </style> <title> </TITLE > "
     b"<noscript> </noscript> "
-    b"<template> </template> <select> </select> <svg> <svg/> </svg> <xmp> </xmp> <plaintext> "
+    b"<template> <template\tshadowrootmode=open> </template> <select> </select> "
+    b"<svg> <svg/> </svg> <xmp> </xmp> <plaintext> "
     b"<body> </html> &lt; "
     b"<p\tid='>'> <img\nalt=a>"
 ).split(b" ")
@@ -50,6 +51,7 @@ def words_of(text: bytes) -> list[bytes]:
         b" a ",
         b"<template><template></template>a</template>b",
         b"<svg/>a<svg>b</svg>c",
+        b"<x-y><template shadowrootmode=open>a<template>b</template>c</template>d</x-y>",
     ]
 )
 @example(

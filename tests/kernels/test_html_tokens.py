@@ -17,6 +17,7 @@ from neardup.kernels.html_tokens import (
     END,
     MAX_ATTRIBUTES,
     SELF_CLOSING,
+    SHADOW_ROOT,
     START,
     tags_of,
 )
@@ -61,7 +62,8 @@ def expected(page: bytes) -> list[tuple[int, ...]]:
             0 if tag.is_end else reference.token_of(tag),
             (END if tag.is_end else START)
             | SELF_CLOSING * tag.self_closing
-            | AFTER_TEXT * tag.after_text,
+            | AFTER_TEXT * tag.after_text
+            | SHADOW_ROOT * reference.opens_shadow_root(tag),
             tag.start,
             tag.end,
         )
@@ -95,6 +97,15 @@ def token(tag: bytes) -> int:
         b"<TiTle></titl></title><p>",
         b"<p a='>",
         b"<title></a</title><p>",
+    ]
+)
+@example(
+    [
+        b"<template shadowrootmode=open><template a shadowrootmode='closed'/>",
+        b"<TEMPLATE SHADOWROOTMODE = ' open\n' ></template shadowrootmode=open>",
+        b"<template shadowrootmode><template shadowrootmode=><template shadowrootmode='open open'>",
+        b"<template shadowrootmode=no shadowrootmode=open><p shadowrootmode=open>",
+        b"<template x='shadowrootmode=open'><template shadowrootmode=open",
     ]
 )
 @example(

@@ -25,8 +25,9 @@ from neardup.decide.outcome import Removals
 from neardup.documents.added_columns import append_keys
 from neardup.documents.batch import RawLines
 from neardup.errors import ColumnError, OutputError, SettingError
-from neardup.output.provenance import input_names, keepers_of
+from neardup.output.provenance import keepers_of
 from neardup.report.rows import result_rows
+from neardup.runs.input_names import input_names
 from neardup.schemas import EXACT, SIMILARITY
 from neardup.verify.measured import measured_of_copies
 from spark_session import IGNORED

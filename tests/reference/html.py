@@ -86,6 +86,16 @@ def attributes_of(page: bytes, position: int) -> tuple[dict[bytes, bytes], int |
     )
 
 
+def opens_shadow_root(tag: Tag) -> bool:
+    """Return whether the content of a template is shown, as a shadow root of the element around
+    it.
+    """
+    mode = re.split(
+        rb"[ \t\n\f\r]+", tag.attributes.get(b"shadowrootmode", b"").strip(b" \t\n\f\r")
+    )
+    return tag.name == b"template" and not tag.is_end and mode in ([b"open"], [b"closed"])
+
+
 def hash_bytes(name: bytes) -> int:
     """FNV-1a, 64 bits."""
     state = 0xCBF29CE484222325
@@ -154,6 +164,7 @@ def text_of(page: bytes) -> bytes:
                 tag.name in HIDDEN
                 and not tag.is_end
                 and not (tag.name == b"svg" and tag.self_closing)
+                and not opens_shadow_root(tag)
             ):
                 open_ = [tag.name]
     text += b"" if open_ else shown(page[position:], literal)

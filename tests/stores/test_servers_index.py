@@ -57,6 +57,28 @@ def test_an_index_on_a_server_answers_as_one_in_memory(address, name):
     assert_same(address, name, [1, 50, 9], 80)
 
 
+def test_an_index_on_a_server_tracks_sources_as_one_in_memory(address):
+    documents = documents_for(METHODS["minhash"][0], 5, 60)
+    sources = pa.array([["c4", "hplt", None, "web"][row % 4] for row in range(len(documents))])
+    documents = documents.append_column("from", sources)
+    exported = []
+    for place in (address, "memory:"):
+        with Index.create(place, method=METHODS["minhash"][0], track_sources=True) as index:
+            found = [
+                index.add_many_if_new(documents.slice(start, 7), sources="from")
+                for start in range(0, len(documents), 7)
+            ]
+            index.compact()
+            tables = [*found, *index.documents()]
+            exported.append([table.select(["id", "sources", "num_sources"]) for table in tables])
+            assert index.verify() == []
+    of_server, of_memory = (
+        [row for table in tables for row in table.to_pylist()] for tables in exported
+    )
+    assert of_server == of_memory
+    assert max(row["num_sources"] or 0 for row in of_memory) > 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [[1], [7, 50]], ids=str)
 @pytest.mark.parametrize("name", METHODS)

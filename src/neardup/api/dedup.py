@@ -100,7 +100,8 @@ def dedup(
     dates : add the columns first_seen and last_seen to kept rows: the least and the greatest value
         of this column, of dates or numbers, of the row and of all rows that were removed for it.
     group_by : keep or remove all documents with the same value in this column together, such as the
-        files of a repository. Writes groups.parquet. `groups` of the result lists the groups.
+        files of a repository; folder:1 is the first folder below the input. Writes
+        groups.parquet. `groups` of the result lists the groups.
     group_share : remove a group if at least this share of its documents are near-duplicates of
         documents in kept groups. Groups come in the order of `keep`, by their first document.
     lang : the language of reports and tables: English, or simplified Chinese, which is the default

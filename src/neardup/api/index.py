@@ -23,6 +23,7 @@ from neardup.index import maintenance, meta
 from neardup.index.documents import batch_of_text, batches_of
 from neardup.index.open_index import OpenIndex, now
 from neardup.index.records import ANSWER_COLUMNS, HIT_COLUMNS, rows_of
+from neardup.index.sources import refuse_untracked
 from neardup.methods.registry import method_of
 from neardup.runs.run import Source, Unpack, spelled_out
 from neardup.settings.constraints import (
@@ -47,6 +48,7 @@ class StageOptions(TypedDict, total=False):
     text_column: ColumnNames
     id_column: ColumnNames
     payload_column: ColumnNames
+    sources: str | None
     in_format: str | None
 
 
@@ -100,6 +102,7 @@ class Index(FileJobs):
         storage: Storage = "features",
         max_bucket_size: int | None = None,
         expected_documents: int = 10_000_000,
+        track_sources: bool = False,
         idf: IdfTable | AnyPath | None = None,
     ) -> Index:
         """Create an index, and open it.
@@ -116,6 +119,8 @@ class Index(FileJobs):
         max_bucket_size : as in `dedup`.
         expected_documents : the number of documents to choose the blocks of SimHash for; does not
             change the answers.
+        track_sources : store the source of each document (`sources` of `add_many_if_new`), so that
+            answers and `documents` have the columns sources and num_sources of kept documents.
         idf : the document frequencies for the weights of the method, as returned by
             `document_frequencies`, or their file. Required by methods that boost rare features:
             boost_rare, structure and page.
@@ -131,7 +136,10 @@ class Index(FileJobs):
             If the index exists, or cannot be created.
         """
         settings = IndexSettings(
-            storage=storage, max_bucket_size=max_bucket_size, expected_documents=expected_documents
+            storage=storage,
+            max_bucket_size=max_bucket_size,
+            expected_documents=expected_documents,
+            track_sources=track_sources,
         )
         prepared = meta.prepare(method_named(method, threshold, max_distance), settings, idf)
         return cls(OpenIndex.create(check_path("address", address), prepared, settings))
@@ -289,6 +297,8 @@ class Index(FileJobs):
             in `add_if_new`, so that the index does not recognise them when they are sent again.
         payload_column : the column to store with the documents, or several, which become a JSON
             object; by default the column `payload`, if it exists.
+        sources : the column of the sources of documents, or "input" for the names of the inputs;
+            for an index that tracks sources.
         import_name : a name for the documents of this call, by which `remove_import` removes them.
         threads : worker threads that compute features. Default: one per processor available to this
             process.
@@ -326,6 +336,7 @@ class Index(FileJobs):
         index = self.opened
         if_new = check_flag("if_new", if_new)
         threads = count_threads(None if threads is None else check_limit(threads, "threads"))
+        refuse_untracked(options.get("sources"), self.address, tracks=self.settings.track_sources)
         batches = batches_of(source, self.method, **options)
         # A single thread computes nothing in parallel: no batch is large enough to leave the
         # thread of the caller.
@@ -438,6 +449,7 @@ class Index(FileJobs):
         import_name : the name of an open import.
         source, options : as in `add_many_if_new`.
         """
+        refuse_untracked(options.get("sources"), self.address, tracks=self.settings.track_sources)
         return self.opened.stage(import_name, batches_of(source, self.method, **options))
 
     def commit_import(self, import_name: str) -> pa.Table:
@@ -513,10 +525,11 @@ class Index(FileJobs):
         Columns: id, kept, kept_id, first_seen, last_seen, payload, import_name, text, sketch and
         duplicates, which is the number of documents of the index that a kept document removed, as
         in the files of `dedup` with write="annotated"; null for a removed one. A forgotten document
-        no longer counts.
+        no longer counts. If the index tracks sources, also sources and num_sources of a kept
+        document and of all documents that it removed, as `dedup` adds them to kept rows.
         """
         with self.opened.store.reading() as snapshot:
-            yield from maintenance.documents(snapshot)
+            yield from maintenance.documents(self.opened.rules, snapshot)
 
     def rebuild(self, address: AnyPath, *, method: MethodSettings) -> Index:
         """Make another index of the same documents with other bands or blocks, from the stored

@@ -22,9 +22,17 @@ from neardup.files import AnyPath, JsonObject, writing_to
 from neardup.formats.reading import InputFile, Part, Task, known_total
 from neardup.formats.registry import format_of
 from neardup.index import maintenance
-from neardup.index.documents import Piece, find, group_batches, read_batches
+from neardup.index.documents import (
+    Piece,
+    described_by,
+    find,
+    group_batches,
+    names_of_inputs,
+    read_batches,
+)
 from neardup.index.incoming import Incoming
 from neardup.index.open_index import Batch, OpenIndex
+from neardup.index.sources import refuse_untracked
 from neardup.output.kept import KeptWriter
 from neardup.output.tables import TableFile
 from neardup.progress import Progress, Stages
@@ -33,7 +41,7 @@ from neardup.report.stages import open_stages
 from neardup.runs.directory import name_of, refuse_address, refuse_stdout
 from neardup.runs.overlap import refuse_replacing
 from neardup.runs.run import ReadingOptions, Source, Unpack, run_of, spelled_out
-from neardup.schemas import answers_schema, hits_schema, indexed_schema
+from neardup.schemas import hits_schema
 from neardup.settings.constraints import ColumnNames, check_kind, check_limit
 from neardup.settings.run import OnError, RunSettings
 from neardup.version import __version__
@@ -70,7 +78,7 @@ class _Reading:
     Parameters
     ----------
     index : whose method describes the documents.
-    source, payload_column, options : as in `Index.add_files`.
+    source, payload_column, sources, options : as in `Index.add_files`.
     with_payload : whether rows are to be copied to kept files.
     """
 
@@ -81,12 +89,17 @@ class _Reading:
         options: ReadingOptions,
         payload_column: ColumnNames = None,
         *,
+        sources: str | None = None,
         with_payload: bool = False,
     ) -> None:
         self.index = index
         self.stages = Stages()
-        self._run = run_of("index", source, options, method=index.method)
+        refuse_untracked(sources, index.address, tracks=index.rules.tracks_sources)
+        self._run = run_of(
+            "index", source, options, method=index.method, described=described_by(sources)
+        )
         self.tasks, _, self.warnings = find(self._run)
+        self._input_names = names_of_inputs(source, self.tasks, sources)
         self.text_bytes = 0
         self.rejected: list[Rejected] = []
         self._losses = Losses()
@@ -122,6 +135,7 @@ class _Reading:
             reject,
             self._run.threads,
             with_payload=self._with_payload,
+            input_names=self._input_names,
         ):
             if piece.batch is not None:
                 self.text_bytes += flatten_strings(piece.batch.texts)[0].nbytes
@@ -256,6 +270,15 @@ def _count(counts: dict[str, int], answers: pa.Table) -> None:
     counts["truncated"] += int(answers["truncated"].to_numpy().sum())
 
 
+def _refuse_lists(file: TableFile | None, index: OpenIndex) -> None:
+    """Raise OutputError if a file cannot have the sources that an index tracks."""
+    if file is not None and index.rules.tracks_sources and file.path.suffix == ".csv":
+        raise OutputError(
+            f"CSV has no lists, and the index {index.address} tracks lists of sources: got "
+            f"{file.path}. Use a name that ends in .parquet or .jsonl."
+        )
+
+
 def _table_file(
     output: AnyPath | None, tasks: Sequence[Task], *, overwrite: bool
 ) -> TableFile | None:
@@ -347,6 +370,7 @@ class FileJobs:
         answers: AnyPath | None = None,
         overwrite: bool = False,
         payload_column: ColumnNames = None,
+        sources: str | None = None,
         import_name: str | None = None,
         **options: Unpack[ReadingOptions],
     ) -> JsonObject:
@@ -363,7 +387,7 @@ class FileJobs:
         answers : a file (.parquet, .jsonl, .csv) for a row about each document:
             `schemas.answers_schema`.
         overwrite : whether the two may replace files.
-        payload_column, import_name : as in `add_many_if_new`.
+        payload_column, sources, import_name : as in `add_many_if_new`.
         text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
         threads, on_error, max_unreadable, progress : as in `dedup`.
 
@@ -376,14 +400,20 @@ class FileJobs:
         """
         kept = None if output is None else name_of(output)
         reading = _Reading(
-            self.opened, source, options, payload_column, with_payload=kept is not None
+            self.opened,
+            source,
+            options,
+            payload_column,
+            sources=sources,
+            with_payload=kept is not None,
         )
         file = _table_file(answers, reading.tasks, overwrite=overwrite)
+        _refuse_lists(file, self.opened)
         counts = dict.fromkeys(_COUNTS, 0)
         add = partial(self.opened.add, if_new=if_new, import_name=import_name)
         with _KeptFiles(kept, reading.tasks, only_new=only_new, overwrite=overwrite) as files:
             tables = _added(reading, add, files, counts)
-            _write(file, tables, answers_schema(self.opened.measures))
+            _write(file, tables, self.opened.rules.answers)
         return reading.report("index add-if-new" if if_new else "index add", counts)
 
     @spelled_out(ReadingOptions)
@@ -496,6 +526,7 @@ class FileJobs:
         progress : as in `dedup`.
         """
         file = TableFile(output, overwrite=overwrite)
+        _refuse_lists(file, self.opened)
         plain: Callable[[pa.Table], pa.Table] = _with_hex if file.is_text else lambda table: table
 
         def tables() -> Iterator[pa.Table]:
@@ -504,13 +535,12 @@ class FileJobs:
                 open_stages(progress) as stages,
                 stages.stage("export", sum(snapshot.count())) as bar,
             ):
-                for table in maintenance.documents(snapshot):
+                for table in maintenance.documents(self.opened.rules, snapshot):
                     bar.advance(len(table), int(table.nbytes))
                     yield plain(table)
 
         # The schema must be known before the first rows.
-        empty = maintenance.shown(indexed_schema(self.opened.measures).empty_table())
-        schema = plain(maintenance.with_duplicates(empty, np.empty(0, np.int64))).schema
+        schema = plain(maintenance.no_documents(self.opened.rules)).schema
         _write(file, tables(), schema)
         return {
             "version": __version__,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from neardup.documents.page_charset import decode_page
+from neardup.documents.pages import html_of, media_type_of_name
 from neardup.errors import InputError
 from neardup.features.idf import IdfTable
 from neardup.features.vectors import array_of_documents, texts_of
@@ -35,8 +35,8 @@ def compare(
     Parameters
     ----------
     left, right : a text, or a file as an os.PathLike such as pathlib.Path: UTF-8, or an HTML page
-        (.html, .htm) in any encoding; or a list of numbers, or the JSON of one, if the method
-        compares vectors.
+        (.html, .htm, .xhtml) in any encoding; or a list of numbers, or the JSON of one, if the
+        method compares vectors.
     method, threshold, max_distance : as in `dedup`. Default: structure for two HTML files,
         otherwise minhash. similarity="containment" measures how much of `left` is in `right`.
 
@@ -202,9 +202,11 @@ def text_of(text: Text, vector_length: int | None = None) -> str:
     if not _is_page(text):
         return decode_text(content, name)
     # In the encoding that the page declares.
-    page, _ = decode_page(content)
+    page, _ = html_of(content, media_type=media_type_of_name(name))
     return page.decode("utf-8")
 
 
 def _is_page(text: Text) -> bool:
-    return isinstance(text, os.PathLike) and os.fspath(text).lower().endswith((".html", ".htm"))
+    return isinstance(text, os.PathLike) and os.fspath(text).lower().endswith(
+        (".html", ".htm", ".xhtml")
+    )

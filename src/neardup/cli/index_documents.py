@@ -48,7 +48,7 @@ _OPTIONS = (
     "on_error",
 )
 _MOST_NAMED = 10  # unknown ids
-_UNUSED = ("output", "answers", "in_format", "threads")
+_UNUSED = ("output", "answers", "sources", "in_format", "threads")
 
 
 def answer_stream(
@@ -193,7 +193,18 @@ _answers_options = composed(
     ),
     overwrite_option,
 )
-_documents_options = composed(source_options, payload_option, import_option, job_options)
+_documents_options = composed(
+    source_options,
+    payload_option,
+    option(
+        "--sources COLUMN",
+        "Input",
+        "The column of the sources of documents, or input for the names of the inputs; for an "
+        "index created with --track-sources.",
+    ),
+    import_option,
+    job_options,
+)
 
 
 @command("Add documents without looking for duplicates.", common=_COMMON)

@@ -1,45 +1,58 @@
 """Decode the bytes of a page as browsers do: by byte order mark, HTTP header, meta element, or
 detection.
 
-The labels of encodings come from the WHATWG Encoding Standard, section 4.2 (gb2312 is gb18030,
-iso-8859-1 is windows-1252); the codecs are Python's. Bytes that are invalid in the encoding become
-U+FFFD.
+Sections are of the HTML standard: 13.2.3.2 looks for a declaration in the first bytes,
+13.2.3.4 changes the encoding at a later meta element. The detection is ours, as the standard leaves
+it open.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from neardup.documents.page_head import start_tags
-from neardup.files import lines_of, read_text
+from neardup import kernels
+from neardup.documents.page_head import read_attributes
+from neardup.documents.web_encodings import (
+    decode,
+    encoding_of_codec,
+    encoding_of_label,
+    is_iso_2022_jp,
+)
 
 PRESCAN_BYTES = 1024
-"""Only meta elements within this many bytes can declare the encoding, as in the HTML standard."""
+"""The first bytes are searched for a declaration before they are parsed."""
 
 _DETECT_BYTES = 128 << 10  # from which the encoding is detected
+_MAX_META_ELEMENTS = 1000  # bounds the work for a page of meta elements alone
 _FALLBACK = "windows-1252"
 _BYTE_ORDER_MARKS = (
     (b"\xef\xbb\xbf", "utf-8"),
     (b"\xff\xfe", "utf-16le"),
     (b"\xfe\xff", "utf-16be"),
 )
-_IN_CONTENT = re.compile(r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""", re.IGNORECASE)
+_IN_CONTENT = re.compile(
+    r"""charset[\t\n\f\r ]*=[\t\n\f\r ]*(?:"([^"]*)"|'([^']*)'|["']|([^\t\n\f\r ;]+))""",
+    re.IGNORECASE,
+)
 _XML_DECLARATION = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']([^"']*)["']""")
-
-_CODECS: dict[str, str] = {}
-_BY_LABEL: dict[str, str] = {}
-_, *_rows = lines_of(read_text(Path(__file__).with_name("encodings.txt")))
-for _name, _codec, *_labels in map(str.split, _rows):
-    _CODECS[_name] = _codec
-    _BY_LABEL |= dict.fromkeys((_name, *_labels), _name)
-_BY_CODEC = {codec: name for name, codec in _CODECS.items()}
+# A comment; a meta element or another tag; other markup, up to its ">".
+_MARKUP = re.compile(
+    r"<(?:(?P<comment>!--)|(?P<meta>meta(?=[\t\n\f\r /]))|"
+    r"/?[A-Za-z][^\t\n\f\r >]*|(?P<other>[!/?]))",
+    re.IGNORECASE,
+)
+# A page begins with markup, after white space. Zeros there are found in no other encoding.
+_UTF_16 = {
+    "utf-16le": re.compile(rb"(?:[\t\n\f\r ]\0)*<\0[A-Za-z!?]\0"),
+    "utf-16be": re.compile(rb"(?:\0[\t\n\f\r ])*\0<\0[A-Za-z!?]"),
+}
 
 
 class Decoded(NamedTuple):
@@ -49,34 +62,24 @@ class Decoded(NamedTuple):
     charset: str
 
 
-def encoding_of_label(label: str) -> str | None:
-    """Return the name of the encoding for a label on the web, None for an unknown label.
-
-    Examples
-    --------
-    >>> encoding_of_label(" GB2312 "), encoding_of_label("latin1"), encoding_of_label("utf-7")
-    ('gb18030', 'windows-1252', None)
-    """
-    # The ASCII white space of the standard; `strip()` alone takes other blanks too.
-    return _BY_LABEL.get(label.strip("\t\n\f\r ").lower())
-
-
-def decode_page(data: bytes, declared: str | None = None) -> Decoded:
+def decode_page(data: bytes, declared: str | None = None, *, is_xml: bool = False) -> Decoded:
     """Return a page in UTF-8.
 
     Parameters
     ----------
     data : the bytes of the page.
     declared : the encoding in the HTTP header; an unknown label is ignored.
+    is_xml : whether the page is XML, whose declaration counts more than its meta elements.
     """
     for mark, name in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return _decoded(data[len(mark) :], name)
     known = encoding_of_label(declared) if declared else None
-    if known is None:
-        known = _declared_inside(data[:PRESCAN_BYTES])
+    known = known or _declared_inside(data, is_xml=is_xml)
     if known is not None:
         return _decoded(data, known)
+    if is_iso_2022_jp(data):  # before UTF-8, which all of its bytes are
+        return _decoded(data, "iso-2022-jp")
     if _is_utf8(data):
         return Decoded(data, "utf-8")
     return _decoded(data, _detected(data))
@@ -95,34 +98,91 @@ def _is_utf8(data: bytes) -> bool:
 def _decoded(data: bytes, name: str) -> Decoded:
     if name == "utf-8" and _is_utf8(data):
         return Decoded(data, name)
-    text = data.decode(_CODECS[name], "replace")
-    return Decoded(html=text.encode("utf-8", "replace"), charset=name)
+    return Decoded(html=decode(data, name).encode("utf-8", "replace"), charset=name)
 
 
-def _declared_inside(start: bytes) -> str | None:
-    """Return the known encoding that a meta element or an XML declaration names, or None."""
-    name = _declared_by_meta(start)
+def _declared_inside(data: bytes, *, is_xml: bool) -> str | None:
+    """Return the encoding that the bytes of a page name or show, or None."""
+    start = data[:PRESCAN_BYTES]
+    if is_xml:
+        declared = _declared_by_xml(start) or _declared_at_start(start)
+    else:
+        declared = _declared_at_start(start) or _declared_by_xml(start)
+    if declared is not None:
+        return declared
+    wide = (name for name, pattern in _UTF_16.items() if pattern.match(data))
+    return next(wide, None) or _declared_later(data)
+
+
+def _declared_by_xml(start: bytes) -> str | None:
     declaration = _XML_DECLARATION.match(start)
-    if name is None and declaration is not None:
-        name = encoding_of_label(declaration[1].decode("latin-1"))
-    # In UTF-16, these ASCII bytes would not have been found.
-    return "utf-8" if name is not None and name.startswith("utf-16") else name
+    return None if declaration is None else _in_ascii(declaration[1].decode("latin-1"))
 
 
-def _declared_by_meta(start: bytes) -> str | None:
-    """Return the encoding of the first meta element that names a known encoding."""
+def _in_ascii(label: str) -> str | None:
+    """Return the encoding of a label that was found by its ASCII bytes."""
+    name = encoding_of_label(label)
+    # In UTF-16, these bytes would not have been found.
+    if name is not None and name.startswith("utf-16"):
+        return "utf-8"
+    return "windows-1252" if name == "x-user-defined" else name
+
+
+def _declared_at_start(start: bytes) -> str | None:
+    """Return the known encoding of the first meta element that names one: 13.2.3.2.
+
+    Scripts are not skipped, and a tag without an end ends the search.
+    """
     # Latin-1 decodes any bytes, and the names of elements and encodings are ASCII.
-    for tag in start_tags(start.decode("latin-1")):
-        if tag.name != "meta":
-            continue
-        attributes = tag.attributes()
-        label = attributes.get("charset")
-        if label is None and attributes.get("http-equiv", "").strip().lower() == "content-type":
-            label = charset_parameter(attributes.get("content", ""))
-        name = encoding_of_label(label) if label else None
-        if name is not None:
-            return name
+    text = start.decode("latin-1")
+    position = 0
+    while match := _MARKUP.search(text, position):
+        if match["comment"] or match["other"]:
+            closing = "-->" if match["comment"] else ">"
+            # The dashes of `<!-->` begin and end the comment.
+            close = text.find(closing, match.start() + 2)
+            end = close + len(closing) if close >= 0 else None
+        else:
+            attributes = read_attributes(text, match.end())
+            end = attributes.end
+            is_meta = match["meta"] is not None and end is not None
+            name = _named_by_meta(attributes.values) if is_meta else None
+            if name is not None:
+                return name
+        if end is None:
+            return None
+        position = end
     return None
+
+
+def _named_by_meta(attributes: Mapping[str, str]) -> str | None:
+    """Return the known encoding that the attributes of a meta element name, or None."""
+    if "charset" in attributes:
+        return _in_ascii(attributes["charset"])
+    if attributes.get("http-equiv", "").lower() != "content-type":
+        return None
+    label = charset_parameter(attributes.get("content", ""))
+    return None if label is None else _in_ascii(label)
+
+
+def _declared_later(data: bytes) -> str | None:
+    """Return the known encoding of the first meta element that the parser meets and that names one:
+    13.2.3.4.
+    """
+    attributes = (read_attributes(tag, len("<meta")).values for tag in _meta_elements(data))
+    names = map(_named_by_meta, attributes)
+    return next((name for name in names if name is not None), None)
+
+
+def _meta_elements(data: bytes) -> Iterator[str]:
+    """Yield the first meta elements of a page, outside of comments, scripts and the like."""
+    page = np.frombuffer(data, np.uint8)
+    tags = kernels.html_tokens.tags_of(page, np.array([0, len(data)], np.int64))
+    count = tags.offsets[-1]
+    is_meta = tags.names[:count] == kernels.html_tags.hash_name("meta")
+    is_start = tags.kinds[:count] & kernels.html_tokens.START != 0
+    for row in np.flatnonzero(is_meta & is_start)[:_MAX_META_ELEMENTS].tolist():
+        yield data[tags.starts[row] : tags.ends[row]].decode("latin-1")
 
 
 def charset_parameter(content_type: str) -> str | None:
@@ -141,7 +201,7 @@ def _detected(data: bytes) -> str:
     codec = detect(data[:_DETECT_BYTES], html5_compatible=False)  # a name of Python's codecs
     if not codec:
         return _FALLBACK
-    return _BY_CODEC.get(codec) or encoding_of_label(codec) or _FALLBACK
+    return encoding_of_codec(codec) or _FALLBACK
 
 
 @cache

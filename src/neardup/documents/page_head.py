@@ -14,7 +14,6 @@ HEAD_CHARACTERS = 256 << 10
 """Characters at the beginning of a page that count as its head."""
 
 MAX_TITLE_CHARACTERS = 1000
-_MAX_TAG_CHARACTERS = 4096
 _MAX_LANGUAGE_CHARACTERS = 100
 
 _OPENING = re.compile(
@@ -24,27 +23,56 @@ _HIDDEN = {
     name: re.compile(f"</{name}(?=[\\s/>])", re.IGNORECASE)
     for name in ("script", "style", "textarea", "xmp", "title")
 }
-_ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?""")
+_SPACE = r"[\t\n\f\r ]*"
+_VALUE = (
+    r"""(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<open>["'])|"""
+    r"(?P<bare>[^\t\n\f\r >]+)|(?=>))"
+)
+# An attribute with its value, or the end of the tag. A quote without its end ends the page.
+_ATTRIBUTE = re.compile(
+    r"[\t\n\f\r /]*(?:(?P<end>>)|(?P<name>[^\t\n\f\r />][^\t\n\f\r />=]*)"
+    f"(?:{_SPACE}={_SPACE}{_VALUE})?)"
+)
 _LANGUAGE = re.compile(r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*")
 
 
+class Attributes(NamedTuple):
+    """The attributes of a tag, names in lower case, and the end of the tag.
+
+    values : with character references as written; of equal names the first counts. end : None if
+    the text ends before the tag.
+    """
+
+    values: dict[str, str]
+    end: int | None
+
+    def value(self, name: str) -> str:
+        """Return a value with resolved character references, "" without the attribute."""
+        return html.unescape(self.values.get(name, ""))
+
+
 class Tag(NamedTuple):
-    """A start tag: its name in lower case, the text between name and `>`, and its start and end."""
+    """A start tag: its name in lower case, its attributes, and its end."""
 
     name: str
-    inside: str
-    begin: int
+    attributes: Attributes
     end: int
 
-    def attributes(self) -> dict[str, str]:
-        """Return the attributes, names in lower case, with resolved character references. Of equal
-        names the first counts.
-        """
-        found: dict[str, str] = {}
-        for name, double_quoted, single_quoted, bare in _ATTRIBUTE.findall(self.inside):
-            value = double_quoted or single_quoted or bare
-            found.setdefault(name.lower(), html.unescape(value))
-        return found
+
+def read_attributes(text: str, position: int) -> Attributes:
+    """Return the attributes of the tag whose name ends at a position: 13.2.5.32 to 13.2.5.40 of the
+    HTML standard.
+    """
+    values: dict[str, str] = {}
+    while attribute := _ATTRIBUTE.match(text, position):
+        if attribute["end"]:
+            return Attributes(values, attribute.end())
+        if attribute["open"]:
+            break
+        value = attribute["double"] or attribute["single"] or attribute["bare"] or ""
+        values.setdefault(attribute["name"].lower(), value)
+        position = attribute.end()
+    return Attributes(values, None)
 
 
 def start_tags(head: str) -> Iterator[Tag]:
@@ -59,14 +87,13 @@ def start_tags(head: str) -> Iterator[Tag]:
             position = close + 3
             continue
         name = match[2].lower()
-        name_end = match.end()
-        limit = min(len(head), name_end + _MAX_TAG_CHARACTERS)
-        close = head.find(">", name_end, limit)
-        end = close + 1 if close >= 0 else limit
-        yield Tag(name=name, inside=head[name_end:end], begin=match.start(), end=end)
-        position = end
+        attributes = read_attributes(head, match.end())
+        if attributes.end is None:
+            return
+        position = attributes.end
+        yield Tag(name=name, attributes=attributes, end=position)
         if name in _HIDDEN:
-            closing = _HIDDEN[name].search(head, end)
+            closing = _HIDDEN[name].search(head, position)
             if closing is None:
                 return
             position = closing.end()
@@ -104,12 +131,12 @@ def language_of(page: str) -> str | None:
     'pt-br'
     """
     for tag in start_tags(page[:HEAD_CHARACTERS]):
-        attributes = tag.attributes() if tag.name in ("html", "meta") else {}
+        value = tag.attributes.value
         declared = ""
         if tag.name == "html":
-            declared = attributes.get("lang", "").strip() or attributes.get("xml:lang", "").strip()
-        elif attributes.get("http-equiv", "").strip().lower() == "content-language":
-            declared = attributes.get("content", "").strip()
+            declared = value("lang").strip() or value("xml:lang").strip()
+        elif tag.name == "meta" and value("http-equiv").strip().lower() == "content-language":
+            declared = value("content").strip()
         elif tag.name == "body":
             return None
         if len(declared) <= _MAX_LANGUAGE_CHARACTERS and _LANGUAGE.fullmatch(declared):

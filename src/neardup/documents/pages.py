@@ -12,14 +12,16 @@ import pyarrow as pa
 from neardup.arrays import Ints, arrow_of_optional, arrow_of_utf8
 from neardup.documents.batch import Columns, DocumentBatch, Pages, Reject
 from neardup.documents.nested import ColumnTypes
-from neardup.documents.page_charset import decode_page
+from neardup.documents.page_charset import Decoded, decode_page
 from neardup.documents.page_head import HEAD_CHARACTERS, language_of, title_of
 from neardup.documents.texts import documents_of
+from neardup.documents.xhtml import MEDIA_TYPE as XHTML_TYPE
+from neardup.documents.xhtml import begins_as_xhtml, html_of_xhtml
 
 MAX_PAGE_BYTES = 16 << 20
 """Largest size of a decompressed page: browsers give up long before, and a bomb must be stopped."""
 
-HTML_TYPES = ("text/html", "application/xhtml+xml")
+HTML_TYPES = ("text/html", XHTML_TYPE)
 """The media types of pages."""
 
 TEXT_COLUMN = "html"
@@ -53,6 +55,7 @@ _SIGNATURES = (
     (b"\x1aE\xdf\xa3", "a video"),
     (b"ID3", "audio"),
 )
+_XHTML_NAME = re.compile(r"\.xhtml(?:\.(?:gz|zst|bz2|xz))?\Z", re.IGNORECASE)
 _JSON = re.compile(rb"""\{\s*["}]|\[\s*[\[\]{"0-9tfn-]""")
 _ELEMENT_OR_COMMENT = re.compile(rb"<(?:!--|[A-Za-z])")
 _MARKUP = re.compile(rb"<[A-Za-z!?]")
@@ -95,8 +98,35 @@ def check_media_type(media_type: str) -> None:
         raise NotAPage(f"not HTML: its content type is {media_type:.100}")
 
 
+def media_type_of_name(name: str) -> str:
+    """Return XHTML for a file of its suffix, "" for other names."""
+    return XHTML_TYPE if _XHTML_NAME.search(name) else ""
+
+
+def html_of(data: bytes, charset: str | None = None, media_type: str = "") -> Decoded:
+    """Return the HTML in the bytes of a page.
+
+    Parameters
+    ----------
+    data : the bytes, decompressed.
+    charset : the encoding that the HTTP header declares.
+    media_type : XHTML is read as XML; without a type, so is a page that begins as XHTML.
+    """
+    is_xml = media_type == XHTML_TYPE
+    decoded = decode_page(data, charset, is_xml=is_xml)
+    if is_xml or (not media_type and begins_as_xhtml(decoded.html)):
+        written = html_of_xhtml(decoded.html.decode("utf-8", "replace"))
+        return decoded._replace(html=written.encode())
+    return decoded
+
+
 def page_of(
-    data: bytes, origin: str | None, date: datetime | None = None, *, charset: str | None = None
+    data: bytes,
+    origin: str | None,
+    date: datetime | None = None,
+    *,
+    charset: str | None = None,
+    media_type: str = "",
 ) -> Page:
     """Return the page in some bytes.
 
@@ -104,7 +134,7 @@ def page_of(
     ----------
     data : the bytes, decompressed.
     origin, date : the URL or file, and the time when it was fetched.
-    charset : the encoding that the HTTP header declares.
+    charset, media_type : see `html_of`.
 
     Raises
     ------
@@ -117,7 +147,7 @@ def page_of(
     kind = _other_kind(data, begin)
     if kind is not None:
         raise NotAPage(f"not HTML: it begins as {kind} does")
-    decoded = decode_page(data, charset)
+    decoded = html_of(data, charset, media_type)
     if not has_element(decoded.html):
         raise (NoElement if begin else NotAPage)("no HTML element")
     return Page(html=decoded.html, charset=decoded.charset, origin=origin, date=date)

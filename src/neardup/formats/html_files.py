@@ -15,6 +15,7 @@ from neardup.documents.pages import (
     NoElement,
     NotAPage,
     TooLongPage,
+    media_type_of_name,
     page_documents,
     page_of,
     page_rows,
@@ -31,7 +32,7 @@ def read(
     try:
         # One byte more than the limit shows that the page is longer.
         data = source.read_bytes(MAX_PAGE_BYTES + 1)
-        page = page_of(data, source.name)
+        page = page_of(data, source.name, media_type=media_type_of_name(source.name))
     except NotAPage as error:
         rejected = Rejected(
             file=source.name,

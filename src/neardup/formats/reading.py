@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -52,6 +53,7 @@ much.
 """
 
 _HEAD_BYTES = 1 << 16  # first bytes of a file, from which `_guess_format` guesses its format
+_LEVEL = re.compile(r"folder:([1-9][0-9]?)")
 _FREQUENT = "的，。"  # the most frequent characters of Chinese
 _SPLIT_TABLE = "Pass its rows as a table in memory (Python) if you trust it"
 
@@ -61,11 +63,30 @@ class InputFile(Source):
     """A file of documents.
 
     relative_name : unique among the inputs, below their common root; never absolute, never with
-    `..`. version : replaces the time of last change if there is none (standard input).
+    `..`. below : the path below the searched folder, "" for standard input. version : replaces the
+    time of last change if there is none (standard input).
     """
 
     relative_name: str = ""
     version: float | None = None
+    below: str = ""
+
+    def folder_values(self, names: Sequence[str]) -> dict[str, str | None]:
+        """Return the values of columns in the names of folders: of `year` in year=2024, and the
+        folder itself for `folder:1`, the first one below the input.
+
+        A file that is not so deep has no folder: null.
+        """
+        keys = self.keys
+        *folders, _ = self.below.split("/")
+        values: dict[str, str | None] = {}
+        for name in names:
+            level = _LEVEL.fullmatch(name)
+            if name in keys:
+                values[name] = keys[name]
+            elif level is not None:
+                values[name] = dict(enumerate(folders, start=1)).get(int(level[1]))
+        return values
 
     @property
     def is_pages(self) -> bool:
@@ -143,10 +164,8 @@ class InputFile(Source):
         return (with_keys(batch, columns, keys, self.name) for batch in batches)
 
     def _keys_for(self, columns: Columns) -> dict[str, str | None]:
-        """Return the values in folder names (`year=2024`) for columns that the file lacks."""
-        folder_keys = self.keys
-        names = (*columns.values, *columns.ranks)
-        keys = {name: folder_keys[name] for name in names if name in folder_keys}
+        """Return the values in folder names for columns that the file lacks."""
+        keys = self.folder_values((*columns.values, *columns.ranks))
         if keys:
             types = self.column_types() or {}
             keys = {name: value for name, value in keys.items() if name not in types}

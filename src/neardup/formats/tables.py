@@ -226,6 +226,10 @@ class TablePart:
         self.relative_name = f"{name}.parquet"
         check_views(self.table, name)
 
+    def folder_values(self, names: Sequence[str]) -> dict[str, str | None]:
+        """Return no value: a table in memory is in no folder."""
+        return {}
+
     def identity(self) -> Identity:
         """Return name and size; a table in memory has no time of last change."""
         num_bytes = int(self.table.get_total_buffer_size())

@@ -113,7 +113,13 @@ def _page(record: Record) -> Page:
 def _page_of(record: Record, body: bytes, content_type: str) -> Page:
     origin = origin_of(record.fields)
     charset = charset_parameter(content_type)
-    return page_of(body, origin, date_of(record.fields), charset=charset)
+    return page_of(
+        body,
+        origin,
+        date_of(record.fields),
+        charset=charset,
+        media_type=media_type_of(content_type),
+    )
 
 
 def _size_of(page: Page) -> int:

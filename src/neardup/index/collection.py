@@ -30,7 +30,7 @@ from neardup.arrays import (
     numpy_type,
     rank_in_run,
 )
-from neardup.candidates.lookups import CandidateRows, take_entries
+from neardup.candidates.lookups import CandidateRows, Entries, take_entries
 from neardup.errors import InputError
 from neardup.index.decisions import (
     BatchDecisions,
@@ -44,8 +44,9 @@ from neardup.index.decisions import (
 )
 from neardup.index.incoming import Incoming, stored_columns
 from neardup.index.overlay import Overlay
+from neardup.index.sources import SOURCE, entries_of, sources_of
 from neardup.schemas import KEPT, REMOVED, TIME
-from neardup.stores.base import MAX_ROWS, Changes, Snapshot, Writer
+from neardup.stores.base import MAX_ROWS, Changes, Snapshot, Writer, join_entries
 from neardup.stores.documents import array_of, contents_of
 from neardup.verify.measured import Measured
 
@@ -85,7 +86,7 @@ def add(
     import_name : the name of the import that brings them.
     """
     if not len(incoming):
-        return schemas.answers_schema(rules.method.measures).empty_table()
+        return rules.answers.empty_table()
     step = next_step(rules, writer, incoming, now, if_new=if_new, import_name=import_name)
     # Nearly always, the batch is not cut: no overlay is needed.
     if len(step.rows) == len(incoming):
@@ -147,14 +148,15 @@ def next_step(
         moment=moment,
         import_name=import_name,
     )
-    answers = _answers(rules.method.measures, documents, decisions.kept, keepers)
+    listed = _listed(rules, view, new, decisions)
+    answers = _answers(rules, documents, decisions.kept, keepers, listed.sources)
     repeated = arriving.repeated_rows()
     if len(repeated):
-        answers = _with_repeated(answers, rules.method.measures, view, arriving)
+        answers = _with_repeated(answers, rules, view, arriving)
     seen = _seen_rows(decisions, repeated)
     changes = Changes(
         documents=documents,
-        entries=take_entries(rules.lookup.entries(new.described.keys), decisions.member),
+        entries=listed.entries,
         seen=seen,
         seen_at=_seen_at(view, answers, repeated, now) if len(seen) else now,
         forgotten=arriving.replaced_rows(),
@@ -429,8 +431,30 @@ def _documents(
         "kept_id": keepers.ids,
         **_measure_columns(rules.method.measures, decisions),
     }
-    schema = schemas.indexed_schema(rules.method.measures)
+    if rules.tracks_sources:
+        columns[SOURCE] = new.sources
+    schema = rules.schema
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+class _Listed(NamedTuple):
+    """The entries of new documents in the tables of keys, and the columns of sources of their
+    answers, which an index has that tracks sources.
+    """
+
+    entries: Entries
+    sources: list[pa.Array]
+
+
+def _listed(rules: Rules, view: Snapshot, new: Incoming, decisions: BatchDecisions) -> _Listed:
+    entries = take_entries(rules.lookup.entries(new.described.keys), decisions.member)
+    if not rules.tracks_sources:
+        return _Listed(entries, [])
+    rows = view.num_rows + np.arange(len(new))
+    keepers = np.where(decisions.kept, rows, decisions.remover)
+    found = sources_of(rules.source_table, view, keepers, new.sources)
+    of_sources = entries_of(rules.source_table, keepers, found.is_first)
+    return _Listed(join_entries([entries, of_sources], [0, 0]), found.columns())
 
 
 def _measure_columns(measures: schemas.Measures, decisions: BatchDecisions) -> dict[str, pa.Array]:
@@ -453,10 +477,14 @@ def _nullable(values: Array, kind: pa.DataType, mask: Mask) -> pa.Array:
 
 
 def _answers(
-    measures: schemas.Measures, documents: pa.Table, kept: Mask, keepers: _Keepers
+    rules: Rules,
+    documents: pa.Table,
+    kept: Mask,
+    keepers: _Keepers,
+    sources: list[pa.Array],
 ) -> pa.Table:
-    """Return the answers about new documents."""
-    names = ["kept_id", *(measure.name for measure in measures), "truncated"]
+    """Return the answers about new documents. sources : the columns of sources, if there are."""
+    names = ["kept_id", *(measure.name for measure in rules.method.measures), "truncated"]
     # In the order of `answers_schema`.
     columns = [
         documents.column("id"),
@@ -464,24 +492,25 @@ def _answers(
         arrow_of(np.zeros(len(kept), np.bool_)),
         *(documents.column(name) for name in names),
         *keepers.timestamps,
+        *sources,
     ]
-    return pa.Table.from_arrays(columns, schema=schemas.answers_schema(measures))
+    return pa.Table.from_arrays(columns, schema=rules.answers)
 
 
 def _with_repeated(
-    answers: pa.Table, measures: schemas.Measures, snapshot: Snapshot, arriving: _Arrivals
+    answers: pa.Table, rules: Rules, snapshot: Snapshot, arriving: _Arrivals
 ) -> pa.Table:
     """Return the answers about all documents in their order. answers : about new ones."""
-    repeated = _repeated_answers(measures, snapshot, arriving.repeated_rows())
+    repeated = _repeated_answers(rules, snapshot, arriving.repeated_rows())
     # The document of each answer, and by its inverse the answer of each document.
     document_of_answer = np.argsort(arriving.is_repeated, kind="stable")
     answer_of_document = np.argsort(document_of_answer)
     return pa.concat_tables([answers, repeated]).take(arrow_of(answer_of_document))
 
 
-def _repeated_answers(measures: schemas.Measures, snapshot: Snapshot, repeated: Rows) -> pa.Table:
-    """Return the first answers about documents that the index has."""
-    names = [measure.name for measure in measures]
+def _repeated_answers(rules: Rules, snapshot: Snapshot, repeated: Rows) -> pa.Table:
+    """Return the first answers about documents that the index has, with the sources as of now."""
+    names = [measure.name for measure in rules.method.measures]
     answered = snapshot.take(repeated, ["id", "state", "kept_row", "kept_id", *names, "truncated"])
     is_kept = answered["state"].to_numpy() == KEPT
     keeper = _first_keepers(snapshot, answered, is_kept, repeated)
@@ -497,7 +526,10 @@ def _repeated_answers(measures: schemas.Measures, snapshot: Snapshot, repeated: 
         *answered.select(["kept_id", *names, "truncated"]).columns,
         *timestamps.columns,
     ]
-    return pa.Table.from_arrays(columns, schema=schemas.answers_schema(measures))
+    if rules.tracks_sources:
+        none = pa.nulls(len(keeper), _STRING)  # a document that is sent again brings no source
+        columns += sources_of(rules.source_table, snapshot, keeper, none).columns()
+    return pa.Table.from_arrays(columns, schema=rules.answers)
 
 
 def _first_keepers(snapshot: Snapshot, answered: pa.Table, is_kept: Mask, rows: Rows) -> Rows:

@@ -20,7 +20,7 @@ from neardup.decide.sieve import Decisions, decide
 from neardup.features.binary import binary_rows
 from neardup.index.incoming import DETAILS, Incoming, stored_described
 from neardup.methods.base import Described, Method
-from neardup.schemas import KEPT
+from neardup.schemas import KEPT, answers_schema, indexed_schema
 from neardup.stores.base import Snapshot
 from neardup.stores.key_tables import KeyEntries, KeyTables
 from neardup.verify.measured import Measured, measured_of_copies
@@ -29,18 +29,35 @@ from neardup.verify.measured import Measured, measured_of_copies
 class Rules(NamedTuple):
     """The settings of an index by which it decides.
 
-    max_bucket_size : the greatest number of rows that a bucket lists.
+    max_bucket_size : the greatest number of rows that a bucket lists. tracks_sources : whether
+    documents have sources; see index.sources.
     """
 
     method: Method
     lookup: Lookup
     storage: str
     max_bucket_size: int
+    tracks_sources: bool = False
 
     @property
     def limit(self) -> int:
         """The number of rows of a bucket that may remove a document."""
         return self.lookup.limit(self.max_bucket_size)
+
+    @property
+    def source_table(self) -> int:
+        """The table of keys that lists sources, after the tables of the method."""
+        return len(self.lookup.layout.prefix_bits)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of stored documents."""
+        return indexed_schema(self.method.measures, tracks_sources=self.tracks_sources)
+
+    @property
+    def answers(self) -> pa.Schema:
+        """The schema of answers."""
+        return answers_schema(self.method.measures, tracks_sources=self.tracks_sources)
 
 
 class BatchDecisions(NamedTuple):

@@ -27,9 +27,11 @@ from neardup.features.vectors import array_of_documents
 from neardup.files import JsonObject
 from neardup.formats.reading import Task, read_tasks
 from neardup.index.open_index import PAYLOAD, Batch
+from neardup.runs.input_names import input_names
 from neardup.runs.run import Found, Inputs, Run, Source, named_paths
 from neardup.settings.constraints import ColumnNames, check_columns, check_text
 from neardup.settings.methods import MethodSettings
+from neardup.settings.run import INPUT
 
 T = TypeVar("T")
 _STRING = pa.large_string()
@@ -70,6 +72,7 @@ def batches_of(
     text_column: ColumnNames = None,
     id_column: ColumnNames = None,
     payload_column: ColumnNames = None,
+    sources: str | None = None,
     in_format: str | None = None,
 ) -> Iterator[Batch]:
     """Yield the documents of a source.
@@ -79,6 +82,7 @@ def batches_of(
     source, text_column, id_column, in_format : as in `dedup`.
     method : the settings of the index.
     payload_column : the columns of payloads; if None, the column `payload` if there is one.
+    sources : the column of sources, or "input".
 
     Raises
     ------
@@ -87,14 +91,22 @@ def batches_of(
     ColumnError
         If a column is missing.
     """
-    columns = (text_column, id_column, payload_column, in_format)
+    columns = (text_column, id_column, payload_column, sources, in_format)
     if method.vector_length is None and all(name is None for name in columns):
         batch = _batch_of_texts(source)
         if batch is not None:
             yield batch
             return
-    inputs = Inputs(source, text_column=text_column, id_column=id_column, in_format=in_format)
-    pieces = read_batches(find(Run(inputs, method)).tasks, payload_column, _raise, threads=1)
+    inputs = Inputs(
+        source,
+        text_column=text_column,
+        id_column=id_column,
+        in_format=in_format,
+        described=described_by(sources),
+    )
+    tasks = find(Run(inputs, method)).tasks
+    names = names_of_inputs(source, tasks, sources)
+    pieces = read_batches(tasks, payload_column, _raise, threads=1, input_names=names)
     batches = (piece.batch for piece in pieces if piece.batch is not None)
     yield from joined_batches(batches)
 
@@ -170,6 +182,20 @@ def find(run: Run) -> Found:
     return found
 
 
+def described_by(sources: str | None) -> tuple[str, ...]:
+    """Return the column that has the sources, if one has."""
+    return () if sources in (None, INPUT) else (str(sources),)
+
+
+def names_of_inputs(
+    source: Source, tasks: Sequence[Task], sources: str | None
+) -> Sequence[str] | None:
+    """Return the input of each part as its source; None if inputs are no sources."""
+    if sources != INPUT:
+        return None
+    return input_names(source, [task.part.name for task in tasks])
+
+
 class Piece(NamedTuple):
     """Documents of a part: `documents` as they were read, `batch` as they enter an index.
 
@@ -188,6 +214,7 @@ def read_batches(
     threads: int,
     *,
     with_payload: bool = False,
+    input_names: Sequence[str] | None = None,
 ) -> Iterator[Piece]:
     """Yield the documents of parts in pieces, and an empty piece at the end of each part.
 
@@ -198,6 +225,8 @@ def read_batches(
     reject : called with each row that cannot be read.
     threads : as in `read_tasks`.
     with_payload : whether the caller copies the rows to a kept file.
+    input_names : the source of all documents of each part. None: the value of the column that
+        `described_by` returned, if it did.
 
     Raises
     ------
@@ -214,7 +243,21 @@ def read_batches(
         elif entry is None:
             yield Piece(tasks[number])
         else:
-            yield Piece(tasks[number], entry, batch_of_documents(entry, names[number]))
+            batch = batch_of_documents(entry, names[number])
+            name = None if input_names is None else input_names[number]
+            sources = _sources_of(tasks[number], entry, name)
+            yield Piece(tasks[number], entry, batch._replace(sources=sources))
+
+
+def _sources_of(task: Task, batch: DocumentBatch, input_name: str | None) -> pa.Array | None:
+    """Return the source of each document, large_string; None if there is none."""
+    if input_name is not None:
+        return pa.repeat(pa.scalar(input_name, _STRING), len(batch.rows))
+    if not task.columns.described:
+        return None
+    (values,) = batch.values
+    texts = values.cast(_STRING)
+    return pc.if_else(pc.equal(texts, ""), None, texts)  # an empty value is no source
 
 
 def _payload_names(task: Task, payload_column: ColumnNames) -> list[str]:

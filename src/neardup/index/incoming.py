@@ -6,7 +6,7 @@ import base64
 import itertools
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ class Incoming:
 
     ids, texts, payloads : large_string arrays of shape (num_documents,); payloads may have nulls.
     described : features and keys. sketch : (num_documents, width), the signature or fingerprint
-    that the method stores.
+    that the method stores. sources : large_string, null for documents without a source.
     """
 
     ids: pa.Array
@@ -58,6 +58,7 @@ class Incoming:
     payloads: pa.Array
     described: Described
     sketch: Array
+    sources: pa.Array
 
     def __len__(self) -> int:
         """Return the number of documents."""
@@ -76,13 +77,7 @@ class Incoming:
     def numbered(self, prefix: str, first: int) -> Incoming:
         """Return the documents with ids made of a prefix and consecutive numbers from `first`."""
         ids = [f"{prefix}{first + position}" for position in range(len(self))]
-        return Incoming(
-            ids=arrow_of_strings(ids),
-            texts=self.texts,
-            payloads=self.payloads,
-            described=self.described,
-            sketch=self.sketch,
-        )
+        return replace(self, ids=arrow_of_strings(ids))
 
     def take(self, rows: Rows) -> Incoming:
         """Return some of the documents."""
@@ -96,6 +91,7 @@ class Incoming:
             payloads=self.payloads.take(index),
             described=self.described.take(rows),
             sketch=self.sketch[rows],
+            sources=self.sources.take(index),
         )
 
 
@@ -109,8 +105,14 @@ def new_prefix() -> str:
     return f"#{base64.b32encode(secrets.token_bytes(8))[:12].decode().lower()}-"
 
 
-def describe(method: Method, texts: pa.Array, ids: pa.Array, payloads: pa.Array) -> Incoming:
-    """Return documents with their features and keys."""
+def describe(
+    method: Method,
+    texts: pa.Array,
+    ids: pa.Array,
+    payloads: pa.Array,
+    sources: pa.Array | None = None,
+) -> Incoming:
+    """Return documents with their features and keys. sources : None if no document has one."""
     features = method.describe(texts)
     sketch = method.sketch(features)
     return Incoming(
@@ -119,15 +121,23 @@ def describe(method: Method, texts: pa.Array, ids: pa.Array, payloads: pa.Array)
         payloads=payloads,
         described=Described(features, method.keys_of(sketch, features)),
         sketch=sketch,
+        sources=pa.nulls(len(ids), "large_string") if sources is None else sources,
     )
 
 
 def store_settings(
-    meta: Mapping[str, Any], method: Method, attachments: Mapping[str, bytes] | None = None
+    meta: Mapping[str, Any],
+    method: Method,
+    attachments: Mapping[str, bytes] | None = None,
+    *,
+    tracks_sources: bool = False,
 ) -> StoreSettings:
     """Return the settings of a store of documents that a method compares."""
-    schema = indexed_schema(method.measures)
-    return StoreSettings(meta, method.lookup.layout, schema, attachments or {})
+    layout = method.lookup.layout
+    if tracks_sources:  # in a further table, of equal keys
+        layout = layout._replace(prefix_bits=(*layout.prefix_bits, 64))
+    schema = indexed_schema(method.measures, tracks_sources=tracks_sources)
+    return StoreSettings(meta, layout, schema, attachments or {})
 
 
 def stored_columns(

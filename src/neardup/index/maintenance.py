@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup import schemas
 from neardup.arrays import Ints, Rows, arrow_of, find_in
 from neardup.candidates.lookups import take_entries
 from neardup.errors import SettingError
@@ -23,9 +24,10 @@ from neardup.index.incoming import (
     stored_keys,
     stored_sketches,
 )
-from neardup.schemas import KEPT, indexed_schema
-from neardup.stores.base import Changes, StoredSnapshot, Writer
-from neardup.stores.documents import SKETCHED, sketched_of
+from neardup.index.sources import SOURCE, AllSources, all_sources, entries_of_rows
+from neardup.schemas import KEPT
+from neardup.stores.base import Changes, StoredSnapshot, Writer, join_entries
+from neardup.stores.documents import SKETCHED, array_of, sketched_of
 
 _SHOWN = (
     "id",
@@ -50,18 +52,40 @@ def document(rules: Rules, snapshot: StoredSnapshot, id: str) -> dict[str, Any] 
     return found | {"sketch": stored_sketches(sketched, rules.method)[0]}
 
 
-def documents(snapshot: StoredSnapshot) -> Iterator[pa.Table]:
-    """Yield all documents with decompressed texts and the number of documents that each removed.
+def documents(rules: Rules, snapshot: StoredSnapshot) -> Iterator[pa.Table]:
+    """Yield all documents with decompressed texts, the number of documents that each removed, and
+    their sources, if the index tracks them.
 
-    Scans the index twice.
+    Scans the index twice, or three times.
     """
+    sources = all_sources(snapshot) if rules.tracks_sources else None
     removed = np.zeros(snapshot.num_rows, np.int64)
     for table in snapshot.scan(["kept_row"]):
         rows, counts = np.unique(table["kept_row"].drop_null().to_numpy(), return_counts=True)
         # `rows` has no repeats, so that `+=` counts all.
         removed[rows] += counts
     for table in snapshot.scan(["row", *_SHOWN]):
-        yield with_duplicates(shown(table), removed[table["row"].to_numpy()])
+        rows = table["row"].to_numpy()
+        documents = with_duplicates(shown(table), removed[rows])
+        yield documents if sources is None else with_sources(documents, sources, rows)
+
+
+def no_documents(rules: Rules) -> pa.Table:
+    """Return the columns of `documents`, without rows."""
+    table = with_duplicates(shown(rules.schema.empty_table()), np.empty(0, np.int64))
+    if rules.tracks_sources:
+        for name, kind in schemas.SOURCE_COLUMNS.items():
+            table = table.append_column(name, pa.nulls(0, kind))
+    return table
+
+
+def with_sources(table: pa.Table, sources: AllSources, rows: Rows) -> pa.Table:
+    """Return shown documents with the columns of their sources, null for a removed document."""
+    kept = table["kept"].to_numpy()
+    columns = sources.columns(rows.astype(np.int64), kept)
+    for name, column in zip(schemas.SOURCE_COLUMNS, columns, strict=True):
+        table = table.append_column(name, column)
+    return table
 
 
 def kept_texts(snapshot: StoredSnapshot) -> Iterator[tuple[pa.ChunkedArray, pa.Array]]:
@@ -170,6 +194,8 @@ def kept_documents(rules: Rules, snapshot: StoredSnapshot, storage: str) -> Iter
         )
     details = DETAILS[rules.storage]
     columns = dict.fromkeys(("id", "state", "payload", *SKETCHED, "text", *details))
+    if rules.tracks_sources:
+        columns[SOURCE] = None
     for table in snapshot.scan(list(columns)):
         table = _kept(table)
         if not table.num_rows:
@@ -178,12 +204,14 @@ def kept_documents(rules: Rules, snapshot: StoredSnapshot, storage: str) -> Iter
         described = stored_described(sketched, rules.method)
         sketch = stored_sketches(sketched, rules.method)
         keys = rules.method.keys_of(sketch, described.features)
+        none = pa.nulls(len(table), "large_string")
         yield Incoming(
             ids=table["id"].combine_chunks(),
             texts=_texts(table),
             payloads=table["payload"].combine_chunks(),
             described=described._replace(keys=keys._replace(featured=sketched.featured)),
             sketch=sketch,
+            sources=array_of(table[SOURCE]) if rules.tracks_sources else none,
         )
 
 
@@ -201,7 +229,7 @@ def copy(rules: Rules, snapshot: StoredSnapshot, writer: Writer) -> None:
     rules : the rules of the new index.
     """
     old_rows = np.empty(0, np.int64)  # the old row of each new row
-    for table in snapshot.scan(indexed_schema(rules.method.measures).names):
+    for table in snapshot.scan(rules.schema.names):
         old_rows = np.concatenate([old_rows, table["row"].to_numpy().astype(np.int64)])
         new_rows = np.arange(writer.num_rows, len(old_rows), dtype=np.uint32)
         # -1 is no row, so that it is not found below.
@@ -221,8 +249,11 @@ def changes_of(rules: Rules, table: pa.Table, first: int) -> Changes:
     """
     keys = stored_keys(sketched_of(table, SETS), rules.method)
     entries = take_entries(rules.lookup.entries(keys), table["member"].to_numpy())
+    if rules.tracks_sources:
+        sources = entries_of_rows(rules.source_table, table)
+        entries = join_entries([entries, sources], [0, 0])
     table = replace_column(table, "row", pc.add(table["row"], pa.scalar(first, "uint32")))
-    return Changes(table.cast(indexed_schema(rules.method.measures)), entries)
+    return Changes(table.cast(rules.schema), entries)
 
 
 def verify(rules: Rules, snapshot: StoredSnapshot) -> list[str]:

@@ -26,6 +26,8 @@ from neardup.version import __version__
 FORMAT = "neardup-index"
 # Version 1 gave new documents ids made of their rows: two indexes gave the same id.
 FORMAT_VERSION = 2
+# With a column and a table of sources: an earlier version of neardup does not know them.
+_TRACKING_VERSION = 3
 
 
 def fixed(method: Method, settings: IndexSettings) -> Method:
@@ -96,13 +98,17 @@ def table_of(data: bytes | None) -> IdfTable | None:
 
 def meta_of(method: Method, settings: IndexSettings, created: int) -> JsonObject:
     """Return the settings to store. created : microseconds since 1970."""
+    stored = dataclasses.asdict(settings)
+    # Earlier versions read format 2, which has no such setting.
+    if not settings.track_sources:
+        del stored["track_sources"]
     return {
         "format": FORMAT,
-        "format_version": FORMAT_VERSION,
+        "format_version": _TRACKING_VERSION if settings.track_sources else FORMAT_VERSION,
         "neardup": __version__,
         "created": created,
         "method": settings_to_json(method.settings),
-        "index": dataclasses.asdict(settings),
+        "index": stored,
         "idf": None if method.idf is None else method.idf.version,
         "scheme": _as_json(method.scheme()),
     }
@@ -124,7 +130,8 @@ def rules_of(meta: Mapping[str, Any], idf: IdfTable | None, address: str) -> Rul
     SchemeError
         If this version of neardup makes other fingerprints; both schemes are named.
     """
-    if meta.get("format") != FORMAT or meta.get("format_version") != FORMAT_VERSION:
+    versions = (FORMAT_VERSION, _TRACKING_VERSION)
+    if meta.get("format") != FORMAT or meta.get("format_version") not in versions:
         raise StoreError(
             f"{address} is not an index of format {FORMAT} {FORMAT_VERSION}: got "
             f"{meta.get('format')} {meta.get('format_version')}, written by neardup "
@@ -146,6 +153,7 @@ def rules_of(meta: Mapping[str, Any], idf: IdfTable | None, address: str) -> Rul
         lookup=method.lookup,
         storage=settings.storage,
         max_bucket_size=settings.max_bucket_size or method.max_bucket_size,
+        tracks_sources=settings.track_sources,
     )
 
 

@@ -19,6 +19,7 @@ from neardup.files import JsonObject, public_address
 from neardup.index import collection, maintenance, meta
 from neardup.index.incoming import Incoming, describe, new_prefix, store_settings
 from neardup.index.overlay import Overlay
+from neardup.index.sources import SOURCE
 from neardup.methods.base import Method
 from neardup.methods.registry import IDF
 from neardup.settings.constraints import check_import_name
@@ -26,6 +27,7 @@ from neardup.settings.methods import MethodSettings
 from neardup.settings.run import IndexSettings
 from neardup.stores.addresses import create_store, open_store
 from neardup.stores.base import Changes, Import, Store, StoredSnapshot, Writer
+from neardup.stores.documents import array_of
 
 PAYLOAD = "payload"
 
@@ -34,13 +36,15 @@ class Batch(NamedTuple):
     """Documents to add or to look up.
 
     texts, ids, payloads : large_string arrays (num_documents,); texts of vectors are lists.
-    is_unnamed : whether the documents have no ids yet.
+    is_unnamed : whether the documents have no ids yet. sources : large_string, null for documents
+    without a source; None if none has one.
     """
 
     texts: pa.Array
     ids: pa.Array
     payloads: pa.Array
     is_unnamed: bool = False
+    sources: pa.Array | None = None
 
     @classmethod
     def of(cls, table: pa.Table) -> Batch:
@@ -51,6 +55,7 @@ class Batch(NamedTuple):
             ids=ids,
             payloads=table[PAYLOAD].combine_chunks(),
             is_unnamed=ids.null_count > 0,
+            sources=array_of(table[SOURCE]) if SOURCE in table.column_names else None,
         )
 
     @classmethod
@@ -63,12 +68,25 @@ class Batch(NamedTuple):
             ids=pa.concat_arrays([batch.ids for batch in batches]),
             payloads=pa.concat_arrays([batch.payloads for batch in batches]),
             is_unnamed=batches[0].is_unnamed,
+            sources=cls._joined_sources(batches),
+        )
+
+    @staticmethod
+    def _joined_sources(batches: Sequence[Batch]) -> pa.Array | None:
+        if all(batch.sources is None for batch in batches):
+            return None
+        return pa.concat_arrays(
+            [
+                pa.nulls(len(batch.ids), "large_string") if batch.sources is None else batch.sources
+                for batch in batches
+            ]
         )
 
     def table(self) -> pa.Table:
         """Return the documents as a table to store; the ids of unnamed documents are null."""
         ids = pa.nulls(len(self.texts), "large_string") if self.is_unnamed else self.ids
-        return pa.table({"id": ids, "text": texts_of(self.texts), PAYLOAD: self.payloads})
+        columns = {"id": ids, "text": texts_of(self.texts), PAYLOAD: self.payloads}
+        return pa.table(columns if self.sources is None else columns | {SOURCE: self.sources})
 
 
 class OpenIndex:
@@ -104,7 +122,12 @@ class OpenIndex:
         fill : adds the first documents; if it raises, no index is created.
         """
         stored_meta = meta.meta_of(method, settings, now())
-        stored = store_settings(stored_meta, method, meta.attachments_of(method))
+        stored = store_settings(
+            stored_meta,
+            method,
+            meta.attachments_of(method),
+            tracks_sources=settings.track_sources,
+        )
         fill_store = None if fill is None else lambda store: fill(cls(store))
         return cls._of(create_store(address, stored, fill_store))
 
@@ -146,7 +169,7 @@ class OpenIndex:
 
         This takes most of the time of `add`, and needs no lock.
         """
-        return describe(self.rules.method, batch.texts, batch.ids, batch.payloads)
+        return describe(self.rules.method, batch.texts, batch.ids, batch.payloads, batch.sources)
 
     def add(
         self,
@@ -184,7 +207,7 @@ class OpenIndex:
 
     def collect(self, tables: Iterable[pa.Table]) -> pa.Table:
         """Return answers as one table, without rows if there are none."""
-        return join_tables(list(tables), schemas.answers_schema(self.measures))
+        return join_tables(list(tables), self.rules.answers)
 
     # The index as a whole.
 

@@ -39,7 +39,9 @@ class Overlay(Snapshot):
     def __init__(self, base: Snapshot, rules: Rules, top: Writer | None = None) -> None:
         self._layout = rules.lookup.layout
         self._first_row = base.num_rows  # the row of the first document on top
-        top = top or StateWriter(MemoryStore("memory:", store_settings({}, rules.method)))
+        if top is None:
+            settings = store_settings({}, rules.method, tracks_sources=rules.tracks_sources)
+            top = StateWriter(MemoryStore("memory:", settings))
         self._top: Snapshot = top
         # An id on top replaces the row of the same id in the snapshot.
         ids = (array_of(table["id"]) for table in top.scan(["id"]))

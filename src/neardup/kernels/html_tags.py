@@ -80,6 +80,9 @@ _NAMES = {
     "video",
     PAGE_PART: "body frame frameset head html",
 }
+VOID_NAMES = frozenset(_NAMES[VOID].split())
+"""The elements without content, which have no end tags."""
+
 NUM_SLOTS = 512
 
 

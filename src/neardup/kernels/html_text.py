@@ -10,7 +10,14 @@ import numpy as np
 
 from neardup.kernels import html_tags as names
 from neardup.kernels.compiled import U64, kernel
-from neardup.kernels.html_tokens import SELF_CLOSING, START, is_letter, is_space, skip_comment
+from neardup.kernels.html_tokens import (
+    SELF_CLOSING,
+    SHADOW_ROOT,
+    START,
+    is_letter,
+    is_space,
+    skip_comment,
+)
 
 # Bytes of a tag with its attributes in a page in short: parsers compare each attribute with all.
 MAX_TAG_BYTES = 1024
@@ -116,7 +123,7 @@ def _write_page(data, limits, tags, rows, short, text, end):
         flags = names.flags_of(tag)
         gap = max(gap, _gap_of(flags))
         if flags & names.HIDDEN:
-            if _opens(tags.kinds[i], flags):
+            if _hides(tags.kinds[i], flags):
                 hiding = tag
                 depth = 1
         elif short and _is_kept(tag, flags, others):
@@ -135,10 +142,13 @@ def _gap_of(flags):
 
 
 @kernel
-def _opens(kind, flags):
-    """Return whether a tag opens an element: in SVG and MathML, a self-closing one does not."""
+def _hides(kind, flags):
+    """Return whether a tag opens an element without shown content.
+
+    A self-closing one of SVG or MathML has no content; the content of a shadow root is shown.
+    """
     is_closed = kind & SELF_CLOSING != 0 and flags & names.FOREIGN != 0
-    return kind & START != 0 and not is_closed
+    return kind & START != 0 and not is_closed and kind & SHADOW_ROOT == 0
 
 
 @kernel

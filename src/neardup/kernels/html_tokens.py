@@ -23,6 +23,7 @@ START = 1
 END = 2
 SELF_CLOSING = 4
 AFTER_TEXT = 8
+SHADOW_ROOT = 16
 
 _VALUE = U64(0x9E3779B97F4A7C15)
 _CLASS = names.hash_name("class")
@@ -31,6 +32,10 @@ _REL = names.hash_name("rel")
 _NAME = names.hash_name("name")
 _ID = names.hash_name("id")
 _PLAINTEXT = names.hash_name("plaintext")
+_TEMPLATE = names.hash_name("template")
+_SHADOW_ROOT_MODE = names.hash_name("shadowrootmode")
+_OPEN = names.hash_name("open")
+_CLOSED = names.hash_name("closed")
 # Signs in ASCII.
 _EXCLAMATION = ord("!")
 _DOUBLE_QUOTE = ord('"')
@@ -51,8 +56,9 @@ class Tags(NamedTuple):
 
     names : uint64, the hash of the name in lower case. tokens : uint64, of a start tag the hash of
     the name, the names of the attributes, and the words of class, id, name, rel and type, each run
-    of digits in them read as one sign. kinds : uint8, START or END, with SELF_CLOSING, and with
-    AFTER_TEXT if more than white space precedes it. starts : int64, the positions of "<" in `data`.
+    of digits in them read as one sign. kinds : uint8, START or END, with SELF_CLOSING, with
+    AFTER_TEXT if more than white space precedes it, and with SHADOW_ROOT for a template whose
+    content the page shows. starts : int64, the positions of "<" in `data`.
     ends : int64, after the ">". offsets : int64 (num_documents + 1,), the tags of each document.
     """
 
@@ -198,7 +204,8 @@ def _read_attributes(data, position, stop, seen):
             continue
         name, position = _read_name(data, position, stop, True)
         is_new = count < MAX_ATTRIBUTES and not _contains(seen[:count], name)
-        value, position = _read_any_value(data, position, stop, name, is_new)
+        wanted = is_new and name in (_CLASS, _ID, _NAME, _REL, _TYPE)
+        value, position = _read_any_value(data, position, stop, name, wanted)
         if is_new:
             seen[count] = name
             count += 1
@@ -207,7 +214,7 @@ def _read_attributes(data, position, stop, seen):
 
 
 @kernel
-def _read_any_value(data, position, stop, name, is_new):
+def _read_any_value(data, position, stop, name, wanted):
     """Return the value of an attribute as `_read_value` does, 0 if it has none, and its end."""
     position = _skip_spaces(data, position, stop)
     if position >= stop or data[position] != _EQUALS:
@@ -215,8 +222,23 @@ def _read_any_value(data, position, stop, name, is_new):
     position = _skip_spaces(data, position + 1, stop)
     if position >= stop or data[position] == _GREATER:
         return U64(0), position
-    wanted = is_new and name in (_CLASS, _ID, _NAME, _REL, _TYPE)
     return _read_value(data, position, stop, name, wanted)
+
+
+@kernel
+def _opens_shadow_root(data, position, stop):
+    """Return whether the attributes of a template make its content a shadow root (13.2.6.4.4)."""
+    while position < stop:
+        byte = data[position]
+        if is_space(byte) or byte in (_SLASH, _GREATER):
+            position += 1
+            continue
+        name, position = _read_name(data, position, stop, True)
+        value, position = _read_any_value(data, position, stop, name, True)
+        if name == _SHADOW_ROOT_MODE:
+            salt = name * _VALUE
+            return value == mix(_OPEN ^ salt) or value == mix(_CLOSED ^ salt)
+    return False
 
 
 @kernel
@@ -319,13 +341,15 @@ def _read_page(data, position, stop, seen, tags, count):
 @kernel
 def _read_tag(data, start, stop, seen, tags, count, is_end):
     """Write a tag after the first `count` ones; return its end, or 0 if the page ends before."""
-    name, position = _read_name(data, start + 1 + is_end, stop, False)
-    attributes, position, slash = _read_attributes(data, position, stop, seen)
+    name, name_end = _read_name(data, start + 1 + is_end, stop, False)
+    attributes, position, slash = _read_attributes(data, name_end, stop, seen)
     if position == 0:
         return position
+    is_shadow = name == _TEMPLATE and not is_end and _opens_shadow_root(data, name_end, position)
     tags.names[count] = name
     tags.tokens[count] = mix(name + attributes)
-    tags.kinds[count] = (END if is_end else START) | (SELF_CLOSING * slash)
+    kind = (END if is_end else START) | (SELF_CLOSING * slash) | (SHADOW_ROOT * is_shadow)
+    tags.kinds[count] = kind
     tags.starts[count] = start
     tags.ends[count] = position
     return position

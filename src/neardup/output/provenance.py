@@ -5,7 +5,6 @@ A kept document stands for itself, and for the documents that were removed for i
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,12 +27,11 @@ from neardup.arrays import (
 )
 from neardup.decide.outcome import Outcome, Removals
 from neardup.documents.batch import ValueNames
-from neardup.documents.sources import is_remote, local_path
 from neardup.documents.texts import as_rank, storage_type
 from neardup.files import JsonObject
 from neardup.formats.reading import Task
-from neardup.runs.find import shown
-from neardup.runs.run import Source, named_paths
+from neardup.runs.input_names import input_names
+from neardup.runs.run import Source
 from neardup.settings.constraints import Options
 from neardup.settings.run import INPUT, OutputSettings
 
@@ -186,33 +184,6 @@ def _one_converted(text: pa.Scalar, kind: pa.DataType) -> pa.Array:
         return pa.array([text.cast(kind)], kind)
     except pa.ArrowInvalid:
         return pa.nulls(1, kind)
-
-
-def input_names(source: Source, names: Sequence[str]) -> list[str]:
-    """Return the input of each file as it was given: a file, a folder, a pattern or an address.
-
-    names : of the files, or of tables in memory, whose name is their own.
-    """
-    given = {shown(_searched(path)): path for path in named_paths(source)}
-    files = given.keys() & set(names)
-    folders = [(prefix.rstrip("/") + "/", shown(path)) for prefix, path in given.items()]
-    folders = [(prefix, path) for prefix, path in folders if prefix.rstrip("/") not in files]
-
-    def input_of(name: str) -> str:
-        if name in files:
-            return shown(given[name])
-        for prefix, path in folders:
-            if name.startswith(prefix) or fnmatch.fnmatchcase(name, path):
-                return path
-        return name
-
-    return [input_of(name) for name in names]
-
-
-def _searched(path: str) -> str:
-    """Return the path or address that the names of its files begin with."""
-    is_local = path.startswith("file://") or not is_remote(path)
-    return local_path(path) if is_local else path
 
 
 class _SourceColumns(NamedTuple):

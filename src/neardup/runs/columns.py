@@ -180,22 +180,17 @@ def _check_keys(
     parts: Sequence[Part], rank_columns: Sequence[str], value_columns: Sequence[str]
 ) -> None:
     """Raise ColumnError unless all parts have the columns of ranks and of values."""
-    if not rank_columns and not value_columns:
-        return
-    # Folders such as year=2024 give all their rows a value.
-    types = _types_of(parts, with_keys=True)
-    for column in rank_columns:
-        _fitting(types, column, _RANK)
-        _refuse_plain(parts, column, _RANK.kind)
-    for column in value_columns:
-        _fitting(types, column, _VALUE)
-        _refuse_plain(parts, column, _VALUE.kind)
+    for role, columns in ((_RANK, rank_columns), (_VALUE, value_columns)):
+        for column in columns:
+            # Folders such as year=2024 give all their rows a value.
+            _refuse_plain(parts, column, role.kind, in_folders=True)
+            _fitting(_types_of(parts, (column,)), column, role)
 
 
 def check_ordered(parts: Sequence[Part], columns: Sequence[str]) -> None:
     """Raise ColumnError unless a column has numbers or dates, of one type in all parts."""
-    types = _types_of(parts, with_keys=True) if columns else {}
     for column in columns:
+        types = _types_of(parts, (column,))
         _fitting(types, column, _ORDER)
         kinds = {
             name: storage_type(columns_of_part[column]) for name, columns_of_part in types.items()
@@ -210,22 +205,24 @@ def check_ordered(parts: Sequence[Part], columns: Sequence[str]) -> None:
                 )
 
 
-def _types_of(parts: Sequence[Part], *, with_keys: bool = False) -> dict[str, ColumnTypes]:
+def _types_of(parts: Sequence[Part], in_folders: Sequence[str] = ()) -> dict[str, ColumnTypes]:
     """Return the columns of the parts that have columns, by the name of the part.
 
     Parts with the same columns are listed once: a hundred thousand small files have few kinds of
     columns, and each check below looks at every listed part.
 
-    with_keys : whether the keys in the folder names of a part are columns, too.
+    in_folders : columns whose values may be in the names of folders. The keys of folders are then
+        columns, too.
     """
     types: dict[str, ColumnTypes] = {}
     seen: set[Hashable] = set()
     for part in parts:
         columns = part.column_types()
+        if in_folders and columns != {}:
+            names = [*part.keys, *part.folder_values(in_folders)]
+            columns = dict.fromkeys(names, pa.string()) | (columns or {})
         if not columns:
             continue
-        if with_keys:
-            columns = dict.fromkeys(part.keys, pa.string()) | columns
         # Of many files with the same columns, one is checked.
         # Pages are told from tables: the text column is looked for in tables only.
         kind = (part.is_pages, tuple(columns.items()))
@@ -438,14 +435,21 @@ def _refuse_plain(
     column: str,
     kind: str,
     advice: str = "Run it separately, or leave the column out.",
+    *,
+    in_folders: bool = False,
 ) -> None:
+    """Raise ColumnError if a part is plain text.
+
+    in_folders : accept plain text whose folders have a value of the column.
+    """
     # None: no columns at all, as plain text; an empty dictionary is a table without columns, or a
     # damaged file.
-    plain = next((part.name for part in parts if part.column_types() is None), None)
-    if plain is not None:
-        raise ColumnError(
-            f"No {kind} column '{column}': {plain} is plain text, which has no columns. {advice}"
-        )
+    for part in parts:
+        if part.column_types() is None and not (in_folders and part.folder_values((column,))):
+            raise ColumnError(
+                f"No {kind} column '{column}': {part.name} is plain text, which has no columns. "
+                f"{advice}"
+            )
 
 
 def _refuse_if_all_plain(
@@ -454,9 +458,9 @@ def _refuse_if_all_plain(
     """Raise ColumnError if a column is named, but all parts are plain text."""
     if any(part.column_types() is not None for part in parts):
         return
-    for role, columns in ((_ID, ids), (_RANK, ranks), (_VALUE, values)):
-        for column in columns:
-            _refuse_plain(parts, column, role.kind)
+    for column in ids:
+        _refuse_plain(parts, column, _ID.kind)
+    _check_keys(parts, ranks, values)
 
 
 def _refuse_bare(parts: Sequence[Part]) -> None:

@@ -24,6 +24,8 @@ from neardup.runs.options import ReadingSettings
 from neardup.runs.spool import spool
 from neardup.settings.run import TextUnit
 
+NOT_CODE = "that are not source code"
+_CODE_FORMATS = ("code", "notebook")
 _REMOTE = "remote"
 _ENDINGS: dict[str | None, str] = {codec: suffix for suffix, codec in COMPRESSIONS.items()}
 
@@ -33,6 +35,7 @@ def list_inputs(
     *,
     unit: TextUnit = "auto",
     format_name: str | None = None,
+    only_code: bool = False,
     skip: Skip = lambda name, reason: None,
 ) -> list[InputFile]:
     """Return the input files of `paths`, in the order named; within a folder or pattern, sorted.
@@ -46,6 +49,8 @@ def list_inputs(
         lines for standard input and for a single text file named directly, files otherwise.
     format_name : the format of all inputs, whatever their names. None: detected from the suffix,
         or from the first bytes of standard input.
+    only_code : leave out the other files of folders and patterns if some files are source code, as
+        in clones of repositories.
     skip : called with the name of each file of a folder or pattern that is left out, and the
         reason.
 
@@ -66,6 +71,8 @@ def list_inputs(
             "example."
         )
     found = _find_once(paths, format_name, skip)
+    if only_code and format_name is None:
+        found = _code_of(found, skip)
     named = [file for file in found if file is not None]
     text_unit = _unit_of_texts(named, format_name) if unit == "auto" else unit
     roots = _common_roots(named)
@@ -89,6 +96,21 @@ def _find_once(paths: Sequence[str], format_name: str | None, skip: Skip) -> lis
             for file in find(path, format_name, skip):
                 found.setdefault(file.key, file)
     return list(found.values())
+
+
+def _code_of(found: Sequence[FoundFile | None], skip: Skip) -> list[FoundFile | None]:
+    """Return the files without the other ones of folders, if there is source code in folders."""
+    in_folders = [file for file in found if file and not (file.is_direct or file.problem)]
+    others = {file.key: file for file in in_folders if not _is_code(file)}
+    if len(others) == len(in_folders):
+        return list(found)
+    for file in others.values():
+        skip(file.name, NOT_CODE)
+    return [file for file in found if file is None or file.is_direct or file.key not in others]
+
+
+def _is_code(file: FoundFile) -> bool:
+    return format_of(file.name)[0] in _CODE_FORMATS
 
 
 def _unit_of_texts(files: Sequence[FoundFile], format_name: str | None) -> str:
@@ -139,6 +161,7 @@ def _input_file(file: FoundFile, text_unit: str, root: str, requested: str | Non
         format=known.name,
         unit=_unit(known, text_unit),
         relative_name=relative_name,
+        below=file.path.removeprefix(file.base).lstrip(separator).replace(os.sep, "/"),
     )
 
 

@@ -45,7 +45,13 @@ from neardup.settings.constraints import (
     plain,
 )
 from neardup.settings.jieba import JIEBA, Jieba
-from neardup.settings.methods import METHODS, DocumentSettings, MethodSettings, MinHash
+from neardup.settings.methods import (
+    CODE_TOKENS,
+    METHODS,
+    DocumentSettings,
+    MethodSettings,
+    MinHash,
+)
 from neardup.settings.run import (
     MAX_DOCUMENT_BYTES,
     Engine,
@@ -80,7 +86,8 @@ class Inputs(NamedTuple):
     the column by whose values removals are counted. described : further columns whose values are
     stored for each document. ordered : columns of these that have numbers or dates, of one type in
     all inputs. copies : whether rows are written in the format of their input. cuts : whether
-    passages are cut from the texts. adds : whether columns are added to rows.
+    passages are cut from the texts. adds : whether columns are added to rows. only_code : whether
+    the method compares source code, so that the other files of repositories are left out.
     """
 
     source: Source
@@ -98,6 +105,7 @@ class Inputs(NamedTuple):
     copies: bool = False
     cuts: bool = False
     adds: bool = False
+    only_code: bool = False
 
 
 def tasks_of(
@@ -256,6 +264,7 @@ def parts_of(
             paths,
             unit=inputs.text_unit,
             format_name=inputs.in_format,
+            only_code=inputs.only_code,
             skip=lambda file, reason: skipped.setdefault(reason, []).append(file),
         )
     # They have no texts, and would otherwise be taken for a table.
@@ -593,7 +602,10 @@ class Run:
         pages.
         """
         warnings: list[str] = []
-        inputs = self.inputs._replace(vector_length=self.method.vector_length)
+        inputs = self.inputs._replace(
+            vector_length=self.method.vector_length,
+            only_code=getattr(self.method, "tokens", None) in CODE_TOKENS,
+        )
         found = tasks_of(inputs, self.selection.keep, warnings, within=self.selection.within)
         tasks = [task._replace(max_unreadable=self.settings.max_unreadable) for task in found]
         # As soon as the files of patterns are known.

@@ -58,6 +58,11 @@ class IndexSettings(Validated):
         low=1,
         high=2**32 - 1,
     )
+    track_sources: bool = parameter(
+        False,
+        "Store the source of each document (--sources of add-if-new), so that answers and the "
+        "export have the columns sources and num_sources of kept documents.",
+    )
 
 
 Keep = Literal["first", "last", "longest", "shortest", "source", "none"] | str
@@ -168,7 +173,8 @@ class GroupSettings(Validated):
     group_by: str | None = parameter(
         None,
         "Keep or remove all documents with the same value in this column together, such as the "
-        "files of a repository. Writes groups.parquet.",
+        "files of a repository; folder:1 is the first folder below the input. Writes "
+        "groups.parquet.",
         str,
         sentinels=("COLUMN",),
     )

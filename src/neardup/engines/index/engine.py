@@ -196,7 +196,9 @@ class IndexEngine(Engine):
             store = embedded.open(str(path), memory_bytes=_MEMORY_BYTES)
         else:
             # The prefix is stored: a resumed run gives the same documents the same ids.
-            settings = store_settings({"prefix": new_prefix()}, rules.method)
+            settings = store_settings(
+                {"prefix": new_prefix()}, rules.method, tracks_sources=rules.tracks_sources
+            )
             store = embedded.create(str(path), settings, memory_bytes=_MEMORY_BYTES)
         scratch.close_with(closing(store))
         self._prefix: str = store.settings.meta["prefix"]
@@ -390,7 +392,7 @@ class IndexEngine(Engine):
         first = self._snapshot.num_rows
         # First, because a new document may have the id of one that it replaces.
         yield Changes(forgotten=self._overlay.replaced)
-        names = schemas.indexed_schema(rules.method.measures).names
+        names = rules.schema.names
         for tables in group_small(self._top.scan(names), lambda table: table.nbytes, _PART_BYTES):
             yield maintenance.changes_of(rules, pa.concat_tables(tables), first)
         yield Changes(seen=self._seen, seen_at=now())

@@ -1,0 +1,218 @@
+"""The sources of the documents of an index: where a kept document and its duplicates came from.
+
+Each row has the source of its own document. A duplicate that brings a new source to its kept
+document is also listed under the row of that document in a further table of keys, so that the
+sources of a document are found by a look-up in every store:
+
+    row   kept_row   source   listed
+    0                a
+    1     0          a                    the source is known
+    2     0          b        under row 0
+
+An index that does not track sources has no such column and no such table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.arrays import (
+    Array,
+    Ints,
+    Mask,
+    Rows,
+    Words,
+    arrow_of,
+    begins_run,
+    offsets_from_lengths,
+    ranges,
+)
+from neardup.candidates.lookups import Entries
+from neardup.errors import SettingError
+from neardup.schemas import SOURCE_COLUMNS
+from neardup.stores.base import Snapshot, StoredSnapshot
+from neardup.stores.documents import array_of
+from neardup.stores.key_tables import ALL
+
+SOURCE = "source"
+_STRING = pa.large_string()
+# Spreads the numbers of rows over all bits of a key; odd, so that keys of two rows differ.
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_STORED = -1  # the position of a source that a stored row brought
+
+
+def refuse_untracked(sources: str | None, address: str, *, tracks: bool) -> None:
+    """Raise SettingError if documents have sources, and their index does not track them."""
+    if sources is not None and not tracks:
+        raise SettingError(
+            f"sources names where documents come from: got sources={sources!r} for the index "
+            f"{address}, which does not store it. Create an index with track_sources=True "
+            "(--track-sources), or leave sources (--sources) out."
+        )
+
+
+class Sources(NamedTuple):
+    """The sources of the kept document of each new document, up to that document.
+
+    lists : list of string (num_documents,), in the order of their bytes. is_first : bool, whether
+    a removed document is the first one with its source for its kept document.
+    """
+
+    lists: pa.Array
+    is_first: Mask
+
+    def columns(self) -> list[pa.Array]:
+        """Return the columns SOURCE_COLUMNS."""
+        return [self.lists, pc.list_value_length(self.lists).cast(pa.int64())]
+
+
+def sources_of(table: int, snapshot: Snapshot, keepers: Rows, sources: pa.Array) -> Sources:
+    """Return the sources of the kept documents of new documents.
+
+    Parameters
+    ----------
+    table : the table of keys that lists sources.
+    snapshot : the documents before the new ones.
+    keepers : int64 (num_documents,), the row of the kept document of each new document, which is
+        its own row if it is kept; -1 if there is none. The first new document has the next row.
+    sources : large_string (num_documents,), the source of each; null without one.
+    """
+    num_documents = len(keepers)
+    rows = snapshot.num_rows + np.arange(num_documents)
+    stored = np.unique(keepers[(keepers >= 0) & (keepers < snapshot.num_rows)])
+    found = _stored_sources(table, snapshot, stored)
+    known = _distinct(
+        keepers=np.concatenate([found.keepers, keepers]),
+        positions=np.concatenate([np.full(len(found.keepers), _STORED), np.arange(num_documents)]),
+        names=pa.concat_arrays([found.names, sources]),
+    )
+    is_first = np.zeros(num_documents, np.bool_)
+    is_first[known.positions[known.positions != _STORED]] = True
+    # A kept document needs no entry: its own row has its source.
+    return Sources(lists=_lists_so_far(known, keepers), is_first=is_first & (keepers != rows))
+
+
+def _lists_so_far(known: _Known, keepers: Rows) -> pa.Array:
+    """Return the sources of the kept document of each document, up to that document."""
+    num_documents = len(keepers)
+    low = np.searchsorted(known.keepers, keepers, "left")
+    sizes = np.searchsorted(known.keepers, keepers, "right") - low
+    documents = np.repeat(np.arange(num_documents), sizes)
+    index = ranges(low, sizes)
+    is_before = known.positions[index] <= documents
+    names = known.names.take(arrow_of(index[is_before]))
+    return _lists(documents[is_before], names, num_documents)
+
+
+def entries_of(table: int, keepers: Rows, is_first: Mask) -> Entries:
+    """Return the entries of documents that bring a new source. keepers, is_first : by document."""
+    documents = np.flatnonzero(is_first)
+    return Entries(
+        document=documents,
+        table=np.full(len(documents), table, np.uint16),
+        key=_keys_of(keepers[documents]),
+    )
+
+
+def entries_of_rows(table: int, rows: pa.Table) -> Entries:
+    """Return the entries of stored rows, which are copied to another store: for each source of a
+    kept document, one of these rows at least.
+    """
+    keepers = rows["kept_row"].cast(pa.int64()).fill_null(-1).to_numpy()
+    distinct = _distinct(keepers, np.arange(len(keepers)), array_of(rows[SOURCE]))
+    is_first = np.zeros(len(keepers), np.bool_)
+    is_first[distinct.positions] = True
+    return entries_of(table, keepers, is_first)
+
+
+def all_sources(snapshot: StoredSnapshot) -> AllSources:
+    """Return the sources of all kept documents, as of now. Scans the index once."""
+    keepers = [np.empty(0, np.int64)]
+    names = [pa.nulls(0, _STRING)]
+    for table in snapshot.scan(["row", "kept_row", SOURCE]):
+        present = table.filter(table[SOURCE].is_valid())
+        keepers.append(pc.coalesce(present["kept_row"], present["row"]).cast(pa.int64()).to_numpy())
+        names.append(array_of(present[SOURCE]))
+    rows = np.concatenate(keepers)
+    return AllSources(_distinct(rows, np.zeros(len(rows), np.int64), pa.concat_arrays(names)))
+
+
+class AllSources(NamedTuple):
+    """The sources of all documents that stand for themselves or for others."""
+
+    known: _Known
+
+    def columns(self, rows: Rows, kept: Mask) -> list[pa.Array]:
+        """Return the columns SOURCE_COLUMNS of rows; null for documents that are not kept."""
+        keepers = self.known.keepers
+        low = np.searchsorted(keepers, rows, "left")
+        sizes = np.where(kept, np.searchsorted(keepers, rows, "right") - low, 0)
+        names = self.known.names.take(arrow_of(ranges(low, sizes)))
+        lists = _lists(np.repeat(np.arange(len(rows)), sizes), names, len(rows))
+        columns = Sources(lists, kept).columns()
+        return [
+            pc.if_else(arrow_of(kept), column, pa.scalar(None, column.type)) for column in columns
+        ]
+
+
+class _Stored(NamedTuple):
+    """Sources that stored rows brought: the row of the kept document, and the source."""
+
+    keepers: Rows
+    names: pa.Array
+
+
+class _Known(NamedTuple):
+    """The distinct sources of kept documents, by row and then by the bytes of the source.
+
+    keepers : int64, the row of the kept document. positions : int64, the first document that
+    brought the source. names : large_string.
+    """
+
+    keepers: Rows
+    positions: Ints
+    names: pa.Array
+
+
+def _stored_sources(table: int, snapshot: Snapshot, keepers: Rows) -> _Stored:
+    """Return the sources of stored kept documents, and of the rows listed under them."""
+    if not len(keepers):
+        return _Stored(keepers, pa.nulls(0, _STRING))
+    every = np.ones(len(keepers), np.bool_)
+    listed = snapshot.find(entries_of(table, keepers, every), ALL)
+    rows = np.concatenate([keepers, listed.row])
+    return _Stored(
+        keepers=np.concatenate([keepers, keepers[listed.entry]]),
+        names=array_of(snapshot.take(rows, [SOURCE])[SOURCE]),
+    )
+
+
+def _keys_of(rows: Rows) -> Words:
+    keys: Words = rows.astype(np.uint64) * _SPREAD
+    return keys
+
+
+def _distinct(keepers: Rows, positions: Ints, names: pa.Array) -> _Known:
+    """Return each source of a kept document once; nulls, and documents of none, are left out."""
+    encoded = names.dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+    by_bytes = pc.sort_indices(encoded.dictionary.view(pa.large_binary())).to_numpy()
+    ranks = np.empty(len(by_bytes), np.int64)
+    ranks[by_bytes] = np.arange(len(by_bytes))
+    present = np.flatnonzero((codes >= 0) & (keepers >= 0))
+    # `lexsort` sorts by its last key first.
+    order = present[np.lexsort((positions[present], ranks[codes[present]], keepers[present]))]
+    order = order[begins_run(keepers[order], codes[order])]
+    return _Known(keepers[order], positions[order], names.take(arrow_of(order)))
+
+
+def _lists(documents: Array, names: pa.Array, num_documents: int) -> pa.Array:
+    """Return the names of each document as a list. documents : of each name, not falling."""
+    sizes = np.bincount(documents, minlength=num_documents)
+    offsets = offsets_from_lengths(sizes).astype(np.int32)
+    kind = SOURCE_COLUMNS["sources"]
+    return pa.ListArray.from_arrays(arrow_of(offsets), names.cast(kind.value_type))

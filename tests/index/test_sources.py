@@ -1,0 +1,220 @@
+"""An index that tracks sources gives those that `dedup` gives, after any split into increments."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neardup
+from neardup.cli.main import cli
+from neardup.errors import OutputError, SettingError
+from neardup.index.sources import entries_of
+
+WORDS = [f"word{number}" for number in range(12)]
+CENTRES = [" ".join(f"{word}{centre}" for word in WORDS) for centre in "abcd"]
+METHODS = {
+    "minhash": neardup.MinHash(ngram=2, threshold=0.5),
+    "simhash": neardup.SimHash(max_distance=6),
+}
+
+
+def table_of(draws: list[tuple[int, int, str | None]]) -> pa.Table:
+    """Return documents near a few texts. draws : the text, the number of its changed word, and the
+    source of each.
+    """
+    texts = [
+        CENTRES[centre].replace(f"{WORDS[word]}{'abcd'[centre]}", f"x{word}")
+        for centre, word, _ in draws
+    ]
+    return pa.table(
+        {
+            "id": [f"d{number}" for number in range(len(draws))],
+            "text": texts,
+            "from": pa.array([source for *_, source in draws], pa.string()),
+        }
+    )
+
+
+DRAWS = st.lists(
+    st.tuples(
+        st.integers(0, 3), st.integers(0, 11), st.sampled_from(["c4", "hplt", "é", "", None])
+    ),
+    min_size=1,
+    max_size=30,
+)
+CUTS = st.lists(st.integers(0, 30), max_size=6)
+
+
+def increments(table: pa.Table, cuts: list[int]) -> list[pa.Table]:
+    limits = sorted({0, len(table), *(min(cut, len(table)) for cut in cuts)})
+    return [table.slice(low, high - low) for low, high in itertools.pairwise(limits)]
+
+
+def rows_of(tables: list[pa.Table]) -> dict[str, tuple[list[str] | None, int | None]]:
+    """Return sources and their number of each document, by id."""
+    return {
+        row["id"]: (row["sources"], row["num_sources"])
+        for table in tables
+        for row in table.to_pylist()
+    }
+
+
+def batch_rows(table: pa.Table, method: neardup.MinHash | neardup.SimHash) -> dict[str, tuple]:
+    return rows_of([neardup.dedup(table, method=method, sources="from").kept])
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("address", ["memory:", "folder"])
+@settings(deadline=None)
+@given(draws=DRAWS, cuts=CUTS)
+def test_the_export_has_the_sources_of_a_batch_after_any_split(
+    name: str, address: str, draws: list, cuts: list[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    table = table_of(draws)
+    place = "memory:" if address == "memory:" else str(tmp_path_factory.mktemp("index") / "a")
+    index = neardup.Index.create(place, method=METHODS[name], track_sources=True)
+    for part in increments(table, cuts):
+        index.add_many_if_new(part, sources="from")
+        if address == "folder":  # what was answered survives the process
+            index.close()
+            index = neardup.Index.open(place)
+    exported = [documents.filter(documents["kept"]) for documents in index.documents()]
+    assert rows_of(exported) == batch_rows(table, METHODS[name])
+    index.close()
+
+
+@pytest.mark.parametrize("name", METHODS)
+@settings(deadline=None)
+@given(draws=DRAWS, cuts=CUTS)
+def test_an_answer_has_the_sources_of_a_batch_of_the_documents_so_far(
+    name: str, draws: list, cuts: list[int]
+) -> None:
+    table = table_of(draws)
+    index = neardup.Index.create("memory:", method=METHODS[name], track_sources=True)
+    answers = [index.add_many_if_new(part, sources="from") for part in increments(table, cuts)]
+    found = pa.concat_tables(answers).to_pylist()
+    # The keeper of each document, as the answers name it, and the sources up to the document.
+    for number, answer in enumerate(found):
+        keeper = answer["kept_id"] or answer["id"]
+        members = [
+            row["from"]
+            for row, other in zip(table.to_pylist()[: number + 1], found, strict=False)
+            if (other["kept_id"] or other["id"]) == keeper
+        ]
+        expected = sorted({member for member in members if member}, key=str.encode)
+        assert (answer["sources"], answer["num_sources"]) == (expected, len(expected))
+
+
+def sources_now(index: neardup.Index) -> dict[str, list[str] | None]:
+    return {row["id"]: row["sources"] for table in index.documents() for row in table.to_pylist()}
+
+
+TEXT = CENTRES[0]
+
+
+def tracking(*documents: tuple[str, str, str]) -> neardup.Index:
+    """Return an index of documents: id, text and source."""
+    index = neardup.Index.create("memory:", method=METHODS["minhash"], track_sources=True)
+    columns = dict(
+        zip(("id", "text", "from"), map(list, zip(*documents, strict=True)), strict=True)
+    )
+    index.add_many_if_new(pa.table(columns), sources="from")
+    return index
+
+
+def test_a_document_that_is_sent_again_brings_no_source() -> None:
+    index = tracking(("a", TEXT, "c4"), ("b", TEXT, "hplt"))
+    again = index.add_many_if_new(
+        pa.table({"id": ["a"], "text": [TEXT], "from": ["x"]}), sources="from"
+    )
+    assert again["sources"].to_pylist() == [["c4", "hplt"]]
+    assert sources_now(index) == {"a": ["c4", "hplt"], "b": None}
+
+
+def test_a_forgotten_document_takes_its_source_away() -> None:
+    index = tracking(("a", TEXT, "c4"), ("b", TEXT, "hplt"), ("c", TEXT, "web"))
+    index.remove("b")
+    assert sources_now(index) == {"a": ["c4", "web"], "c": None}
+    (answer,) = index.add_many_if_new(pa.table({"id": ["d"], "text": [TEXT]})).to_pylist()
+    assert answer["sources"] == ["c4", "web"]
+
+
+def test_sources_survive_compaction_and_a_rebuild(tmp_path: Path) -> None:
+    index = tracking(
+        ("a", TEXT, "c4"), ("x", CENTRES[1], "y"), ("b", TEXT, "hplt"), ("c", TEXT, "c4")
+    )
+    index.remove("x")
+    index.compact()
+    rebuilt = index.rebuild(tmp_path / "b", method=neardup.MinHash(ngram=2, threshold=0.6))
+    for each in (index, rebuilt):
+        (answer,) = each.add_many_if_new(pa.table({"id": ["d"], "text": [TEXT]})).to_pylist()
+        assert answer["sources"] == ["c4", "hplt"]
+        assert each.verify() == []
+    rebuilt.close()
+
+
+def test_an_import_brings_its_sources_once_it_is_committed() -> None:
+    index = tracking(("a", TEXT, "c4"))
+    index.open_import("monday")
+    index.stage("monday", pa.table({"id": ["b"], "text": [TEXT], "from": ["hplt"]}), sources="from")
+    assert sources_now(index) == {"a": ["c4"]}
+    assert index.commit_import("monday")["sources"].to_pylist() == [["c4", "hplt"]]
+
+
+def test_inputs_are_sources_by_the_names_they_were_given(tmp_path: Path) -> None:
+    for name in ("c4", "hplt"):
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"id": [name], "text": [TEXT]}), tmp_path / name / "a.parquet")
+    inputs = [str(tmp_path / "c4"), str(tmp_path / "hplt/a.parquet")]
+    address = str(tmp_path / "i")
+    run = CliRunner().invoke(cli, ["index", "create", address, "--track-sources"])
+    assert run.exit_code == 0, run.output
+    answers = str(tmp_path / "answers.jsonl")
+    command = ["index", "add-if-new", address, *inputs, "--sources", "input", "--answers", answers]
+    run = CliRunner().invoke(cli, command)
+    assert run.exit_code == 0, run.output
+    exported = str(tmp_path / "out.parquet")
+    assert CliRunner().invoke(cli, ["index", "export", address, "-o", exported]).exit_code == 0
+    assert pq.read_table(exported)["sources"].to_pylist() == [sorted(inputs), None]
+    assert '"num_sources": 2' in Path(answers).read_text().replace('":2', '": 2')
+
+
+def test_another_index_has_neither_columns_nor_a_table_of_sources() -> None:
+    index = neardup.Index.create("memory:", method=METHODS["minhash"])
+    tracked = tracking(("a", TEXT, "c4"))
+    table = pa.table({"id": ["a"], "text": [TEXT]})
+    assert "sources" not in index.add_many_if_new(table).column_names
+    assert all("sources" not in documents.column_names for documents in index.documents())
+    stored = index.opened.store.settings
+    assert "source" not in stored.schema.names
+    assert "track_sources" not in stored.meta["index"]
+    assert (stored.meta["format_version"], tracked.info()["format_version"]) == (2, 3)
+    assert len(tracked.opened.store.settings.layout.prefix_bits) == 1 + len(
+        stored.layout.prefix_bits
+    )
+    with pytest.raises(
+        SettingError, match=r"does not store it. Create an index with track_sources"
+    ):
+        index.add_many_if_new(table, sources="text")
+
+
+def test_lists_of_sources_need_a_format_with_lists(tmp_path: Path) -> None:
+    index = tracking(("a", TEXT, "c4"))
+    with pytest.raises(OutputError, match=r"CSV has no lists.*out\.csv"):
+        index.export(tmp_path / "out.csv")
+
+
+def test_each_source_of_a_document_is_listed_once() -> None:
+    index = tracking(*((f"d{number}", TEXT, ["c4", "hplt"][number % 2]) for number in range(200)))
+    table = index.opened.rules.source_table
+    with index.opened.store.reading() as snapshot:
+        listed = snapshot.find(entries_of(table, np.zeros(1, np.int64), np.ones(1, np.bool_)), 1000)
+    assert listed.row.tolist() == [1]  # the row of the kept document has its own source
