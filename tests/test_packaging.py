@@ -96,11 +96,12 @@ def test_a_wheel_has_a_manual_page_for_each_command(tmp_path):
         }
     assert pages.keys() == {
         f"{name.replace(' ', '-')}.1"
-        for name in ["neardup", *(f"neardup {n}" for n, _ in every_command())]
+        for name in ["neardup", "neardup options", *(f"neardup {n}" for n, _ in every_command())]
     }
     page = pages["neardup-dedup.1"]
     assert "neardup\\-dedup \\- Remove the near\\-duplicates of a collection" in page
-    assert "\\-\\-keep" in page
+    assert "\\-\\-group\\-by" in page
+    assert "\\-\\-keep" in pages["neardup-options.1"]
     if shutil.which("groff"):
         for name in pages:
             done = subprocess.run(

@@ -58,14 +58,14 @@ OF_INDEX = ("Answer", "Hit", "Document")
 INDEXES = ("HammingIndex", "LSHIndex")
 PAGES = ("method",)
 METHODS = (methods.MinHash, methods.SimHash, methods.Vectors)
-ARGUMENTS = {
-    ReadingSettings: "the inputs",
-    run.SelectionSettings: "the decision",
-    run.GroupSettings: "groups",
-    run.OutputSettings: "the output",
-    run.RunSettings: "the machine",
-    run.EngineSettings: "the engine",
-}
+ARGUMENTS = (
+    ReadingSettings,
+    run.SelectionSettings,
+    run.GroupSettings,
+    run.OutputSettings,
+    run.RunSettings,
+    run.EngineSettings,
+)
 _HEAD = """# API
 
 Everything public can be imported from `neardup`, less common parts from `neardup.lsh`. `tools/make_api_docs.py`
@@ -92,7 +92,7 @@ Bands and blocks by themselves, and records that other results contain: `from ne
 def render() -> str:
     """Return the page."""
     parts = [_HEAD, "## Functions\n", *map(_entry, FUNCTIONS), _SETTINGS]
-    parts += map(_settings_table, (*METHODS, methods.Jieba, *ARGUMENTS))
+    parts += [*map(_settings_table, (*METHODS, methods.Jieba)), _limits_table()]
     parts += ["## Methods by name\n", *map(_entry, PAGES)]
     parts += [
         "## Results\n",
@@ -157,15 +157,42 @@ def _default(value: Any) -> str:
 
 
 def _settings_table(settings: type) -> str:
-    title = (
-        f"Arguments of dedup: {ARGUMENTS[settings]}" if settings in ARGUMENTS else settings.__name__
-    )
-    lines = [f"### {title}\n", "| name | default | accepted | meaning |", "|---|---|---|---|"]
-    for field in dataclasses.fields(settings):
-        constraint = field.metadata["constraint"]
-        accepted = re.sub(r"'([^']*)'", r"`\1`", constraint.describe())
-        lines.append(f"| `{field.name}` | `{field.default!r}` | {accepted} | {constraint.help} |")
+    """Return the table of a class of settings; a row that `MinHash` has, too, is only named."""
+    rows = _rows(settings)
+    same = {} if settings is methods.MinHash else _rows(methods.MinHash)
+    lines = [f"### {settings.__name__}\n"]
+    names = [f"`{name}`" for name, row in rows.items() if same.get(name) == row]
+    if names:
+        lines.append(f"As in MinHash: {', '.join(names)}.\n")
+    lines += ["| name | default | accepted | meaning |", "|---|---|---|---|"]
+    lines += [row for name, row in rows.items() if same.get(name) != row]
     return "\n".join(lines) + "\n"
+
+
+def _rows(settings: type) -> dict[str, str]:
+    rows = {}
+    for field in dataclasses.fields(settings):
+        meaning = field.metadata["constraint"].help
+        rows[field.name] = (
+            f"| `{field.name}` | `{field.default!r}` | {_accepted(field)} | {meaning} |"
+        )
+    return rows
+
+
+def _limits_table() -> str:
+    """Return what each argument of dedup accepts; its docstring says what they mean."""
+    fields = [field for settings in ARGUMENTS for field in dataclasses.fields(settings)]
+    rows = [f"| `{field.name}` | `{field.default!r}` | {_accepted(field)} |" for field in fields]
+    head = [
+        "### Limits of the arguments of dedup\n",
+        "| name | default | accepted |",
+        "|---|---|---|",
+    ]
+    return "\n".join([*head, *rows]) + "\n"
+
+
+def _accepted(field: dataclasses.Field[Any]) -> str:
+    return re.sub(r"'([^']*)'", r"`\1`", field.metadata["constraint"].describe())
 
 
 def _errors() -> str:

@@ -2,51 +2,166 @@
 
 `python tools/make_cli_docs.py` writes it; with `--check` it fails if the page is not what the code
 says now.
+
+An option that several commands have in the same words is described once, in the section of shared
+options; each of these commands then lists its name only. `--help-all` describes all of them.
 """
 
 from __future__ import annotations
 
 import sys
+import textwrap
+from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from neardup.cli.main import cli, every_command
-from neardup.cli.settings import Command
+from neardup.cli.settings import PRINTING
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "command-line.md"
+_SHARED = "neardup options"
 _HEAD = """# Command line
 
-`neardup COMMAND --help` shows the common options of a command, `neardup COMMAND --help-all` all of them, as on this
-page, which `tools/make_cli_docs.py` generates. Defaults and limits are those of the library: both come from one
-declaration.
+`neardup COMMAND --help` shows the common options of a command, `neardup COMMAND --help-all` all of them.
+`tools/make_cli_docs.py` generates this page from the same declarations.
 
 - An error in a command or an input is one line on standard error and exit code 2. An interrupted run ends with code
   130, after a line that explains how to continue. A run that could not read its input to the end exits with 1.
 - Progress is shown as bars on a terminal, and elsewhere as a line every 10 seconds. `--quiet` prints
   nothing but errors, `--json` prints the report for a program.
 - An installed wheel has a manual page for each command: `man neardup-dedup`, in a virtual environment
-  `man .venv/share/man/man1/neardup-dedup.1`.
+  `man .venv/share/man/man1/neardup-dedup.1`. [Options of several commands](#neardup-options) have one of their own.
 - `neardup` is also `python -m neardup`.
 """  # noqa: E501
+_SHARED_HEAD = """Usage: neardup COMMAND [OPTIONS]
+
+  Options that several commands have.
+
+  A command describes the options that it alone has, or has in other words or
+  with another default; of the others it lists the names."""
+
+
+class Described(NamedTuple):
+    """An option as the help of a command describes it."""
+
+    section: str  # the heading
+    names: str
+    text: str  # without the default
+    default: str  # such as "[default: 5]"; empty if the help names none
 
 
 def render() -> str:
     """Return the page."""
-    return "\n".join(
-        [
-            _HEAD,
-            _section("neardup", cli),
-            *(_section(f"neardup {n}", c) for n, c in every_command()),
+    contexts = {"neardup": _context("neardup", cli)}
+    contexts |= {f"neardup {name}": _context(f"neardup {name}", c) for name, c in every_command()}
+    options = {name: _options(context) for name, context in contexts.items()}
+    shared = _shared([option for described in options.values() for option in described])
+    sections = [_section(name, _help(contexts[name], options[name], shared)) for name in contexts]
+    return "\n".join([_HEAD, *sections, _section(_SHARED, _help_of_shared(shared))])
+
+
+def _context(name: str, command: click.Command) -> click.Context:
+    return click.Context(command, info_name=name, terminal_width=80, **command.context_settings)
+
+
+def _options(context: click.Context) -> list[Described]:
+    """Return the options of a command in the order of its help."""
+    described = []
+    for param in context.command.get_params(context):
+        record = param.get_help_record(context)
+        if record is not None and isinstance(param, click.Option):
+            section = getattr(param, "section", PRINTING)
+            names, help_text = record
+            text, mark, value = help_text.partition("  [default: ")
+            described.append(Described(section, names.strip(), text, mark.lstrip() + value))
+    return described
+
+
+def _shared(options: list[Described]) -> dict[tuple[str, str], Described]:
+    """Return the options that occur at least twice by their names and text, as they occur first.
+
+    Of an option that occurs in several wordings, the most frequent one counts.
+    """
+    times = Counter(map(_wording, options))
+    frequent: dict[str, str] = {}
+    for (names, text), number in times.most_common():
+        if number > 1:
+            frequent.setdefault(names, text)
+    shared: dict[tuple[str, str], Described] = {}
+    for option in options:
+        if frequent.get(option.names) == option.text:
+            shared.setdefault(_wording(option), option)
+    return shared
+
+
+def _wording(option: Described) -> tuple[str, str]:
+    return (option.names, option.text)
+
+
+def _help(
+    context: click.Context, options: list[Described], shared: dict[tuple[str, str], Described]
+) -> str:
+    """Return the help of a command: its own options, then the names of the shared ones."""
+    command = context.command
+    formatter = context.make_formatter()
+    command.format_usage(context, formatter)
+    command.format_help_text(context, formatter)
+    _write_options(formatter, [option for option in options if _wording(option) not in shared])
+    if isinstance(command, click.Group):
+        command.format_commands(context, formatter)
+    lines = _listed([option for option in options if _wording(option) in shared], shared)
+    return "\n".join([formatter.getvalue(), *lines])
+
+
+def _listed(options: list[Described], shared: dict[tuple[str, str], Described]) -> list[str]:
+    """Return the lines that name the shared options of a command by section."""
+    lines = [f"Shared options, described in {_SHARED.replace(' ', '-')}:"]
+    for section in dict.fromkeys(option.section for option in options):
+        here = [option for option in options if option.section == section]
+        all_of_section = sum(option.section == section for option in shared.values())
+        other = [o for o in here if o.default != shared[_wording(o)].default]
+        if len(here) == all_of_section and len(here) > 2:
+            names = ["all", *map(_with_default, other)]
+        else:
+            names = [_with_default(o) if o in other else _long_flag(o) for o in here]
+        # Without the remark in parentheses that a heading may have.
+        text = f"{section.partition(' (')[0]}: {', '.join(names)}"
+        lines += textwrap.wrap(
+            text, 78, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+        )
+    return lines if options else []
+
+
+def _with_default(option: Described) -> str:
+    return f"{_long_flag(option)} {option.default}".rstrip()
+
+
+def _help_of_shared(shared: dict[tuple[str, str], Described]) -> str:
+    formatter = click.HelpFormatter(width=78)
+    _write_options(formatter, list(shared.values()))
+    return f"{_SHARED_HEAD}\n\n{formatter.getvalue()}"
+
+
+def _write_options(formatter: click.HelpFormatter, options: list[Described]) -> None:
+    for section in dict.fromkeys(option.section for option in options):
+        records = [
+            (option.names.ljust(22), f"{option.text}  {option.default}".rstrip())
+            for option in options
+            if option.section == section
         ]
-    )
+        with formatter.section(section):
+            formatter.write_dl(records, col_max=22)
 
 
-def _section(name: str, command: click.Command) -> str:
-    context = click.Context(command, info_name=name, terminal_width=80, **command.context_settings)
-    text = (
-        command.get_help_all(context) if isinstance(command, Command) else command.get_help(context)
-    )
+def _long_flag(option: Described) -> str:
+    """Return the flag of an option without its value and its short form."""
+    flags = [word.rstrip(",") for word in option.names.split() if word.startswith("-")]
+    return next(flag for flag in flags if flag.startswith("--"))
+
+
+def _section(name: str, text: str) -> str:
     return f"## {name}\n\n```text\n{text.rstrip()}\n```\n"
 
 

@@ -1,4 +1,4 @@
-"""Write docs/http.md from the OpenAPI document and the settings of the service.
+"""Write docs/http.md from the OpenAPI document of the service.
 
 `python tools/make_http_docs.py` writes it; with `--check` it fails if the page is not what the code
 says now.
@@ -6,14 +6,12 @@ says now.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from neardup.service.operations import OPERATIONS, document
-from neardup.settings.constraints import constraints_of
 from neardup.settings.service import ServiceSettings
 from neardup.version import __version__
 
@@ -36,7 +34,6 @@ def render() -> str:
     return "\n".join(
         [
             TEXT.read_text(encoding="utf-8"),
-            _settings(),
             "## Operations\n",
             *operations,
             "## Messages\n",
@@ -95,19 +92,6 @@ def _type(schema: dict[str, Any]) -> str:
     if isinstance(kind, list):
         return " or ".join(kind)
     return "time (RFC 3339)" if schema.get("format") == "date-time" else str(kind)
-
-
-def _settings() -> str:
-    lines = ["| option | default | meaning |", "|---|---|---|"]
-    for field in dataclasses.fields(ServiceSettings):
-        default = (
-            f"{field.default:,}"
-            if isinstance(field.default, int) and field.name != "port"
-            else field.default
-        )
-        help_text = constraints_of(ServiceSettings)[field.name].help
-        lines.append(f"| `--{field.name.replace('_', '-')}` | {default} | {help_text} |")
-    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
