@@ -150,7 +150,11 @@ register(
 )
 register(
     Format(
-        "jsonl", (".jsonl", ".ndjson", ".json"), _HERE + "jsonl", magic=rb"(?:\xef\xbb\xbf)?\s*\{"
+        "jsonl",
+        (".jsonl", ".ndjson", ".json"),
+        _HERE + "jsonl",
+        # A JSON text sequence (RFC 7464) has a separator before each record.
+        magic=rb"(?:\xef\xbb\xbf)?[\s\x1e]*\{",
     )
 )
 register(Format("csv", (".csv",), _HERE + "delimited"))
