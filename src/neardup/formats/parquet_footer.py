@@ -18,6 +18,7 @@ import pyarrow as pa
 
 _MAGIC = b"PAR1"
 _TAIL = 8  # bytes: the length of the footer, and the magic bytes
+_READ_BYTES = 1 << 16
 
 # Types of Thrift's compact protocol. A field that is true or false has no further bytes.
 _BYTE = 3
@@ -47,9 +48,13 @@ def has_encrypted_columns(file: pa.NativeFile) -> bool:
 
     Arrow (26.0) ends the process when it is asked for the metadata of such a column.
     """
-    tail_begin = file.size() - _TAIL
-    size = int.from_bytes(file.read_at(4, tail_begin), "little")
-    footer = file.read_at(size, tail_begin - size)
+    end = file.size() - _TAIL
+    read_bytes = min(end, _READ_BYTES)
+    # Most footers are read with their length: each read is a request to a remote storage.
+    last_bytes = file.read_at(read_bytes + _TAIL, end - read_bytes)
+    size = int.from_bytes(last_bytes[-_TAIL:-4], "little")
+    fits = size <= read_bytes
+    footer = last_bytes[read_bytes - size : -_TAIL] if fits else file.read_at(size, end - size)
     # To read a footer field by field is slow, and few footers have these two bytes.
     if not _MAY_BE_COLUMN_KEY.search(footer):
         return False
