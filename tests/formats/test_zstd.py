@@ -74,12 +74,19 @@ def test_other_skippable_frames_are_skipped(tmp_path: Path, magic: int) -> None:
     assert len(read(path)[0]) == len(PAGES)
 
 
-def test_pages_of_a_dictionary_are_kept_in_a_file_that_any_reader_of_zstd_reads(tmp_path) -> None:
+def test_pages_of_a_dictionary_are_kept_as_frames_without_one(tmp_path: Path) -> None:
     path = tmp_path / "a.warc.zst"
     path.write_bytes(skippable(DICTIONARY) + frames(TRAINED))
     neardup.dedup(path, output=tmp_path / "out", threshold=1.0)
     (kept,) = (tmp_path / "out/kept").iterdir()
-    assert zstd.decompress(kept.read_bytes()) == b"".join(RECORDS)
+    data = kept.read_bytes()
+    assert zstd.decompress(data) == b"".join(RECORDS)
+    # Each record is a frame, by which programs find it.
+    for record in RECORDS:
+        frame = zstd.ZstdDecompressor()
+        assert frame.decompress(data) == record
+        data = frame.unused_data
+    assert data == b""
 
 
 def test_an_archive_with_a_dictionary_is_known_in_standard_input(tmp_path: Path, pipe) -> None:
