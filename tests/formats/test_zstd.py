@@ -8,10 +8,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import neardup
 from neardup.documents import zstd_streams
+from neardup.documents.lines import STREAM_ERRORS
 from neardup.errors import IncompleteWarning
 from reference.warc_files import page, read
 
@@ -136,6 +140,30 @@ def test_a_file_that_cannot_be_decompressed_is_named_with_the_reason(tmp_path, d
     path = tmp_path / "a.warc.zst"
     path.write_bytes(data)
     assert why in reason_of(path)
+
+
+BEGINNINGS = [
+    b"",
+    zstd_streams.ZSTD_MAGIC,
+    skippable(b""),
+    skippable(DICTIONARY[:40]),
+    skippable(DICTIONARY) + zstd_streams.ZSTD_MAGIC,
+    skippable(DICTIONARY) + frames(TRAINED)[:-200],
+    wide(b"one", 31),
+]
+
+
+@given(st.sampled_from(BEGINNINGS), st.binary(max_size=40), st.data())
+def test_any_bytes_are_read_or_refused(beginning: bytes, rest: bytes, data: st.DataObject) -> None:
+    broken = bytearray(beginning + rest)
+    for _ in range(data.draw(st.integers(0, 3), label="changed bytes") if broken else 0):
+        broken[data.draw(st.integers(0, len(broken) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        with zstd_streams.open_zstd(pa.BufferReader(bytes(broken))) as stream:
+            while stream.read(1 << 16):
+                pass
+    except STREAM_ERRORS:
+        pass
 
 
 @pytest.mark.usefixtures("only_arrow")
