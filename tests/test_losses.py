@@ -653,17 +653,3 @@ def test_hidden_files_of_others_are_not_deleted_with_an_output(name):
     Path(name).write_text("mine")
     assert run("dedup", "in.jsonl", "-o", "out", "--overwrite").exit_code == 2
     assert Path(name).read_text() == "mine"
-
-
-@pytest.mark.parametrize(("window_log", "is_read"), [(27, True), (28, False), (31, False)])
-def test_a_zstd_file_with_a_wide_window_is_named_with_the_command_that_unpacks_it(
-    window_log, is_read
-):
-    # A frame of RFC 8878: magic, descriptor, window, and one raw block, the last.
-    text = b"one two three\n"
-    block = (len(text) << 3 | 1).to_bytes(3, "little")
-    frame = b"\x28\xb5\x2f\xfd\x00" + bytes([(window_log - 10) << 3]) + block + text
-    Path("in.txt.zst").write_bytes(frame)
-    done = run("dedup", "in.txt.zst", "-o", "out", "--text-unit", "line", "--quiet")
-    assert done.exit_code == (0 if is_read else 1)
-    assert (f"zstd -d --long={window_log}" in done.stderr) is not is_read

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import lzma
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from neardup.documents import lines
 from neardup.documents.batch import Columns, RawLines, Rejected
 from neardup.documents.ranks import NO_RANK
 from neardup.documents.sources import Source
+from neardup.errors import IncompleteWarning
 from neardup.formats import jsonl
 
 
@@ -332,3 +334,79 @@ def test_rejected_rows_in_masses_are_passed_on_block_by_block(tmp_path: Path, mo
         assert len(batch.rows) == 0
         rejected.clear()
     assert waiting == [1000] * 10
+
+
+# JSON text sequences (RFC 7464), and JSON that has not an object a line
+SEPARATOR = b"\x1e"
+SOME_LINES = [
+    b'{"id": "x", "text": "one"}\n',
+    b' {"text": "two", "id": 3}  \r\n',
+    b'{"text": "three" "id"}\n',
+    b'{"text": "\xff"}\n',
+    b"[1]\n",
+    b"\n",
+    b"  \n",
+    b'{"text": "last"}',
+    b'{"text": "\x1e"}\n',
+]
+
+
+@given(st.lists(st.sampled_from(SOME_LINES), max_size=40), st.data())
+def test_a_separator_before_a_line_changes_nothing(tmp_path: Path, plain, data) -> None:
+    marked = [
+        SEPARATOR + line if data.draw(st.booleans(), label="separator") else line for line in plain
+    ]
+    rows, rejected = read_lines(tmp_path, b"".join(marked))
+    expected, expected_rejected = read_lines(tmp_path, b"".join(plain))
+    assert rows == expected
+    assert [row.row for row in rejected] == [row.row for row in expected_rejected]
+
+
+def test_kept_lines_of_a_sequence_keep_their_separators(tmp_path: Path) -> None:
+    data = b'\x1e{"id": "a", "text": "one two three"}\n\x1e{"id": "b", "text": "four five six"}\n'
+    path = tmp_path / "a.json"
+    path.write_bytes(data)
+    neardup.dedup(path, output=tmp_path / "out")
+    assert (tmp_path / "out/kept/a.json").read_bytes() == data
+
+
+def test_a_sequence_is_known_in_standard_input(pipe) -> None:
+    pipe(b'\x1e{"id": "a", "text": "one two three"}\n')
+    assert neardup.dedup("-").kept["text"].to_pylist() == ["one two three"]
+
+
+OTHER_RECORDS = [{"text": "one two three"}, {"text": "four five six", "more": {"of": ["it"]}}]
+PRETTY = [json.dumps(record, indent=2) for record in OTHER_RECORDS]
+LONG = json.dumps({"text": "words of a long text " * 5000}, indent=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("\n".join(PRETTY), "jq -c . FILE"),
+        (LONG + "\n", "jq -c . FILE"),
+        ("\ufeff" + PRETTY[0], "jq -c . FILE"),
+        ("".join(map(json.dumps, OTHER_RECORDS)), "jq -c . FILE"),
+        (json.dumps(OTHER_RECORDS, indent=2), "jq -c '.[]'"),
+        ("".join(f"\x1e{text}\n" for text in PRETTY), "jq --seq -c . FILE"),
+    ],
+    ids=["pretty", "long", "marked", "without line ends", "array", "sequence"],
+)
+def test_other_json_is_named_with_the_command_that_converts_it(
+    tmp_path: Path, text: str, command: str
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.warns(IncompleteWarning, match=re.escape(command)):
+        neardup.dedup(path, text_column="text")
+
+
+@pytest.mark.parametrize(
+    "line", ['{"text": "cut', '{"text": 1, }', '{"a":' * 3000, "{", '{"text": "a"} and more']
+)
+def test_a_bad_line_is_no_other_json(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(f'{line}\n{{"text": "one two three"}}\n')
+    with pytest.warns(IncompleteWarning) as caught:
+        neardup.dedup(path, text_column="text")
+    assert "jq" not in str(caught[0].message)

@@ -100,7 +100,8 @@ def find_contamination(
         accessing them then raises SettingError.
     overwrite, scratch, resume, engine, master : as in `dedup`. Workers search the corpus; the
         driver reads the items, and decides.
-    text_column, id_column, text_unit, in_format, max_document_bytes : of the corpus, as in `dedup`.
+    text_column, id_column, text_unit, in_format, quote, max_document_bytes : of the corpus, as in
+        `dedup`. text_unit and quote also apply to the items.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
 
     Returns
@@ -182,7 +183,12 @@ def _read_items(
 ) -> Items:
     """Return the items of a run; columns : the columns of an item."""
     items = read_items(
-        Inputs(source, id_column=id_column, text_unit=run.inputs.text_unit),
+        Inputs(
+            source,
+            id_column=id_column,
+            text_unit=run.inputs.text_unit,
+            quote=run.inputs.quote,
+        ),
         columns,
         benchmark_column,
         run.settings.on_error,

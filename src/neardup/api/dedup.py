@@ -123,6 +123,8 @@ def dedup(
         input is a single file.
     in_format : the format of all inputs. Default: detected from the suffix, or from the first bytes
         of standard input.
+    quote : the quotes of CSV and TSV: double quotes may enclose delimiters and line ends, or none:
+        each line is a row, as in dumps of databases.
     max_document_bytes : longer documents are rejected.
     tables : fill `removed` and `pairs` of the result. Use False with `output` if they do not fit
         into memory; accessing them then raises SettingError.

@@ -388,7 +388,7 @@ class FileJobs:
             `schemas.answers_schema`.
         overwrite : whether the two may replace files.
         payload_column, sources, import_name : as in `add_many_if_new`.
-        text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+        text_column, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
         threads, on_error, max_unreadable, progress : as in `dedup`.
 
         Raises

@@ -21,6 +21,12 @@ import pyarrow.fs as pafs
 
 from neardup.arrays import arrow_file
 from neardup.documents.batch import BLOCK_BYTES
+from neardup.documents.zstd_streams import (
+    DICTIONARY_FRAME_MAGIC,
+    ZSTD_MAGIC,
+    CannotDecompress,
+    open_zstd,
+)
 from neardup.errors import InputError, MissingExtraError, NeardupError
 from neardup.files import public_address
 
@@ -30,7 +36,13 @@ _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _HADOOP_S3 = re.compile(r"^s3[an]://")  # the same storage, as Hadoop and Spark name it
 
 
-_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz"}
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    ZSTD_MAGIC: "zstd",
+    DICTIONARY_FRAME_MAGIC: "zstd",
+    b"BZh": "bz2",
+    b"\xfd7zXZ\x00": "xz",
+}
 
 
 def compression_of(head: bytes) -> str | None:
@@ -48,8 +60,6 @@ _DECOMPRESSORS: dict[str | None, Callable[[], Any]] = {
     "xz": lzma.LZMADecompressor,
 }
 _MAGIC_OF = {name: magic for magic, name in _MAGIC.items()}
-_ZSTD_HEAD_BYTES = 6
-_MAX_ZSTD_WINDOW_LOG = 27  # 128 MiB, the limit of zstd's library, which Arrow does not change
 _READ_BYTES = 1 << 16
 _DECOMPRESSED_BYTES = 1 << 20  # at a time: a bomb must meet its limit before it fills the memory
 
@@ -150,41 +160,13 @@ def open_decompressed(
     Arrow's readers of gzip and bz2 are as fast, but lose the last buffer of a truncated stream.
     """
     if compression == "zstd":
-        file = arrow_file(raw) if isinstance(raw, str) else raw
-        refuse_wide_window(file.read(_ZSTD_HEAD_BYTES))
-        file.seek(0)
-        return pa.CompressedInputStream(file, "zstd")
+        return open_zstd(arrow_file(raw) if isinstance(raw, str) else raw)
     stream = _open_raw(raw)
     return stream if compression is None else _JoinedStreams(stream, compression)
 
 
-def refuse_wide_window(head: bytes) -> None:
-    """Raise WideWindow if the first zstd frame needs more memory than Arrow's reader allows.
-
-    head : the first bytes of a file, or fewer. The layout follows RFC 8878, section 3.1.1.1:
-
-        magic 4 | descriptor 1 | window 1 | ...         exponent 5 bits | mantissa 3 bits
-    """
-    if len(head) < _ZSTD_HEAD_BYTES or not head.startswith(_MAGIC_OF["zstd"]):
-        return
-    descriptor, window = head[4:]
-    is_single_segment = bool(descriptor & 0x20)  # its window is its content, and has no byte
-    window_log = 10 + (window >> 3)
-    if not is_single_segment and window_log > _MAX_ZSTD_WINDOW_LOG:
-        raise WideWindow(
-            f"it was compressed by zstd --long={window_log}, which takes "
-            f"{1 << (window_log - 20):,} MiB to decompress, and at most "
-            f"{1 << (_MAX_ZSTD_WINDOW_LOG - 20)} MiB are used. Decompress it first: zstd -d "
-            f"--long={window_log}"
-        )
-
-
 def _open_raw(raw: str | pa.NativeFile) -> IO[bytes] | pa.NativeFile:
     return open(raw, "rb", buffering=0) if isinstance(raw, str) else raw
-
-
-class WideWindow(OSError):
-    """A zstd file needs too much memory; the message has the next step."""
 
 
 class CannotOpen(InputError):
@@ -465,7 +447,7 @@ class Source:
             yield
         except NeardupError:
             raise
-        except WideWindow as error:
+        except CannotDecompress as error:
             raise CannotOpen(f"Cannot open {self.name}: {error}.") from error
         except Exception as error:
             has_code = getattr(error, "errno", None) == errno.ENOENT

@@ -10,14 +10,13 @@ import pyarrow as pa
 
 from neardup.documents.batch import BLOCK_BYTES
 from neardup.documents.sources import BoundedStream, Source, Stretch, check_expansion
+from neardup.documents.zstd_streams import frame_end, suits_arrow
 
 STRETCH_BYTES = 16 << 20
 """Bytes of a stretch of an uncompressed file."""
 _COMPRESSED_BYTES = STRETCH_BYTES // 4  # bytes of a stretch of a compressed file
 _GZIP_MAGIC = b"\x1f\x8b\x08"
 _GZIP_WINDOW = 31  # window bits of zlib: 15, and 16 for gzip's header
-_ZSTD_MAGIC = 0xFD2FB528
-_ZSTD_SKIPPABLE = 0x184D2A50  # the first of 16 numbers, up to 0x184D2A5F
 _MAX_SEARCHED = 8  # stretches without a member, after which a file counts as one stream
 _SEARCHED_BYTES = 1 << 17  # bytes that one step of a search reads
 _TRIAL_BYTES = 1 << 14  # bytes that are inflated to see whether a member starts
@@ -98,54 +97,22 @@ def _is_member(data: bytes) -> bool:
 
 
 def _frame_starts(file: pa.NativeFile) -> list[int]:
-    """Return starts of zstd frames, at least _COMPRESSED_BYTES apart."""
+    """Return starts of zstd frames, at least _COMPRESSED_BYTES apart; none if Arrow cannot read
+    them.
+    """
+    if not suits_arrow(file):
+        return []
     size = file.size()
     starts = [0]
     position = 0
     while position < size:
         if position - starts[-1] >= _COMPRESSED_BYTES:
             starts.append(position)
-        end = _frame_end(file, position, size)
+        end = frame_end(file, position, size)
         if end is None:
             break  # the reader reports it
         position = end
     return starts[1:]
-
-
-def _frame_end(file: pa.NativeFile, position: int, size: int) -> int | None:
-    """Return the end of the zstd frame at a position; None without a frame.
-
-    It follows from the headers of the frame and its blocks (RFC 8878, sections 3.1.1 and 3.1.2).
-    """
-    head = file.read_at(9, position)
-    magic = int.from_bytes(head[:4], "little")
-    if magic & ~0xF == _ZSTD_SKIPPABLE:
-        return position + 8 + int.from_bytes(head[4:8], "little")
-    # No frame is shorter than nine bytes: magic 4, descriptor 1, header 1, block header 3.
-    if magic != _ZSTD_MAGIC or len(head) < 9:
-        return None
-    descriptor = head[4]
-    position += 5 + _header_bytes(descriptor)
-    is_last = False
-    while not is_last and position < size:
-        # A header of 24 bits, from the lowest: last block, 1; type, 2; size, 21.
-        block = int.from_bytes(file.read_at(3, position), "little")
-        is_last = bool(block & 1)
-        is_run = block >> 1 & 3 == 1  # one byte, repeated
-        position += 3 + (1 if is_run else block >> 3)
-    checksum_bytes = 4 if descriptor & 4 else 0
-    return position + checksum_bytes
-
-
-def _header_bytes(descriptor: int) -> int:
-    """Return the number of bytes of a zstd frame header after its descriptor."""
-    # The bits of the descriptor, from the highest:
-    #   content size 2 | single segment 1 | unused 1 | reserved 1 | checksum 1 | dictionary 2
-    is_single_segment = bool(descriptor & 0x20)
-    window_bytes = 0 if is_single_segment else 1
-    dictionary_bytes = (0, 1, 2, 4)[descriptor & 3]
-    content_size_bytes = (1 if is_single_segment else 0, 2, 4, 8)[descriptor >> 6]
-    return window_bytes + dictionary_bytes + content_size_bytes
 
 
 def lines_of(source: Source, stretch: Stretch) -> Iterator[bytes]:

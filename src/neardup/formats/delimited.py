@@ -1,6 +1,8 @@
 """CSV and TSV: a header, then one document per row, every column as text.
 
-Columns are read by their position: names may repeat or be empty, as in exports of spreadsheets.
+Columns are read by their position: names may repeat or be empty, as in exports of spreadsheets. In
+a file without quotes, as databases and bitexts have them, a quotation mark is a character like any
+other, and a line is a row.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from neardup.arrays import Ints
+from neardup.arrays import Ints, flatten_strings
 from neardup.documents.added_columns import append_columns, as_json
 from neardup.documents.batch import (
     BLOCK_BYTES,
@@ -33,12 +36,37 @@ from neardup.documents.nested import ColumnTypes
 from neardup.documents.sinks import RowSink, open_compressed
 from neardup.documents.sources import Source, check_columns
 from neardup.documents.texts import documents_of, replace_column
-from neardup.formats.registry import Handler, Widening
+from neardup.errors import OutputError
+from neardup.formats.registry import UNQUOTED, Handler, Widening
 
 MAX_ROW_BYTES = 1 << 27
 """A file with a longer row is rejected from this row on."""
 
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+class _Dialect(NamedTuple):
+    """The characters between values, and whether quotes may enclose delimiters and line ends."""
+
+    delimiter: str
+    is_quoted: bool = True
+
+    def parse_options(self, on_bad: Callable[[object], str] | None = None) -> pa_csv.ParseOptions:
+        """Return the options of Arrow. on_bad : called with each row that has another number of
+        columns.
+        """
+        return pa_csv.ParseOptions(
+            delimiter=self.delimiter,
+            quote_char='"' if self.is_quoted else False,
+            newlines_in_values=self.is_quoted,
+            invalid_row_handler=on_bad,
+        )
+
+
+_DIALECTS = {
+    "csv": _Dialect(","),
+    "tsv": _Dialect("\t"),
+    UNQUOTED["csv"]: _Dialect(",", is_quoted=False),
+    UNQUOTED["tsv"]: _Dialect("\t", is_quoted=False),
+}
 _NO_COLUMNS = pa.schema([])
 _ERRORS = (*STREAM_ERRORS, UnicodeDecodeError)
 _LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -62,18 +90,18 @@ class _Header(NamedTuple):
 
 def _header(source: Source, block_bytes: int = BLOCK_BYTES) -> _Header:
     """Return the header of a file. Raises the errors of the stream and of its parser."""
-    delimiter = _DELIMITERS[source.format]
+    dialect = _DIALECTS[source.format]
     with source.open_stream() as stream:
         beginning = bytes(stream.read(block_bytes)).removeprefix(BYTE_ORDER_MARK)
     if wide_encoding_of(beginning):
         raise pa.ArrowInvalid("it is not UTF-8")
     head = beginning.lstrip(_LINE_ENDS)
-    check_columns(_count_columns(head, delimiter))
+    check_columns(_count_columns(head, dialect))
     num_blank = len(_LINE_END.findall(beginning, 0, len(beginning) - len(head)))
     with source.open_stream() as whole:
         stream = _UntilError(whole)
         try:
-            names = _read_names(stream, delimiter, block_bytes)
+            names = _read_names(stream, dialect, block_bytes)
         except _ERRORS as error:
             if stream.error is not None:
                 raise stream.error from error
@@ -83,20 +111,16 @@ def _header(source: Source, block_bytes: int = BLOCK_BYTES) -> _Header:
                 raise
             # A header without a line end, or nothing.
             file = pa.BufferReader(beginning + b"\n")
-            names = _read_names(file, delimiter, block_bytes)
+            names = _read_names(file, dialect, block_bytes)
     return _Header(names=names, num_blank=num_blank)
 
 
-def _read_names(file: object, delimiter: str, block_bytes: int) -> list[str]:
+def _read_names(file: object, dialect: _Dialect, block_bytes: int) -> list[str]:
     reader = pa_csv.open_csv(
         file,
         read_options=pa_csv.ReadOptions(use_threads=False, block_size=block_bytes),
-        parse_options=pa_csv.ParseOptions(
-            # Rows with other numbers of columns do not matter for the names.
-            delimiter=delimiter,
-            newlines_in_values=True,
-            invalid_row_handler=lambda _: "skip",
-        ),
+        # Rows with other numbers of columns do not matter for the names.
+        parse_options=dialect.parse_options(lambda _: "skip"),
     )
     return list(reader.schema.names)
 
@@ -114,22 +138,26 @@ class _Wanted(NamedTuple):
         return pa.schema([pa.field(names[position], "string") for position in self.positions])
 
 
-def _count_columns(head: bytes, delimiter: str) -> int:
+def _count_columns(head: bytes, dialect: _Dialect) -> int:
     """Return about the number of columns in the header, without Arrow, which takes seconds and
     gigabytes for a hundred thousand.
     """
     line_end = _LINE_END.search(head)
     line = head[: line_end.start()] if line_end else head
-    if b'"' not in line:
-        return line.count(delimiter.encode()) + 1
+    if b'"' not in line or not dialect.is_quoted:
+        return line.count(dialect.delimiter.encode()) + 1
     lines = io.StringIO(head.decode("utf-8", "replace"), newline="")
     with suppress(csv.Error):  # a very long name, which Arrow reads
-        return len(next(csv.reader(lines, delimiter=delimiter), []))
+        return len(next(csv.reader(lines, delimiter=dialect.delimiter), []))
     return 1
 
 
 def _open(
-    file: object, delimiter: str, block_bytes: int, wanted: _Wanted, on_bad: Callable[[object], str]
+    file: object,
+    dialect: _Dialect,
+    block_bytes: int,
+    wanted: _Wanted,
+    on_bad: Callable[[object], str],
 ) -> pa_csv.CSVStreamingReader:
     """Return a reader of the wanted columns, with names f0, f1, ... by their positions."""
     names = [f"f{position}" for position in wanted.positions]
@@ -143,9 +171,7 @@ def _open(
             # With generated names, the header is a row like any other.
             skip_rows_after_names=wanted.header.num_blank + 1,
         ),
-        parse_options=pa_csv.ParseOptions(
-            delimiter=delimiter, newlines_in_values=True, invalid_row_handler=on_bad
-        ),
+        parse_options=dialect.parse_options(on_bad),
         convert_options=pa_csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()),
             include_columns=names,
@@ -258,7 +284,7 @@ class _Attempt:
             is_plain = source.is_local and source.compression is None
             reader = _open(
                 stream if is_plain else lines,
-                _DELIMITERS[source.format],
+                _DIALECTS[source.format],
                 self._block_bytes,
                 self._wanted,
                 self._bad.skip,
@@ -342,8 +368,7 @@ def _make_sink(file: Source, added: pa.Schema = _NO_COLUMNS) -> Callable[[str], 
     with file.open_stream() as stream:
         is_marked = bytes(stream.read(len(BYTE_ORDER_MARK))) == BYTE_ORDER_MARK
     schema = pa.schema([pa.field(name, "string") for name in [*names, *added.names]])
-    options = pa_csv.WriteOptions(delimiter=_DELIMITERS[file.format])
-    make_writer = partial(pa_csv.CSVWriter, write_options=options)
+    make_writer = _writer_of(_DIALECTS[file.format])
 
     def make_sink(path: str) -> RowSink:
         stream = open_compressed(path, file.compression)
@@ -352,6 +377,46 @@ def _make_sink(file: Source, added: pa.Schema = _NO_COLUMNS) -> Callable[[str], 
         return RowSink(stream, schema, make_writer)
 
     return make_sink
+
+
+def _writer_of(dialect: _Dialect) -> Callable[[Any, pa.Schema], Any]:
+    """Return the function that makes a writer of rows from a stream and the schema."""
+    if not dialect.is_quoted:
+        return partial(_UnquotedWriter, dialect.delimiter)
+    options = pa_csv.WriteOptions(delimiter=dialect.delimiter)
+    return partial(pa_csv.CSVWriter, write_options=options)
+
+
+class _UnquotedWriter:
+    """Write values as they are, which Arrow does not if they have a quotation mark."""
+
+    def __init__(self, delimiter: str, stream: Any, schema: pa.Schema) -> None:
+        self._delimiter = delimiter
+        self._stream = stream
+        names = pa.record_batch([[name] for name in schema.names], names=schema.names)
+        self.write_batch(names)
+
+    def write_batch(self, rows: pa.RecordBatch) -> None:
+        """Append rows of strings. Raises OutputError if a value needs quotes."""
+        columns = [pc.fill_null(column, "") for column in rows.columns]
+        values = pc.binary_join_element_wise(*columns, self._delimiter)
+        data, _ = flatten_strings(pc.binary_join_element_wise(values, "", "\n"))
+        num_delimiters = (rows.num_columns - 1) * rows.num_rows
+        # Beyond these, a delimiter or a line end is inside a value.
+        if (
+            np.count_nonzero(data == ord(self._delimiter)) != num_delimiters
+            or np.count_nonzero(data == ord("\n")) != rows.num_rows
+            or np.any(data == ord("\r"))
+        ):
+            raise OutputError(
+                f"A value of the columns {', '.join(rows.schema.names)} has {self._delimiter!r} or "
+                "a line end, so it cannot be written without quotes. Convert the input to a file "
+                "with quotes, or to JSON lines, and leave quote (--quote none) out."
+            )
+        self._stream.write(data)
+
+    def close(self) -> None:
+        """Leave the stream, which its owner closes."""
 
 
 def _append_texts(rows: Payload, added: pa.RecordBatch) -> pa.RecordBatch:
@@ -367,7 +432,7 @@ def _read_table(file: Source, text_columns: Sequence[str]) -> pa.Table:
     with file.open_stream() as stream:
         return pa_csv.read_csv(
             stream,
-            parse_options=pa_csv.ParseOptions(delimiter=_DELIMITERS[file.format]),
+            parse_options=pa_csv.ParseOptions(delimiter=_DIALECTS[file.format].delimiter),
             convert_options=pa_csv.ConvertOptions(
                 column_types=dict.fromkeys(text_columns, pa.string())
             ),

@@ -6,6 +6,8 @@ first line ends the process (apache/arrow#47409), and several values on a line c
 rows. So only lines that begin with `{` and end with `}` reach it, and its row count must match. A
 value cannot span lines then: JSON allows nothing between the `}` of one line and the `{` of the
 next.
+
+A line may also begin with the record separator of JSON text sequences (RFC 7464, `jq --seq -c`).
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ from neardup.formats.registry import Handler, Widening
 SAMPLE_LINES = 100
 """The columns of a file are the keys of this many lines at its beginning."""
 
-_BLANKS = b" \t\r\n"
+_SEPARATOR = 0x1E  # before each record of a JSON text sequence
+_BLANKS = b" \t\r\n" + bytes([_SEPARATOR])
 _IS_BLANK = np.isin(np.arange(256), list(_BLANKS))
 _LEAF_LINES = 16  # a refused range of no more lines is read line by line, not halved again
 _LINES_AT_ONCE = 256  # of a sample, which ends soon in most files
@@ -207,7 +210,7 @@ def _documents(
     is_object, bad = _looks_like_objects(block)
     lines = np.flatnonzero(is_object)
     data, offsets = select_lines(block.data, block.offsets, is_object)
-    pieces, refused = _parse(data, offsets, wanted)
+    pieces, refused = _parse(_without_separators(data, offsets), offsets, wanted)
     bad |= {int(lines[row]): reason for row, reason in refused.items()}
     for index in sorted(bad):
         reject(_rejected(block, source, index, bad[index]))
@@ -221,6 +224,18 @@ def _documents(
         yield replace(found, rows=lines[found.rows] + block.first_line, payload=payload)
     elif bad:
         yield _empty_batch(wanted.columns, reject, with_payload)
+
+
+def _without_separators(data: pa.Buffer, offsets: Ints) -> pa.Buffer:
+    """Return lines with a blank for the record separator that begins them, which is no JSON."""
+    values = np.frombuffer(data, np.uint8)
+    begins = offsets[:-1]
+    separators = begins[values[begins] == _SEPARATOR]
+    if not len(separators):
+        return data
+    blanked = values.copy()
+    blanked[separators] = ord(" ")
+    return pa.py_buffer(blanked)
 
 
 def _rejected(block: LineBlock, source: Source, index: int, reason: str) -> Rejected:
@@ -254,7 +269,9 @@ def _looks_like_objects(block: LineBlock) -> tuple[Mask, dict[int, str]]:
     begins = block.offsets[:-1]
     lasts = block.offsets[1:] - 1
     lasts = lasts - (data[lasts] == ord("\n"))  # the last byte before the line end
-    begins_object = data[begins] == ord("{")
+    # Without the limit, a separator as the last byte of a file would have no byte after it.
+    firsts = np.minimum(begins + (data[begins] == _SEPARATOR), len(data) - 1)
+    begins_object = data[firsts] == ord("{")
     # The last byte of an empty line would be one of the line before.
     ends_object = data[np.maximum(lasts, begins)] == ord("}")
     is_object = begins_object & ends_object

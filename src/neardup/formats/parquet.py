@@ -24,7 +24,7 @@ from neardup.documents.texts import documents_of, replace_column, slices_of
 from neardup.documents.views import without_views
 from neardup.errors import InputError
 from neardup.executor import Encoders, InOrder
-from neardup.formats.parquet_footer import JoinedFile
+from neardup.formats.parquet_footer import JoinedFile, has_encrypted_columns
 from neardup.formats.registry import Handler, Widening
 
 # Rows of a batch. Larger batches fall out of the cache: 520 MB of text decode in 0.6 CPU seconds
@@ -168,6 +168,7 @@ def _decoded_batches(
             read_dictionary=[] if dictionary is None else [dictionary],
         )
         check_columns(file.metadata.num_columns)
+        _refuse_encrypted(handle)
         stretch = source.stretch or cut([], file.metadata.num_row_groups)[0]
         groups = range(stretch.begin, stretch.end)
         if not groups:  # pyarrow 18 would read row group -1
@@ -177,6 +178,12 @@ def _decoded_batches(
             yield without_views(batch)
     except _DAMAGE as error:
         raise _DamagedFile(error) from error
+
+
+def _refuse_encrypted(handle: pa.NativeFile) -> None:
+    """Raise OSError if columns are encrypted, also if the column of the text is not."""
+    if has_encrypted_columns(handle):
+        raise OSError("it has encrypted columns, and no key is used. Write it without encryption")
 
 
 def _readable_rows(source: Source, wanted: list[str]) -> int:
@@ -253,6 +260,7 @@ def parquet_layout(file: Source) -> ParquetLayout:
     """Return the layout of a Parquet file, from its footer."""
     with file.open_file() as handle:
         parquet = pq.ParquetFile(handle)
+        _refuse_encrypted(handle)
         metadata = parquet.metadata
         schema = parquet.schema_arrow
     groups = _chunks(metadata)

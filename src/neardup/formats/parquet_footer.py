@@ -1,5 +1,5 @@
-"""Join Parquet files that were encoded apart to one file: their row groups one after the other, and
-one footer.
+"""Footers of Parquet files: find encrypted columns, and join files that were encoded apart to one
+file, their row groups one after the other, and one footer.
 
 Arrow encodes a file on one thread. With this module, each row group is encoded as a file of its own
 on any thread: only positions and ordinals in its footer differ from the footer of a single writer.
@@ -11,12 +11,14 @@ The footer is a struct of Thrift's compact protocol; all other bytes are copied.
 
 from __future__ import annotations
 
+import re
 from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
 _MAGIC = b"PAR1"
 _TAIL = 8  # bytes: the length of the footer, and the magic bytes
+_READ_BYTES = 1 << 16
 
 # Types of Thrift's compact protocol. A field that is true or false has no further bytes.
 _BYTE = 3
@@ -36,6 +38,31 @@ _GROUP = (4, 0)  # our own: an element of the list of row groups
 _ORDINAL = (4, 7)
 _POSITIONS = {(4, 5), (4, 1, 2), *((4, 1, 3, number) for number in (9, 10, 11, 14))}
 _PAGE_INDEXES = {(4, 1, 4), (4, 1, 6)}
+# The key of an encrypted column: ColumnMetaData, EncryptionWithColumnKey, its path in the schema.
+_COLUMN_KEY = (4, 1, 8, 2, 1)
+_MAY_BE_COLUMN_KEY = re.compile(rb"\x2c\x19")  # a struct, field 2; in it a list, field 1
+
+
+def has_encrypted_columns(file: pa.NativeFile) -> bool:
+    """Return whether columns of a file have keys of their own. Raises OSError for a damaged footer.
+
+    Arrow (26.0) ends the process when it is asked for the metadata of such a column.
+    """
+    end = file.size() - _TAIL
+    read_bytes = min(end, _READ_BYTES)
+    # Most footers are read with their length: each read is a request to a remote storage.
+    last_bytes = file.read_at(read_bytes + _TAIL, end - read_bytes)
+    size = int.from_bytes(last_bytes[-_TAIL:-4], "little")
+    fits = size <= read_bytes
+    footer = last_bytes[read_bytes - size : -_TAIL] if fits else file.read_at(size, end - size)
+    # To read a footer field by field is slow, and few footers have these two bytes.
+    if not _MAY_BE_COLUMN_KEY.search(footer):
+        return False
+    try:
+        fields = _FooterReader(footer).read()
+    except (IndexError, RecursionError) as error:
+        raise OSError("its footer is damaged") from error
+    return any(field.path == _COLUMN_KEY for field in fields)
 
 
 class _Field(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -660,6 +661,11 @@ def _hint_of(head: bytes, format_name: str) -> str:
         )
     if format_name == "jsonl" and head.lstrip().startswith(b"["):
         return ": it is a JSON array, not JSON lines. Convert it, for example by jq -c '.[]'"
+    if format_name == "jsonl" and _has_other_lines(head):
+        option = " --seq" if b"\x1e" in head else ""
+        return (
+            f": it does not have one object a line. Convert it, for example by jq{option} -c . FILE"
+        )
     if b"\r" in head and b"\n" not in head:
         return (
             ": its lines end with a carriage return only. Convert it, for example by tr '\\r' '\\n'"
@@ -670,6 +676,23 @@ def _hint_of(head: bytes, format_name: str) -> str:
         encoding = "GB18030" if is_chinese else "LATIN1"
         return f": it is not UTF-8. Convert it, for example by iconv -f {encoding} -t UTF-8"
     return ""
+
+
+def _has_other_lines(head: bytes) -> bool:
+    """Return whether the first object of a file of JSON has several lines, or another object on its
+    last line.
+    """
+    text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n\x1e")
+    if not text.startswith("{"):
+        return False
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except RecursionError:
+        return False
+    except ValueError:
+        is_cut = len(head) == _HEAD_BYTES  # inside a long object, for example
+        return is_cut and text.partition("\n")[0].strip() == "{"
+    return "\n" in text[:end] or text[end:].lstrip(" \t\x1e").startswith("{")
 
 
 def _is_utf8(head: bytes) -> bool:

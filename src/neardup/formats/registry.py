@@ -150,11 +150,19 @@ register(
 )
 register(
     Format(
-        "jsonl", (".jsonl", ".ndjson", ".json"), _HERE + "jsonl", magic=rb"(?:\xef\xbb\xbf)?\s*\{"
+        "jsonl",
+        (".jsonl", ".ndjson", ".json"),
+        _HERE + "jsonl",
+        # A JSON text sequence (RFC 7464) has a separator before each record.
+        magic=rb"(?:\xef\xbb\xbf)?[\s\x1e]*\{",
     )
 )
 register(Format("csv", (".csv",), _HERE + "delimited"))
 register(Format("tsv", (".tsv",), _HERE + "delimited"))
+UNQUOTED = {"csv": "csv-unquoted", "tsv": "tsv-unquoted"}
+"""The formats of the same files without quotes, which their suffixes do not show."""
+register(Format(UNQUOTED["csv"], (".csv",), _HERE + "delimited"))
+register(Format(UNQUOTED["tsv"], (".tsv",), _HERE + "delimited"))
 register(Format("text", (".txt", ".text", ".md"), _HERE + "plain", unit="auto"))
 _CODE = (
     ".py .pyi .pyx .js .jsx .mjs .cjs .ts .tsx .java .kt .scala .c .h .cc .cpp .cxx .hh .hpp .cu "
@@ -260,7 +268,6 @@ def format_of_bytes(head: bytes) -> str | None:
 
 def accepted_suffixes() -> str:
     """Return the list of readable suffixes, for messages."""
-    formats = [known for known in FORMATS.values() if known.name != "code"]
-    plain = ", ".join(", ".join(known.suffixes) for known in formats)
+    plain = ", ".join(suffix for suffix, known in _BY_SUFFIX.items() if known.name != "code")
     code = f"source code such as {', '.join(FORMATS['code'].suffixes[:3])}"
     return f"{plain}, {code}; lines, tables of text and pages also with {', '.join(COMPRESSIONS)}"

@@ -281,13 +281,19 @@ def date_of(fields: Fields) -> datetime | None:
         return None
 
 
+_RECORD_COMPRESSORS: dict[str | None, Callable[[bytes], bytes]] = {
+    "gzip": lambda record: gzip.compress(record, 6, mtime=0),
+    "zstd": lambda record: pa.compress(record, "zstd", asbytes=True),
+}
+
+
 class WarcSink:
-    """A WARC file to write; with gzip, each record is a member."""
+    """A WARC file to write; with gzip or zstd, each record is a member or a frame."""
 
     def __init__(self, path: str, compression: str | None) -> None:
-        self._is_gzip = compression == "gzip"
-        # `_write` compresses each record to a gzip member; other compressions apply to the file.
-        self._stream = open_compressed(path, None if self._is_gzip else compression)
+        self._compress = _RECORD_COMPRESSORS.get(compression)
+        # Other compressions apply to the file.
+        self._stream = open_compressed(path, compression if self._compress is None else None)
 
     def write(self, pages: Pages) -> None:
         """Write the records of documents, and the metadata records between them."""
@@ -301,8 +307,9 @@ class WarcSink:
             self._write(metadata_record)
 
     def _write(self, record: bytes) -> None:
-        if self._is_gzip and not record.startswith(GZIP_MAGIC):
-            record = gzip.compress(record, 6, mtime=0)
+        # A record that was a gzip member is copied as it is.
+        if self._compress is not None and not record.startswith(GZIP_MAGIC):
+            record = self._compress(record)
         self._stream.write(record)
 
     def close(self) -> None:

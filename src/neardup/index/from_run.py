@@ -20,6 +20,7 @@ from neardup.executor import count_threads
 from neardup.features.idf import IdfTable
 from neardup.files import AnyPath, JsonObject, read_json
 from neardup.formats.reading import Task
+from neardup.formats.registry import UNQUOTED
 from neardup.index import meta
 from neardup.index.documents import find, joined_batches, read_batches
 from neardup.index.incoming import new_prefix
@@ -117,17 +118,22 @@ def _kept_tasks(folder: Path, report: JsonObject, method: MethodSettings) -> lis
     files = [path for path in dict.fromkeys(paths) if path.exists()]
     if not files:
         return []
+    return find(Run(_kept_inputs(files, sources, report), method)).tasks
+
+
+def _kept_inputs(files: list[Path], sources: list[JsonObject], report: JsonObject) -> Inputs:
+    """Return the kept files with the options by which they are read as their inputs were."""
     formats = {part["format"] for part in sources}
     units = {part["unit"] for part in sources if part["unit"] != "row"}
-    inputs = Inputs(
+    return Inputs(
         source=files,
         text_column=report["columns"]["text"],
         id_column=report["columns"]["id"],
         text_unit="line" if units == {"line"} else "auto",
+        quote="none" if formats & set(UNQUOTED.values()) else "double",
         # Files of several formats have their own suffixes.
         in_format=formats.pop() if len(formats) == 1 and formats != {"table"} else None,
     )
-    return find(Run(inputs, method)).tasks
 
 
 def _naming(folder: Path, report: JsonObject) -> _WithIds:

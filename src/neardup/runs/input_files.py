@@ -14,6 +14,7 @@ from neardup.formats.reading import InputFile, UnreachableInput
 from neardup.formats.registry import (
     COMPRESSIONS,
     FORMATS,
+    UNQUOTED,
     Format,
     compression_of,
     format_of,
@@ -22,7 +23,7 @@ from neardup.formats.registry import (
 from neardup.runs.find import FoundFile, Skip, find
 from neardup.runs.options import ReadingSettings
 from neardup.runs.spool import spool
-from neardup.settings.run import TextUnit
+from neardup.settings.run import Quote, TextUnit
 
 NOT_CODE = "that are not source code"
 _CODE_FORMATS = ("code", "notebook")
@@ -36,6 +37,7 @@ def list_inputs(
     unit: TextUnit = "auto",
     format_name: str | None = None,
     only_code: bool = False,
+    quote: Quote = "double",
     skip: Skip = lambda name, reason: None,
 ) -> list[InputFile]:
     """Return the input files of `paths`, in the order named; within a folder or pattern, sorted.
@@ -51,6 +53,7 @@ def list_inputs(
         or from the first bytes of standard input.
     only_code : leave out the other files of folders and patterns if some files are source code, as
         in clones of repositories.
+    quote : "none" for CSV and TSV files without quotes.
     skip : called with the name of each file of a folder or pattern that is left out, and the
         reason.
 
@@ -63,7 +66,7 @@ def list_inputs(
         If the storage of an address needs a package that is not installed.
     """
     # Refuse other values before anything is searched; the settings themselves are not used.
-    ReadingSettings(text_unit=unit, in_format=format_name)
+    ReadingSettings(text_unit=unit, in_format=format_name, quote=quote)
     # A string is a sequence, too: each character would be a path.
     if isinstance(paths, str) or not paths:
         raise InputError(
@@ -83,6 +86,8 @@ def list_inputs(
         else:
             # Names in the output keep the folders of the inputs below their common folder.
             files.append(_input_file(file, text_unit, roots[_volume(file)], format_name))
+    if quote == "none":
+        files = [replace(file, format=UNQUOTED.get(file.format, file.format)) for file in files]
     return _named_uniquely(files)
 
 

@@ -7,7 +7,7 @@ from typing import get_args
 
 from neardup.formats.registry import FORMATS
 from neardup.settings.constraints import ColumnNames, Validated, parameter
-from neardup.settings.run import MAX_DOCUMENT_BYTES, TextUnit
+from neardup.settings.run import MAX_DOCUMENT_BYTES, Quote, TextUnit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,5 +45,13 @@ class ReadingSettings(Validated):
         ),
         str,
         choices=FORMATS,  # formats may be registered later
+    )
+    quote: Quote = parameter(
+        "double",
+        (
+            "The quotes of CSV and TSV: double quotes may enclose delimiters and line ends, or "
+            "none: each line is a row, as in dumps of databases."
+        ),
+        choices=get_args(Quote),
     )
     max_document_bytes: int = parameter(MAX_DOCUMENT_BYTES, "Reject longer documents.", low=1)

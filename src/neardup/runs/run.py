@@ -60,6 +60,7 @@ from neardup.settings.run import (
     Keep,
     Linkage,
     OnError,
+    Quote,
     RunSettings,
     SelectionSettings,
     TextUnit,
@@ -96,6 +97,7 @@ class Inputs(NamedTuple):
     id_column: ColumnNames = None
     text_unit: TextUnit = "auto"
     in_format: str | None = None
+    quote: Quote = "double"
     max_document_bytes: int = MAX_DOCUMENT_BYTES
     reserved: Mapping[str, str] = {}
     count_by: str | None = None
@@ -265,6 +267,7 @@ def parts_of(
             unit=inputs.text_unit,
             format_name=inputs.in_format,
             only_code=inputs.only_code,
+            quote=inputs.quote,
             skip=lambda file, reason: skipped.setdefault(reason, []).append(file),
         )
     # They have no texts, and would otherwise be taken for a table.
@@ -316,6 +319,7 @@ class TextOptions(TypedDict, total=False):
     text_column: ColumnNames
     text_unit: TextUnit
     in_format: str | None
+    quote: Quote
     max_document_bytes: int
     threads: int | None
     on_error: OnError
@@ -570,6 +574,7 @@ class Run:
         ReadingSettings(  # refuses other values
             text_unit=inputs.text_unit,
             in_format=inputs.in_format,
+            quote=inputs.quote,
             max_document_bytes=inputs.max_document_bytes,
         )
         check_progress(self.progress)

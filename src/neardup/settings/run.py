@@ -75,6 +75,7 @@ INPUT = "input"
 Language = Literal["en", "zh"]
 OnError = Literal["reject", "skip", "stop"]
 TextUnit = Literal["auto", "line", "file"]
+Quote = Literal["double", "none"]
 Engine = Literal["local", "spark"]
 
 
