@@ -21,7 +21,7 @@ from neardup.formats import docx as docx_reader
 from neardup.formats import epub as epub_reader
 from neardup.formats import odt as odt_reader
 from neardup.formats import packages
-from neardup.formats.packages import MAX_LISTED, MAX_MEMBERS, Package, Unreadable
+from neardup.formats.packages import MAX_DEPTH, MAX_LISTED, MAX_MEMBERS, Package, Unreadable
 from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import list_inputs
 from reference.office_files import (
@@ -331,10 +331,14 @@ def test_members_are_bounded_together_whatever_their_ratio(monkeypatch):
         package.read("b")
 
 
-def test_elements_may_be_nested_to_any_depth():
-    depth = 200_000
-    body = "<w:r>" * depth + "<w:t>deep</w:t>" + "</w:r>" * depth
-    assert docx_reader.text_of(docx(f"<w:p>{body}</w:p>")) == "deep\n"
+def test_elements_may_be_nested_to_a_depth():
+    def nested(depth: int) -> bytes:
+        return docx("<w:r>" * depth + "<w:t>deep</w:t>" + "</w:r>" * depth)
+
+    # Outside of them are the document and its body.
+    assert docx_reader.text_of(nested(MAX_DEPTH - 3)) == "deep"
+    with pytest.raises(Unreadable, match="its elements are nested deeper than 10,000 levels"):
+        docx_reader.text_of(nested(MAX_DEPTH - 2))
 
 
 def test_a_file_above_the_limit_is_excluded(tmp_path: Path, monkeypatch):

@@ -2,7 +2,7 @@
 
 A package comes from anybody. The number of its members is bounded before they are listed, and the
 bytes that they expand to while they are read. Entities of XML are refused, external ones are never
-fetched, and an element costs a counter, so neither expansion nor depth takes memory.
+fetched. An open element costs a counter here and a hundred bytes in expat, so depth is bounded.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ MAX_MEMBERS = 50_000
 """Members of a package; a picture is one."""
 MAX_XML_BYTES = 128 << 20
 """Decompressed bytes of the members that are read, without images."""
+MAX_DEPTH = 10_000
+"""Open elements; real documents have less than a hundred."""
 MAX_LISTED = 2 * MAX_MEMBERS
 """Elements of a list of members."""
 _PIECE_BYTES = 1 << 20  # the parser reads an unfinished tag again with each piece
@@ -194,13 +196,14 @@ _SEPARATOR = " "  # between namespace and local name
 class _Reader:
     """The text of a document while its elements begin and end.
 
-    body, notes : texts. num_hidden, num_texts, num_notes : the open elements from the
-    outermost one that is hidden, contains text, or is a note; 0 outside.
+    body, notes : texts. depth : the number of open elements. num_hidden, num_texts, num_notes : the
+    number from the outermost one that is hidden, contains text or is a note; 0 outside.
     """
 
     markup: Markup
     body: io.StringIO = field(default_factory=io.StringIO)
     notes: io.StringIO = field(default_factory=io.StringIO)
+    depth: int = 0
     num_hidden: int = 0
     num_texts: int = 0
     num_notes: int = 0
@@ -216,6 +219,9 @@ class _Reader:
             self.is_begun = True
             if name not in markup.roots:
                 raise Unreadable(f"it is of another kind: its first element is {name:.200}")
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise Unreadable(f"its elements are nested deeper than {MAX_DEPTH:,} levels")
         if self.num_hidden or name in markup.hidden:
             self.num_hidden += 1
             return
@@ -227,6 +233,7 @@ class _Reader:
             self.text.write(markup.marks[name])
 
     def end(self, name: str) -> None:
+        self.depth -= 1
         if self.num_hidden:
             self.num_hidden -= 1
             return
