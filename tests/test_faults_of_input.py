@@ -581,14 +581,14 @@ def test_what_is_no_regular_file_is_passed_over_and_said():
     Path("in").mkdir()
     Path("in/a.txt").write_text(TEXTS[0])
     Path("in/_hidden.txt").write_text("x")
-    Path("in/notes.pdf").write_text("x")
+    Path("in/notes.xyz").write_text("x")
     os.mkfifo("in/pipe")
     done = run("dedup", "in", "-o", "out")
     assert done.exit_code == 0
     said = " ".join(json.loads(Path("out/report.json").read_text())["warnings"])
     assert "Left out 1 file that are not regular files: in/pipe." in said
-    assert "Left out 1 file whose names begin with . or _: in/_hidden.txt." in said
-    assert "Left out 1 file whose names have no known suffix: in/notes.pdf." in said
+    assert "Left out 1 file whose names begin with ., _ or ~$: in/_hidden.txt." in said
+    assert "Left out 1 file whose names have no known suffix: in/notes.xyz." in said
 
 
 def test_a_dataset_that_was_saved_is_read_without_the_files_that_describe_it():

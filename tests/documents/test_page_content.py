@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from neardup.documents import page_content
+from neardup.documents.child_process import ChildProcess
 from neardup.documents.page_content import PageParts, contents_of
 from neardup.documents.page_text import texts_of_pages
 from reference.warc_files import info, page
@@ -112,8 +113,8 @@ def test_without_processes_the_thread_extracts(started, monkeypatch):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sessions")
 def test_a_process_ends_with_its_input_alone_and_is_not_interrupted_by_the_terminal(started):
-    first = page_content._Process()
-    second = page_content._Process()
+    first = ChildProcess(page_content._CODE)
+    second = ChildProcess(page_content._CODE)
     assert os.getsid(started[0].pid) != os.getsid(0)
     started[0].stdin.close()  # as the system does when this process is killed
     assert started[0].wait(timeout=60) == 0
@@ -143,9 +144,11 @@ def test_a_script_without_a_main_guard_reads_pages_on_several_threads(tmp_path):
     (tmp_path / "run.py").write_text(
         "import neardup\n"
         "from neardup.documents import page_content\n"
-        "ask, asked = page_content._Process.ask, []\n"
-        "def counted(self, parts): asked.append(parts); return ask(self, parts)\n"
-        "page_content._Process.ask = counted\n"
+        "ask, asked = page_content.ChildProcess.ask, []\n"
+        "def counted(self, parts, **options):\n"
+        "    asked.append(parts)\n"
+        "    return ask(self, parts, **options)\n"
+        "page_content.ChildProcess.ask = counted\n"
         "for threads in (1, 4):\n"
         "    neardup.dedup(['a.warc'], output=f'out{threads}', threads=threads, tables=False)\n"
         "    print(len(asked) > 0)\n"

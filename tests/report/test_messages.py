@@ -14,17 +14,23 @@ from pathlib import Path
 from string import Formatter
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import neardup
 from neardup import Index, InputError
 from neardup.cli.main import cli, every_command
+from neardup.documents.batch import Columns
 from neardup.files import advice_on
+from neardup.formats.reading import InputFile, Task
 from neardup.report import wording
 from neardup.report.clusters_html import render_clusters
+from neardup.report.contents import warn_of_textless
 from neardup.report.dedup_html import render_report
 from neardup.report.wording import _patterns, _table, for_terminal, sentences
+from neardup.runs.find import UNINSTALLED
+from neardup.runs.run import _warn_of_skipped
 from neardup.verify.choosing import Level
 from reference.checks import for_every
 from reference.commands import FAILURES, TABLE_COMMANDS, WARNING_COMMANDS
@@ -506,7 +512,17 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
         for line in warned:
             assert not re.search(r"[A-Za-z]+(?: [a-z]+){3,}", line), line
             assert escape(line[3:11]) in shown or not shown
+    scan = InputFile("scan.pdf", "scan.pdf", format="pdf")
+    (textless,) = warn_of_textless(
+        [Task(scan, Columns("text"), against=False)], np.array([1]), np.array([0])
+    )
     with wording.speaking("zh"):
+        assert for_terminal(textless) == (
+            "1 个 PDF 文件没有文本层（0 个词）：scan.pdf。这些文件予以保留，不参与比较。"
+            "可用 ocrmypdf 等工具添加文本层。"
+        )
+        left_out = _warn_of_skipped(UNINSTALLED, ["scan.pdf"])
+        assert for_terminal(left_out).startswith("跳过 1 个需要附加组件 office 的文件")
         said = for_terminal(
             "The index has changed since the run was interrupted: all documents were decided again."
         )

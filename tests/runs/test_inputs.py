@@ -32,7 +32,7 @@ def test_a_folder_gives_its_known_files_sorted_without_hidden_ones(tmp_path: Pat
         "b.jsonl",
         "a/z.csv",
         "a/y.parquet",
-        "notes.pdf",
+        "notes.xyz",
         ".hidden.jsonl",
         "_log/0.json",
         "_SUCCESS",
@@ -196,12 +196,12 @@ def test_a_file_address_is_a_local_file(tmp_path: Path) -> None:
             "picture.png",
             r"Unknown kind of file: .*picture\.png ends with '\.png'\. Known are \.parquet",
         ),
-        ("empty", r"No input in .*empty: 1 files, such as .*readme\.pdf"),
+        ("empty", r"No input in .*empty: 1 files, such as .*readme\.xyz"),
         ("*.csv", r"No input in .*\*\.csv: no file"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path: Path, path: str, message: str) -> None:
-    put(tmp_path, "corpus.jsonl", "picture.png", "empty/readme.pdf")
+    put(tmp_path, "corpus.jsonl", "picture.png", "empty/readme.xyz")
     with pytest.raises(InputError, match=message):
         list_inputs([str(tmp_path / path)])
 

@@ -8,14 +8,17 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
+from neardup.documents.batch import Columns, Rejected
 from neardup.documents.pages import html_of, media_type_of_name
 from neardup.errors import InputError
 from neardup.features.idf import IdfTable
 from neardup.features.vectors import array_of_documents, texts_of
 from neardup.files import AnyPath
 from neardup.fingerprints.explain import Explanation, SignatureExplanation, WeightedFeature
+from neardup.formats.registry import FORMATS, format_of
 from neardup.methods.registry import method_of
 from neardup.results import Comparison
+from neardup.runs.input_files import list_inputs
 from neardup.settings.methods import PAGE_TOKENS, MethodSettings, method_named
 from neardup.verify import comparison
 
@@ -34,9 +37,9 @@ def compare(
 
     Parameters
     ----------
-    left, right : a text, or a file as an os.PathLike such as pathlib.Path: UTF-8, or an HTML page
-        (.html, .htm, .xhtml) in any encoding; or a list of numbers, or the JSON of one, if the
-        method compares vectors.
+    left, right : a text, or a file as an os.PathLike such as pathlib.Path: UTF-8, an HTML page
+        (.html, .htm, .xhtml) in any encoding, or .docx, .odt, .epub, .eml or .pdf (extra office);
+        or a list of numbers, or the JSON of one, if the method compares vectors.
     method, threshold, max_distance : as in `dedup`. Default: structure for two HTML files,
         otherwise minhash. similarity="containment" measures how much of `left` is in `right`.
 
@@ -195,6 +198,8 @@ def text_of(text: Text, vector_length: int | None = None) -> str:
             f"{text!r:.80}. Pass one of the two."
         )
     name = os.fspath(text)
+    if _has_markup(name):
+        return _text_of_document(name)
     try:
         content = Path(name).read_bytes()
     except OSError as error:
@@ -204,6 +209,24 @@ def text_of(text: Text, vector_length: int | None = None) -> str:
     # In the encoding that the page declares.
     page, _ = html_of(content, media_type=media_type_of_name(name))
     return page.decode("utf-8")
+
+
+def _has_markup(name: str) -> bool:
+    """Return whether a file is a document of an office program, a book, a message or a PDF file."""
+    known, _ = format_of(name)
+    if known is None:
+        return False
+    return FORMATS[known].unit == "file" and FORMATS[known].contents in ("binary", "mail")
+
+
+def _text_of_document(name: str) -> str:
+    """Return the text of a file that is one document. Raises InputError if it cannot be read."""
+    (file,) = list_inputs([name])
+    rejected: list[Rejected] = []
+    for batch in file.read(Columns("text"), rejected.append):
+        text: str = batch.text[0].as_py()
+        return text
+    raise InputError(f"{name} cannot be read: {rejected[0].reason}. Pass a text file.")
 
 
 def _is_page(text: Text) -> bool:

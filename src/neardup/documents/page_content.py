@@ -17,16 +17,15 @@ from __future__ import annotations
 import html
 import os
 import re
-import struct
-import subprocess
 import sys
 import threading
 from array import array
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import accumulate
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
+from neardup.documents.child_process import ChildProcess, receive, send
 from neardup.errors import MissingExtraError
 
 # Main content of fewer characters, in a page with SHARE times as many, is mostly a line of the
@@ -36,12 +35,7 @@ SHORT = 500
 SHARE = 5
 
 _LONG_NUMBER = re.compile("&#(?:[0-9]{32,}|[xX][0-9a-fA-F]{32,});?")
-# Linux allows no more. A transfer then takes the interpreter's lock once, not sixteen times.
-_PIPE_BYTES = 1 << 20
-_CODE = (
-    "import sys; sys.path[:] = sys.argv[1:]; from neardup.documents.page_content import main; "
-    "main()"
-)
+_CODE = "from neardup.documents.page_content import main; main()"
 
 
 class PageParts(NamedTuple):
@@ -159,77 +153,16 @@ def _ask(parts: PageParts) -> Sequence[bytes] | None:
     try:
         if not hasattr(_local, "process"):
             _local.process = None  # if the start fails, this thread tries no other
-            _local.process = _Process()
-        return None if _local.process is None else _local.process.ask(parts)
+            _local.process = ChildProcess(_CODE)
+        return None if _local.process is None else _local.process.ask(parts, num_answers=2)
     except (OSError, EOFError):
         _local.process = None
         return None
-
-
-class _Process:
-    """A process that runs `main`. It ends with this object, or with its standard input."""
-
-    def __init__(self) -> None:
-        folders = [folder for folder in sys.path if folder]  # not the working directory
-        # A session of its own keeps Ctrl-C from the process.
-        self._process = subprocess.Popen(
-            # -I ignores the environment and the working directory, so the folders are arguments.
-            [sys.executable, "-I", "-c", _CODE, *folders],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._input = self._process.stdin
-        self._output = self._process.stdout
-        # Not on other systems than Linux, nor beyond the limit for the pipes of a user.
-        with suppress(ImportError, OSError):
-            from fcntl import F_SETPIPE_SZ, fcntl
-
-            for pipe in (self._input, self._output):
-                fcntl(pipe, F_SETPIPE_SZ, _PIPE_BYTES)
-
-    def ask(self, parts: PageParts) -> Sequence[bytes]:
-        """Return the result of `find_contents` in the process. Raises OSError or EOFError if it has
-        ended.
-        """
-        # `main` reads a whole request before it answers, so the pipes cannot block each other.
-        _send(self._input, parts)
-        return _receive(self._output, 2)
-
-    def __del__(self) -> None:
-        # The attribute is missing if the process did not start.
-        # In a forked process, `kill` sends nothing: the process is no child of the fork.
-        with suppress(AttributeError, OSError), self._process:
-            self._process.kill()
-
-
-def _send(stream: IO[bytes], parts: Sequence[bytes]) -> None:
-    """Write byte strings after their lengths."""
-    stream.write(struct.pack(f"{len(parts)}q", *map(len, parts)))
-    for part in parts:
-        stream.write(part)
-    stream.flush()
-
-
-def _receive(stream: IO[bytes], count: int) -> list[bytes]:
-    """Read the byte strings that `_send` wrote. Raises EOFError if the stream ends."""
-    lengths = struct.unpack(f"{count}q", _read(stream, 8 * count))
-    return [_read(stream, length) for length in lengths]
-
-
-def _read(stream: IO[bytes], size: int) -> bytes:
-    data = stream.read(size)
-    if len(data) < size:
-        raise EOFError
-    return data
 
 
 def main() -> None:
     """Answer the requests on the standard input, to its end."""
     with suppress(EOFError):
         while True:
-            parts = PageParts(*_receive(sys.stdin.buffer, len(PageParts._fields)))
-            _send(sys.stdout.buffer, find_contents(parts))
+            parts = PageParts(*receive(sys.stdin.buffer, len(PageParts._fields)))
+            send(sys.stdout.buffer, find_contents(parts))

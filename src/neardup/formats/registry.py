@@ -11,8 +11,12 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+from neardup.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,20 +92,23 @@ class Format:
 
     suffixes : the suffixes of its files, in lower case, the usual suffix first.
     module : full name of the module that has the format's `HANDLER`.
-    contents : "text" in UTF-8; "binary", compressed inside and never as a whole; or web "pages",
-        whose text is HTML.
-    unit : the extent of a document: "row"; "file"; "auto" if the user chooses between a line and a
-        file.
+    contents : "text" in UTF-8; "binary", compressed inside and never as a whole; "mail", in any
+        encoding; or web "pages", whose text is HTML.
+    unit : the extent of a document: "row"; "file"; "message", a part of a file whose id is the path
+        with the row; "auto" if the user chooses between a line and a file.
     magic : a regular expression that matches the first bytes, for standard input; None if the first
         bytes distinguish nothing.
+    package : the name of a module that reads its files, from the extra `office`; None if none is
+        needed.
     """
 
     name: str
     suffixes: tuple[str, ...]
     module: str
-    contents: Literal["text", "binary", "pages"] = "text"
-    unit: Literal["row", "file", "auto"] = "row"
+    contents: Literal["text", "binary", "mail", "pages"] = "text"
+    unit: Literal["row", "file", "message", "auto"] = "row"
     magic: bytes | None = None
+    package: str | None = None
 
     @property
     def handler(self) -> Handler:
@@ -111,6 +118,24 @@ class Format:
         known: Handler | None = getattr(sys.modules.get(self.module), "HANDLER", None)
         handler: Handler = known or import_module(self.module).HANDLER
         return handler
+
+    @property
+    def is_installed(self) -> bool:
+        """True if the package that it needs is installed."""
+        return self.package is None or _is_installed(self.package)
+
+    def require(self, name: str) -> None:
+        """Raise MissingExtraError if the package that it needs is not installed. name : a file."""
+        if not self.is_installed:
+            raise MissingExtraError(
+                f"{name} needs the package {self.package}, which is not installed. Install it: pip "
+                'install "neardup[office]".'
+            )
+
+
+@cache
+def _is_installed(package: str) -> bool:
+    return find_spec(package) is not None
 
 
 FORMATS: dict[str, Format] = {}
@@ -185,6 +210,21 @@ register(
 register(Format("warc", (".warc",), _HERE + "warc", contents="pages", magic=rb"WARC/(?:1\.|0\.1)"))
 # A WET file begins as a WARC file does, so standard input is taken for WARC.
 register(Format("wet", (".wet", ".warc.wet"), _HERE + "wet"))
+for _name in ("docx", "odt", "epub"):
+    register(Format(_name, (f".{_name}",), _HERE + _name, contents="binary", unit="file"))
+register(
+    Format(
+        "pdf",
+        (".pdf",),
+        _HERE + "pdf",
+        contents="binary",
+        unit="file",
+        magic=b"%PDF-",
+        package="pypdfium2",
+    )
+)
+register(Format("eml", (".eml",), _HERE + "mail", contents="mail", unit="file"))
+register(Format("mbox", (".mbox",), _HERE + "mail", contents="mail", unit="message"))
 
 _UNREADABLE = {
     ".arc": "it is an ARC file, the format before WARC. Convert it: warcio recompress FILE.arc.gz "

@@ -25,6 +25,13 @@ from neardup.runs.run import Inputs, has_pages
 
 _FILE_ERRORS = (pa.ArrowException, OSError)
 _SELECTED_SHARE = 1 / 32  # of the memory of a writer, for documents that are selected ahead
+_KINDS_WITH_MARKUP = {
+    "notebook": "notebooks, whose text is in cells",
+    **dict.fromkeys(("docx", "odt", "epub"), "files of an office program, whose text is in XML"),
+    "pdf": "PDF files, whose text is drawn",
+    **dict.fromkeys(("eml", "mbox"), "messages, whose text is encoded"),
+}
+"""The formats whose texts cannot be replaced, and their documents."""
 _PARQUET_FORMATS = ("parquet", "table")
 """The formats that are written as Parquet, which lacks some types and codecs of Arrow."""
 
@@ -37,12 +44,10 @@ def refuse_cuts(task: Task) -> None:
             f"{', '.join(task.columns.texts)} of {task.part.name}. Name one text column "
             "(--text-column)."
         )
-    if has_pages(task) or task.part.format == "notebook":
-        kind = (
-            "web pages, whose text is that of their HTML"
-            if has_pages(task)
-            else "notebooks, whose text is in cells"
-        )
+    kind = _KINDS_WITH_MARKUP.get(task.part.format)
+    if has_pages(task):
+        kind = "web pages, whose text is that of their HTML"
+    if kind is not None:
         raise OutputError(
             f"Parts of a text cannot be cut from {task.part.name}: its documents are {kind}. Pass "
             "output and write='removed' (--write removed), or read a table of their texts."

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup.arrays import Integers, Words
+from neardup.arrays import Integers, Ints, Words
 from neardup.candidates.blocks import Radius
 from neardup.decide.clusters import Clusters
 from neardup.decide.outcome import Outcome, Totals
@@ -143,6 +143,26 @@ def warn_of_losses(
         f"Nearly all documents of a source were removed: {'; '.join(lost[:3])}{more}. Read some of "
         "them in report.html. If texts of different sources are not to be compared, set within "
         "(--within COLUMN)."
+    ]
+
+
+def warn_of_textless(tasks: Sequence[Task], part_ends: Ints, lengths: Ints) -> list[str]:
+    """Return a warning that names the PDF files without a text layer.
+
+    part_ends : of a corpus. lengths : int64 by document, the bytes of its text.
+    """
+    starts = np.append(0, part_ends)
+    names = [
+        task.part.name
+        for number, task in enumerate(tasks)
+        if task.part.format == "pdf" and not lengths[starts[number] : part_ends[number]].all()
+    ]
+    if not names:
+        return []
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return [
+        f"No text layer, 0 words, in {plural(len(names), 'PDF file')}: {', '.join(names[:3])}"
+        f"{more}. They are kept, and not compared. Add a text layer, for example by ocrmypdf."
     ]
 
 

@@ -51,7 +51,7 @@ ANSWER_NAMES = (
 """The recognised names of further columns; all that exist are used."""
 
 FILE_COLUMN = "file"
-"""The id of a document that is a file: its path, as it was named."""
+"""The id of a document that is a file or a message: its path, as it was named."""
 
 
 def choose_columns(
@@ -89,7 +89,8 @@ def choose_columns(
     _refuse_bare(parts)
     # A document that is a file has its path as its id, unless the user names another column.
     ids = [] if id_column is None else check_columns(id_column)
-    id_is_path = ids in ([], [FILE_COLUMN]) and all(part.unit == "file" for part in parts)
+    has_path = all(part.unit in ("file", "message") for part in parts)
+    id_is_path = has_path and ids in ([], [FILE_COLUMN])
     if id_is_path:
         ids = [FILE_COLUMN]
 

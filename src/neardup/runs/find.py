@@ -17,7 +17,7 @@ import pyarrow.fs as pafs
 from neardup.documents.sources import is_remote, local_path, resolve, unreachable
 from neardup.errors import InputError
 from neardup.files import public_address
-from neardup.formats.registry import accepted_suffixes, format_of, why_unreadable
+from neardup.formats.registry import FORMATS, accepted_suffixes, format_of, why_unreadable
 
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -34,10 +34,11 @@ IsHidden = Callable[[str], bool]
 Describing = Callable[[str, set[str]], set[str]]
 """A function that returns which names in a folder describe a dataset and are no documents."""
 
-HIDDEN = "whose names begin with . or _"
+HIDDEN = "whose names begin with ., _ or ~$"
 UNKNOWN = "whose names have no known suffix"
 NOT_REGULAR = "that are not regular files"
 DESCRIPTIVE = "as descriptions of a dataset"
+UNINSTALLED = "that need the extra office (pip install 'neardup[office]')"
 
 
 class FoundFile(NamedTuple):
@@ -155,10 +156,16 @@ def _readable(
     """
     readable = []
     for path in found:
-        if format_name or format_of(path)[0]:
-            readable.append(path)
-        else:
+        known = format_name or format_of(path)[0]
+        if known is None:
             skip(shown(path), UNKNOWN)
+        elif format_name is None and not FORMATS[known].is_installed:
+            skip(shown(path), UNINSTALLED)
+        else:
+            readable.append(path)
+    if found and not readable:
+        # A folder of PDF files: the error names the package.
+        _require(found)
     if not readable:
         seen = f"{len(found)} files, such as {found[0]}" if found else "no file"
         problems = [f"{shown(path)}: {reason}" for path, reason in unreachable.items()]
@@ -167,6 +174,14 @@ def _readable(
             f"{accepted_suffixes()}. Check the path or the pattern ('**/' searches folders below)."
         )
     return readable
+
+
+def _require(found: Sequence[str]) -> None:
+    """Raise MissingExtraError for the first file whose format needs a package."""
+    for path in found:
+        known, _ = format_of(path)
+        if known is not None:
+            FORMATS[known].require(shown(path))
 
 
 def shown(name: str) -> str:
@@ -186,6 +201,8 @@ def _direct(name: str, location: str, path: str, format_name: str | None) -> Fou
             f"are {accepted_suffixes()}. Name its format with in_format (--in-format), or rename "
             "the file."
         )
+    if format_name is None:
+        _require([location])
     return FoundFile(
         name=shown(name),
         location=location,
@@ -348,7 +365,7 @@ def _matching(pattern: str, fixed: str, skip: Skip, fail: Fail) -> list[str]:
         rest = pattern[len(fixed) :] if fixed != "." else pattern
         matches = re.compile(_regular_expression(rest.replace(os.sep, "/"))).fullmatch
         # A pattern also names files that begin with "_", unlike a search in a folder.
-        below = _walk(fixed, lambda name: name.startswith("."), skip, fail)
+        below = _walk(fixed, _is_unlisted, skip, fail)
         below = [path for path in below if matches(path.replace(os.sep, "/"))]
         return below if fixed == "." else [os.path.join(fixed, path) for path in below]
     found = []
@@ -389,19 +406,25 @@ def _children(folder: str, part: str, fail: Fail) -> list[str]:
         return []
     # As in a shell, `*` matches no dot file.
     if not part.startswith("."):
-        names = [name for name in names if not name.startswith(".")]
+        names = [name for name in names if not _is_unlisted(name)]
     # Windows ignores case.
     matches = re.compile(fnmatch.translate(os.path.normcase(part))).match
     return [os.path.join(folder, name) for name in names if matches(os.path.normcase(name))]
 
 
 def _is_hidden(name: str) -> bool:
-    """Return whether a search skips a name: dot files and, as in Spark and Arrow, names such as
-    `_SUCCESS` and `_delta_log`, but not files of source code such as `__init__.py`.
+    """Return whether a search in a folder skips a name: all names that a pattern skips and, as in
+    Spark and Arrow, `_SUCCESS` and `_delta_log`, but not files of source code such as
+    `__init__.py`.
     """
-    if name.startswith("."):
+    if _is_unlisted(name):
         return True
     return name.startswith("_") and format_of(name)[0] not in ("code", "notebook")
+
+
+def _is_unlisted(name: str) -> bool:
+    """Return whether a pattern skips a name: dot files, and the locks of open files of Office."""
+    return name.startswith((".", "~$"))
 
 
 def _fixed_part(pattern: str) -> str:
