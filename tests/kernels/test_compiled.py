@@ -302,6 +302,10 @@ def test_a_named_folder_made_by_root_serves_those_who_cannot_write_to_it(room):
 
 
 PRIVATE_NAMES = [
+    "core.codegen.JITCodeLibrary",
+    "core.codegen.CPUCodeLibrary._finalize_final_module",
+    "core.codegen.CPUCodeLibrary._optimize_final_module",
+    "core.compiler.Compiler",
     "core.caching._CacheLocator",
     "core.event.Listener",
     "core.event.register",

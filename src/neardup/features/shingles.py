@@ -225,4 +225,9 @@ def _tables(nfkc: bool, case_fold: bool, fold_chinese: bool, mode: int) -> Table
             separates = character.isspace() and tokens not in CODE_TOKENS
         if not separates:
             ascii_bytes[code] = ord(character.casefold() if case_fold else character)
-    return Tables(tables.entries, tables.expansions, ascii_bytes)
+    return Tables(
+        entries=tables.entries,
+        expansions=tables.expansions,
+        ascii=ascii_bytes,
+        comments=tokens == "code" if tokens in CODE_TOKENS else None,
+    )

@@ -159,8 +159,8 @@ def _find_all(queries, begin, search, found):
     return len(queries)
 
 
-# Inlined by Numba, since most bands have no row.
-@kernel(inline="always")
+# Inlined, since most bands have no row.
+@kernel(inline=True)
 def _find_in_band(search, signature, query, band, found, used):
     """Append the rows with the values of a query in a band to the first `used` ones; return how
     many are used then, or _NO_ROOM.
@@ -181,7 +181,7 @@ def _find_in_band(search, signature, query, band, found, used):
     return used
 
 
-@kernel(inline="always")
+@kernel(inline=True)
 def _entry_of(search, signature, query, band):
     """Return the entry of the rows with the values of a query in a band, or FREE."""
     slots = search.tables.slots[band]
@@ -190,7 +190,7 @@ def _entry_of(search, signature, query, band):
     return slots[_find_slot(tag, slots, search.stored.values, hashes, signature)]
 
 
-@kernel(inline="always")
+@kernel(inline=True)
 def _is_new(search, signature, row, band):
     """Return whether a row is not forgotten, and shares no earlier band with a signature."""
     values = search.stored.values[row]

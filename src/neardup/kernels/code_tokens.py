@@ -155,13 +155,13 @@ def _depth_after(byte, depth):
     return depth - 1 if is_closing and depth > 0 else depth
 
 
-@kernel(inline="always")
+@kernel(inline=True)
 def _is_digit(byte):
     # Bytes wrap around: the difference of a smaller byte is large.
     return U8(byte - _ZERO) < U8(10)
 
 
-@kernel(inline="always")
+@kernel(inline=True)
 def _is_word(byte):
     """Return whether a byte belongs to a word: a letter, a digit, an underscore, or a part of a
     character beyond ASCII.

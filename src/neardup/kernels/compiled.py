@@ -63,7 +63,7 @@ def kernel(
     *,
     allocates: bool = False,
     nogil: bool = True,
-    inline: str = "never",
+    inline: bool = False,
 ) -> Any:
     """Compile a function with Numba when it is first called, and cache the code for later
     processes.
@@ -71,23 +71,26 @@ def kernel(
     allocates : whether it makes or returns arrays, writes tuples as rows, or calls a kernel that
     allocates; in others, Numba does not count references, which takes atomic operations for each
     array at each call. nogil : whether other threads run meanwhile; kernels that touch Python
-    objects must not let them. inline : "always" where the callers are to contain the function's
-    code.
+    objects must not let them. inline : whether LLVM inlines the function in its callers, however
+    large it is.
     """
     if function is None:
         return functools.partial(kernel, allocates=allocates, nogil=nogil, inline=inline)
-    njit: Any = functools.partial(numba.njit, nogil=nogil, inline=inline)
+    njit: Any = functools.partial(numba.njit, nogil=nogil)
     if internals is None or config.DISABLE_JIT:
         return njit(function)
     njit = functools.partial(
         njit, no_cfunc_wrapper=True, **({} if allocates else internals.UNCOUNTED)
     )
     # Two versions: this one is called from Python and cached, the other by kernels.
-    dispatcher = njit()(function)
+    dispatcher = njit(pipeline_class=internals.KernelCompiler)(function)
     folder = cache_folder()
     if folder is not None:
         internals.keep(dispatcher, function, str(folder), _digest(), _warn_of_no_folder)
-    internals.let_kernels_call(dispatcher, njit(no_cpython_wrapper=True)(function))
+    callee = njit(
+        no_cpython_wrapper=True, forceinline=inline, pipeline_class=internals.CalleeCompiler
+    )(function)
+    internals.let_kernels_call(dispatcher, callee)
     return dispatcher
 
 

@@ -88,13 +88,18 @@ def _compile_in_two_processes() -> None:
 
 def main() -> None:
     """Compile the half of the second process."""
-    gc.disable()  # a tenth of the time; the process ends soon
     _compile(_of_search())
 
 
 def _compile(kernels: _Kernels) -> None:
-    for function, arguments in kernels:
-        function.compile(tuple(numba.typeof(argument) for argument in arguments))
+    collects = gc.isenabled()
+    gc.disable()  # collections take a tenth of the time, and free little
+    try:
+        for function, arguments in kernels:
+            function.compile(tuple(numba.typeof(argument) for argument in arguments))
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _arrays(kinds: str) -> list[np.ndarray]:
@@ -110,7 +115,7 @@ def _of_text() -> _Kernels:
     u32_rows = np.zeros((0, 0), np.uint32)
     u64_rows = np.zeros((0, 0), np.uint64)
     text = token_arrays.Text(_frozen(u8), i64)
-    tables = token_arrays.Tables(_frozen(u32), _frozen(u32), u8)
+    tables = token_arrays.Tables(_frozen(u32), _frozen(u32), u8, None)
     buffers = token_arrays.Buffers(u8, i32, u64)
     shingles = token_arrays.Shingles(u64, i64, np.zeros((0, 0), np.uint64), flags)
     return [

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import lower_builtin, type_callable
 
 
 def load_u64(data: np.ndarray, index: int) -> np.uint64:
@@ -88,47 +88,27 @@ def compile_as(
     function: Callable[..., Any],
     sign: Callable[..., Any],
     build: Callable[..., ir.Value | None],
-    inline: Any = "always",
 ) -> None:
-    """Replace calls of a function of one to three arguments, in compiled code, by the code of
-    `build`.
+    """Replace calls of a function, in compiled code, by the code of `build`.
 
     sign : from the Numba types of the arguments to the signature. build : from the builder and the
     arguments as LLVM has them, an array as the address of its first element, to the result, None
-    for none. inline : of Numba's overload.
+    for none.
     """
 
-    def define(*kinds: Any) -> Any:
-        def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
-            arguments = [
-                context.make_array(kind)(context, builder, value).data
-                if isinstance(kind, types.Array)
-                else value
-                for kind, value in zip(signature.args, values, strict=True)
-            ]
-            result = build(builder, *arguments)
-            return context.get_dummy_value() if result is None else result
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
+        arguments = [
+            context.make_array(kind)(context, builder, value).data
+            if isinstance(kind, types.Array)
+            else value
+            for kind, value in zip(signature.args, values, strict=True)
+        ]
+        result = build(builder, *arguments)
+        return context.get_dummy_value() if result is None else result
 
-        return sign(*kinds), generate
-
-    _overload(function, define, inline)
-
-
-def _overload(function: Callable[..., Any], define: Callable[..., Any], inline: Any) -> None:
-    """Make compiled code call an intrinsic in place of a function. define : of the intrinsic."""
-    # An overload is inlined in the caller before LLVM runs, so an intrinsic costs no call.
-    count = function.__code__.co_argcount
-    into = overload(function, inline=inline)
-    run: Any  # Numba takes no function of any number of arguments
-    if count == 1:
-        run = intrinsic(lambda typing_context, a: define(a))
-        into(lambda a: lambda a: run(a))
-    elif count == 2:
-        run = intrinsic(lambda typing_context, a, b: define(a, b))
-        into(lambda a, b: lambda a, b: run(a, b))
-    else:
-        run = intrinsic(lambda typing_context, a, b, c: define(a, b, c))
-        into(lambda a, b, c: lambda a, b, c: run(a, b, c))
+    # Not an overload, which Numba compiles as a function of its own, in five times the time.
+    type_callable(function)(lambda context: sign)
+    lower_builtin(function, types.VarArg(types.Any))(generate)
 
 
 _BYTE = ir.IntType(8)

@@ -678,8 +678,8 @@ def _fetch_query_entries(parts, keys, number, masks):
             _fetch_entries(parts, bucket)
 
 
-# Inlined by Numba: a call with these arrays takes longer than the search.
-@kernel(inline="always")
+# Inlined: a call with these arrays takes longer than the search.
+@kernel(inline=True)
 def _list_bucket(tables, forgotten, bucket, query, listed, used):
     """Append the entries of a bucket to the `used` ones; return the new number of them, or
     _NO_ROOM.
@@ -691,7 +691,7 @@ def _list_bucket(tables, forgotten, bucket, query, listed, used):
     return _list_in_tail(tables, forgotten, bucket, query, listed, used)
 
 
-@kernel(inline="always")
+@kernel(inline=True)
 def _list_in_part(tables, forgotten, part, bucket, query, listed, used):
     """Append the entries of a bucket in a part."""
     fields = tables.parts.fields
@@ -709,7 +709,7 @@ def _list_in_part(tables, forgotten, part, bucket, query, listed, used):
     return used
 
 
-@kernel(inline="always")
+@kernel(inline=True)
 def _list_in_tail(tables, forgotten, bucket, query, listed, used):
     """Append the entries of a bucket in the tail."""
     max_distance = tables.rules.max_distance

@@ -25,8 +25,8 @@ from neardup.kernels.tokens import (
 _AHEAD = 2048  # bytes; with less, the memory is not there in time
 
 
-# Inlined by Numba, since an array that is passed on is counted twice, atomically.
-@kernel(inline="always")
+# Inlined, since an array that is passed on is counted twice, atomically.
+@kernel(inline=True)
 def _cover(hashes, first, last, factors, multipliers, lane, row):
     """Fill the row from lanes `lane` on with the greatest products of hashes[first:last]."""
     row[lane:] = U32(0)

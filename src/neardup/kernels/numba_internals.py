@@ -1,5 +1,5 @@
-"""The private interfaces of Numba that kernels use: its cache, the calls between kernels, the clock
-of compilation.
+"""The private interfaces of Numba that kernels use: its cache, its compiler, the calls between
+kernels, the clock of compilation.
 
 No other module uses any. Importing this one raises ImportError or AttributeError if a name is
 missing.
@@ -14,13 +14,14 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import types
-from numba.core import event
+from numba.core import compiler, event
 from numba.core.caching import (
     CompileResultCacheImpl,
     FunctionCache,
     IndexDataCacheFile,
     _CacheLocator,
 )
+from numba.core.codegen import JITCodeLibrary
 from numba.core.cpu import CPUTargetOptions
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime.nrt import rtsys
@@ -28,6 +29,13 @@ from numba.core.runtime.nrt import rtsys
 _USED: dict[Any, tuple[str, ...]] = {
     CPUTargetOptions: ("_nrt",),
     CompileResultCacheImpl: ("_locator_classes", "reduce"),
+    JITCodeLibrary: (
+        "_ensure_finalized",
+        "_finalize_final_module",
+        "_optimize_final_module",
+        "_optimize_functions",
+        "get_pointer_to_function",
+    ),
     Dispatcher: ("_compilation_chain_init_hook", "get_call_template", "get_overload"),
     FunctionCache: ("_impl_class", "_load_overload", "load_overload", "save_overload"),
     IndexDataCacheFile: ("_data_name", "_load_index", "_save_data", "_save_index", "save"),
@@ -52,10 +60,83 @@ def keep(
     dispatcher._cache = _KernelCache(function, warn)
 
 
+# Passes for code that kernels do not have: closures, functions inlined by Numba, expressions with
+# whole arrays, and `with`.
+_UNUSED_PASSES = (
+    "InlineClosureLikes",
+    "InlineInlinables",
+    "InlineOverloads",
+    "NopythonRewrites",
+    "WithLifting",
+)
+
+
+class _KernelLibrary(JITCodeLibrary):
+    """The code of a kernel and its callees, which LLVM optimises as a whole only, and not each
+    function before.
+    """
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Do nothing, as `_optimize_final_module` follows."""
+
+
+class _CalleeLibrary(_KernelLibrary):
+    """The code of a kernel for its callers: they contain and optimise it, so it is not optimised by
+    itself, nor translated to machine code.
+    """
+
+    def _optimize_final_module(self) -> None:
+        """Do nothing, as the callers optimise the code."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return the address of a function: 0, as there is no machine code."""
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> _CalleeLibrary:
+        """Return this library, for its `set_env`: Numba calls no other method of the result."""
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Do nothing, as the code of a callee has no Python objects."""
+        assert not environment.consts, name
+
+
+class KernelCompiler(compiler.Compiler):
+    """The compiler of a kernel that Python calls."""
+
+    library: type[_KernelLibrary] = _KernelLibrary
+
+    def __init__(self, typingctx: Any, targetctx: Any, library: Any, *rest: Any) -> None:
+        super().__init__(typingctx, targetctx, library, *rest)
+        self.state.library = self.library(targetctx.codegen(), "kernel")
+        self.state.library.enable_object_caching()
+
+    def define_pipelines(self) -> list[Any]:
+        """Return the passes of Numba without the unused ones."""
+        pipelines: list[Any] = super().define_pipelines()
+        for pipeline in pipelines:
+            pipeline.passes[:] = [
+                entry for entry in pipeline.passes if entry[0].__name__ not in _UNUSED_PASSES
+            ]
+        return pipelines
+
+
+class CalleeCompiler(KernelCompiler):
+    """The compiler of a kernel that other kernels call."""
+
+    library = _CalleeLibrary
+
+
 def let_kernels_call(dispatcher: Any, inner: Any) -> None:
     """Make other kernels call `inner`, the same function without an entry for Python.
 
-    They contain the code of their callees, so `inner` is not cached. An argument that is a constant
+    They contain the code of their callees, so `inner` is not cached, and it is compiled by
+    `CalleeCompiler`. An argument that is a constant
     does not make another specialisation: LLVM knows the constant once it has inlined the call.
     """
 

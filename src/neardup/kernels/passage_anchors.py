@@ -101,8 +101,8 @@ def find_anchors(data, offsets, grams, ends):
     return found.positions[:count], found.hashes[:count]
 
 
-# Inlined by Numba: LLVM makes a better loop of it where the arrays are allocated.
-@kernel(allocates=True, inline="always")
+# Inlined: LLVM makes a better loop of it where the arrays are allocated.
+@kernel(allocates=True, inline=True)
 def _scan_document(data, begin, stop, grams, block, found, count):
     """Append the anchors of data[begin:stop] to `count` others; return the anchors, in longer
     arrays if needed, and their new number.

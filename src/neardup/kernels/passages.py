@@ -446,8 +446,8 @@ def _find(walk, piece, opened, scan, first):
     return best, listed
 
 
-# Inlined by Numba: a call with all arrays of the walk takes as long as the search.
-@kernel(inline="always")
+# Inlined: a call with all arrays of the walk takes as long as the search.
+@kernel(inline=True)
 def _find_in_group(walk, limits, anchor, group, best):
     """Return the best match of an anchor with the listed anchors of its group, or an earlier best
     one.

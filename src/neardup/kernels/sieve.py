@@ -303,7 +303,7 @@ def sieve(begin, stop, order, compared, buckets, rules, ahead, found):
     return stop
 
 
-@kernel(inline="always")
+@kernel(inline=True)
 def _propose(position, kept, buckets, rules, ahead, candidates, table):
     """List the candidates of a position: measured ones in `ahead`, and later ones from its buckets.
 

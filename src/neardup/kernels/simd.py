@@ -88,17 +88,14 @@ compile_as(
     load,
     lambda array, index: _LANES(array, types.intp),
     lambda builder, array, index: builder.load(address_at(builder, array, index, _VECTOR), align=4),
-    inline="never",
 )
 compile_as(
     raise_lanes,
     lambda maxima, a, x: _LANES(_LANES, _LANES, types.uint64),
     _build_raise,
-    inline="never",
 )
 compile_as(
     store,
     lambda array, index, lanes: types.void(array, types.intp, _LANES),
     _build_store,
-    inline="never",
 )

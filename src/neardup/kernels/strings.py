@@ -159,9 +159,9 @@ _FIRST = U64(0xA0761D6478BD642F)
 _LAST = U64(0xE7037ED1A0B428DB)
 
 
-# Inlined by Numba, since arithmetic of the next string and of its caller then fill each other's
+# Inlined, since arithmetic of the next string and of its caller then fill each other's
 # gaps.
-@kernel(inline="always")
+@kernel(inline=True)
 def hash_at(start, size, margin):
     """Return the hash, uint64, of the `size` bytes at an address.
 
@@ -191,7 +191,7 @@ def hash_at(start, size, margin):
     return fold_product(fold_product(first ^ _FIRST, last ^ state), _LAST ^ U64(size))
 
 
-@kernel(inline="always")
+@kernel(inline=True)
 def _load_short(start, size):
     """Return the 1 to 7 bytes at an address as one integer. Bytes that are read twice fall on
     themselves.

@@ -21,11 +21,15 @@ class Text(NamedTuple):
 class Tables(NamedTuple):
     """The Unicode tables, and `ascii`: uint8[128], the folded byte, or 0 where a byte separates
     tokens.
+
+    comments : of source code, whether the words of comments are tokens; None for other texts, whose
+    kernels are compiled without the rules of source code.
     """
 
     entries: np.ndarray
     expansions: np.ndarray
     ascii: np.ndarray
+    comments: bool | None
 
 
 class Buffers(NamedTuple):

@@ -126,7 +126,7 @@ def _fold_ascii(data, table, mode, stream):
             stream[i] = table[data[i]]
 
 
-@kernel(inline="always")
+@kernel(inline=True)
 def _ascii_run(data, position):
     """Return where the run of ASCII bytes that begins at `position` ends."""
     while position + 8 <= len(data):
@@ -139,8 +139,8 @@ def _ascii_run(data, position):
     return position
 
 
-# Inlined by Numba, as an array that is passed on is counted twice, atomically.
-@kernel(inline="always")
+# Inlined, as an array that is passed on is counted twice, atomically.
+@kernel(inline=True)
 def _fold_singles(data, position, entries, stream, length):
     """Write a run of Chinese characters that stay as they are and of signs between; return its end,
     and the stream's.
@@ -175,9 +175,20 @@ def _fold_singles(data, position, entries, stream, length):
 def _fold(data, tables, mode, stream):
     """Write a text to the stream; return its length there and whether it must be normalised as a
     whole.
+    """
+    fold_mode = WORDS if mode == LETTERS else mode
+    if mode < CODE and _is_ascii(data):
+        _fold_ascii(data, tables.ascii, fold_mode, stream)
+        return len(data), False
+    return _fold_unicode(data, tables, fold_mode, stream)
 
-    It must if a code point may combine with the one before it, or combining marks are out of order:
-    the quick check of Unicode Standard Annex #15, section 9.
+
+@kernel
+def _fold_unicode(data, tables, mode, stream):
+    """Write any text to the stream, as `_fold` does.
+
+    It must be normalised as a whole if a code point may combine with the one before it, or
+    combining marks are out of order: the quick check of Unicode Standard Annex #15, section 9.
     """
     length = 0
     position = 0
@@ -227,6 +238,14 @@ def _find_edges(stream, length, edges):
                 changes &= changes - U64(1)
         count += found
     return count >> 1
+
+
+@kernel(allocates=True)
+def _find_code(stream, length, comments, edges):
+    """Find the tokens of source code; see `find_code_tokens`, and `Tables` for `comments`."""
+    if comments is None:  # by its type, so Numba does not compile the rest
+        return 0
+    return find_code_tokens(stream, length, comments, edges)
 
 
 @kernel
@@ -371,12 +390,7 @@ def shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, hashes, f
     whole before; then it has none. ascii_hashes : of `hash_ascii`.
     """
     stream, edges, tokens = buffers
-    flagged = False
-    if mode in (WORDS, LETTERS) and _is_ascii(data):
-        length = len(data)
-        _fold_ascii_words(data, tables.ascii[65] & U8(0x20), stream)
-    else:
-        length, flagged = _fold(data, tables, WORDS if mode == LETTERS else mode, stream)
+    length, flagged = _fold(data, tables, mode, stream)
     stream[length : length + _PADDING] = 0
     if mode == CHARACTERS:
         count = _hash_characters(stream, length, ascii_hashes, tokens)
@@ -384,7 +398,7 @@ def shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, hashes, f
         count = _hash_letters(stream, length, ascii_hashes, tokens)
     else:
         count = (
-            find_code_tokens(stream, length, mode == CODE, edges)
+            _find_code(stream, length, tables.comments, edges)
             if mode >= CODE
             else _find_edges(stream, length, edges)
         )
@@ -486,10 +500,10 @@ def write_tokens(text, tables, mode, buffers, tokens, flagged):
     tokens.document_offsets[0] = 0
     for document in range(len(text.offsets) - 1):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
-        length, flagged[document] = _fold(data, tables, WORDS if mode == LETTERS else mode, stream)
+        length, flagged[document] = _fold(data, tables, mode, stream)
         stream[length : length + 2] = 0
         if mode >= CODE:
-            size = find_code_tokens(stream, length, mode == CODE, edges)
+            size = _find_code(stream, length, tables.comments, edges)
             count = _copy_ranges(stream, edges, size, tokens, count)
         else:
             count = _copy_tokens(stream, length, mode, tokens, count)

@@ -108,7 +108,7 @@ def _cosine(left, right, sums):
     return max(-1.0, min(1.0, product / math.sqrt(length * other)))
 
 
-@kernel(inline="always")
+@kernel(inline=True)
 def _add_products(left, right, sums, lane):
     """Add the products of two coordinates: of both, and the square of each."""
     x = np.float64(left)

@@ -102,7 +102,7 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
         distinct_offsets[document + 1] = size
 
 
-@kernel(inline="always")
+@kernel(inline=True)
 def _insert(table, first, size, value, index):
     """Count a hash among the rising ones from `first` to `size`; return the new size."""
     rank = size  # of the hash among the entered ones, from the end: insertion sort
