@@ -119,6 +119,7 @@ class IndexEngine(Engine):
     def __init__(self, run: Run, index: OpenIndex, snapshot: StoredSnapshot) -> None:
         super().__init__(run)
         self.index = index
+        self._method = index.rules.method
         self._snapshot = snapshot
         # The caller has locked the index, and holds the lock until `commit`.
         self._updates = isinstance(snapshot, Writer)
@@ -142,7 +143,7 @@ class IndexEngine(Engine):
         warnings = inputs.warnings + self._begin(tasks, scratch, folder)
         self._reading = Reading(
             tasks,
-            self.index.rules.method,
+            self._method,
             scratch,
             self.run.selection,
             self.run.settings,
@@ -164,7 +165,7 @@ class IndexEngine(Engine):
         self, tasks: list[Task], scratch: Scratch, folder: OutputDirectory | None
     ) -> list[str]:
         """Begin the run, or resume it unless the index has changed; return a warning then."""
-        settings = self.index.rules.method.all_settings(self.run.selection)
+        settings = self._method.all_settings(self.run.selection)
         warnings = []
         resuming = prepare(scratch, tasks, settings, self.run.folder.resume)
         note = scratch.directory / "index.json"
@@ -251,7 +252,7 @@ class IndexEngine(Engine):
         rows : int64 (num_documents,), the row of each document in the index.
         """
         # The first part has the columns of the result if there are no documents.
-        parts = [_no_decisions(self.index.rules.method.measures)]
+        parts = [_no_decisions(self._method.measures)]
         was_read = np.zeros(self._overlay.num_rows, np.bool_)
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             part_rows = rows[start : start + _ROWS_AT_ONCE]
@@ -291,13 +292,13 @@ class IndexEngine(Engine):
 
     def _columns(self) -> list[str]:
         """Return the columns of a document that contain its decision."""
-        names = [measure.name for measure in self.index.rules.method.measures]
+        names = [measure.name for measure in self._method.measures]
         return ["state", "kept_row", "truncated", "featured", *names]
 
     def _measured(self, stored: pa.Table, removed: Rows, is_copy: Mask) -> Measured:
         """Return the measures of removed documents. is_copy : bool (num_removed,)."""
         values = {}
-        for measure in self.index.rules.method.measures:
+        for measure in self._method.measures:
             of_itself = pa.scalar(measure.of_itself, measure.type)
             column = stored[measure.name].fill_null(of_itself).to_numpy()[removed]
             column[is_copy] = measure.of_itself
@@ -324,7 +325,7 @@ class IndexEngine(Engine):
         names = [part.name, *(task.part.name for task in tasks)]
         return Searched(
             tasks=[Task(part, Columns("text", "id"), against=True), *tasks],
-            method=self.index.rules.method,
+            method=self._method,
             corpus=corpus,
             locations=LocationsAfter(names, corpus, nodes.rows, node_ids, located),
             warnings=warnings,
@@ -356,7 +357,7 @@ class IndexEngine(Engine):
         return Found(
             queue=_queue_of(corpus),
             confirmed=_confirmed(corpus, decisions, nodes.numbers),
-            method=self.index.rules.method,
+            method=self._method,
             lengths=np.append(np.zeros(num_nodes, np.int64), lengths),
             values=np.append(np.zeros(num_nodes, np.uint64), values),
             unlisted=lambda: [],

@@ -30,6 +30,11 @@ class Routed(NamedTuple):
     cells: Integers
 
 
+def route_rows(cells: Integers) -> Routed:
+    """Route each row to one cell."""
+    return Routed(np.arange(len(cells)), cells)
+
+
 Route = Callable[[pa.RecordBatch], Routed]
 """Chooses the cells of the rows of a table."""
 
@@ -83,15 +88,12 @@ def collect(blocks: DataFrame, table: pa.Schema) -> pa.Table:
 
 def route_by_hash(name: str, num_cells: int) -> Route:
     """Route rows by the hash of an int64 column."""
-    return lambda table: Routed(
-        np.arange(len(table)),
-        hash_cells(table[name].to_numpy(), num_cells),
-    )
+    return lambda table: route_rows(hash_cells(table[name].to_numpy(), num_cells))
 
 
 def route_to_one(table: pa.RecordBatch) -> Routed:
     """Route all rows to one cell."""
-    return Routed(np.arange(len(table)), np.zeros(len(table), np.int64))
+    return route_rows(np.zeros(len(table), np.int64))
 
 
 class Cells(NamedTuple):
