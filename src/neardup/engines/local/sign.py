@@ -165,8 +165,8 @@ def _sign_weighted(sketcher: Sketcher, rows: pa.Array, first: int, out: SketchBu
     method = sketcher.of_tokens
     is_accepted = method.accepts(weights)
     if not is_accepted.all():
-        index = int(np.argmin(is_accepted))
-        row = first + int(np.searchsorted(offsets, index, side="right")) - 1
+        index = np.argmin(is_accepted)
+        row = first + np.searchsorted(offsets, index, side="right") - 1
         raise InputError(
             f"A weight is {method.weight_range}: got {column[index].as_py()!r} for "
             f"{tokens[index].as_py()!r} in row {row:,}. Leave such features out, or scale all "
