@@ -184,12 +184,10 @@ def _check_keys(
         return
     # Folders such as year=2024 give all their rows a value.
     types = _types_of(parts, with_keys=True)
-    for column in rank_columns:
-        _fitting(types, column, _RANK)
-        _refuse_plain(parts, column, _RANK.kind)
-    for column in value_columns:
-        _fitting(types, column, _VALUE)
-        _refuse_plain(parts, column, _VALUE.kind)
+    for role, columns in ((_RANK, rank_columns), (_VALUE, value_columns)):
+        for column in columns:
+            _fitting(types, column, role)
+            _refuse_plain(parts, column, role.kind)
 
 
 def check_ordered(parts: Sequence[Part], columns: Sequence[str]) -> None:

@@ -512,10 +512,6 @@ class OutputDirectory:
         with writing_to(path):
             write_bytes(path, data)
 
-    def discard_result(self) -> None:
-        """Delete the results written so far, but not the scratch files."""
-        shutil.rmtree(self.result, ignore_errors=True)
-
     def discard(self) -> None:
         """Delete everything that was written beside the output, and the mark on remote storage."""
         self.clear()

@@ -68,10 +68,8 @@ class FoundFile(NamedTuple):
         return os.path.join(_real_folder(folder), name)
 
 
-@lru_cache(maxsize=1024)
-def _real_folder(folder: str) -> str:
-    """Return a folder without links; there are few of them for many files."""
-    return os.path.realpath(folder)
+# There are few folders for many files.
+_real_folder = lru_cache(maxsize=1024)(os.path.realpath)
 
 
 def find(
@@ -324,7 +322,10 @@ def _refuse_tables(folder: str, names: set[str]) -> None:
     elif "_versions" in names and "data" in names:
         kind = "Lance"
         reader = f"lance.dataset({where!r}).to_table()"
-    elif os.path.basename(folder) == "metadata" and any(map(_is_of_iceberg, names)):
+    elif os.path.basename(folder) == "metadata" and any(
+        name == "version-hint.text" or name.endswith((".metadata.json", ".metadata.json.gz"))
+        for name in names
+    ):
         kind = "Iceberg"
         where = shown(os.path.dirname(folder))
         reader = f"duckdb.sql(\"from iceberg_scan('{where}')\")"
@@ -335,10 +336,6 @@ def _refuse_tables(folder: str, names: set[str]) -> None:
         f"it in Python, as in neardup.dedup({reader}). To read all of its files as they are, name "
         f"a pattern: '{where}/**/*.parquet'."
     )
-
-
-def _is_of_iceberg(name: str) -> bool:
-    return name == "version-hint.text" or name.endswith((".metadata.json", ".metadata.json.gz"))
 
 
 def _matching(pattern: str, fixed: str, skip: Skip, fail: Fail) -> list[str]:
@@ -406,8 +403,7 @@ def _is_hidden(name: str) -> bool:
 
 def _fixed_part(pattern: str) -> str:
     """Return the folder before the first special character of a pattern."""
-    match = _MAGIC.search(pattern)
-    fixed = pattern[: match.start()] if match else pattern
+    fixed = _MAGIC.split(pattern, maxsplit=1)[0]
     # Whole folders only: "data/a*" is searched in "data/".
     return fixed[: fixed.replace(os.sep, "/").rfind("/") + 1] or "."
 

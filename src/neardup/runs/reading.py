@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -293,10 +293,9 @@ class Reading:
 
     def _store_ends(self, ends: list[_PartEnd]) -> None:
         """Append the ends of parts, many at once, since each part may be a small file."""
-        documents = [end.documents for end in ends]
-        rejected = [end.rejected for end in ends]
-        self.scratch.append(schemas.PART_ENDS, np.array(documents, np.int64))
-        self.scratch.append(schemas.PART_REJECTED, np.array(rejected, np.int64))
+        documents, rejected = np.array(ends, np.int64).T
+        self.scratch.append(schemas.PART_ENDS, documents)
+        self.scratch.append(schemas.PART_REJECTED, rejected)
 
     def corpus(self) -> Corpus:
         """Return the corpus, after all parts are read."""
@@ -498,16 +497,12 @@ def _text_bytes(batch: DocumentBatch) -> int:
 
 # Arrow cannot join ids of different types.
 def _same_columns(group: list[DocumentBatch], batch: DocumentBatch) -> bool:
-    first = group[0]
-    return (
-        _id_type(first) == _id_type(batch)
-        and len(first.ranks) == len(batch.ranks)
-        and len(first.values) == len(batch.values)
-    )
+    return _kinds_of(group[0]) == _kinds_of(batch)
 
 
-def _id_type(batch: DocumentBatch) -> pa.DataType | None:
-    return None if batch.ids is None else batch.ids.type
+def _kinds_of(batch: DocumentBatch) -> list[Any]:
+    """Return the type of the ids, None without ids, and the numbers of ranks and of values."""
+    return [None if batch.ids is None else batch.ids.type, len(batch.ranks), len(batch.values)]
 
 
 def count_corpus(
