@@ -6,7 +6,7 @@ import base64
 import itertools
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -76,13 +76,7 @@ class Incoming:
     def numbered(self, prefix: str, first: int) -> Incoming:
         """Return the documents with ids made of a prefix and consecutive numbers from `first`."""
         ids = [f"{prefix}{first + position}" for position in range(len(self))]
-        return Incoming(
-            ids=arrow_of_strings(ids),
-            texts=self.texts,
-            payloads=self.payloads,
-            described=self.described,
-            sketch=self.sketch,
-        )
+        return replace(self, ids=arrow_of_strings(ids))
 
     def take(self, rows: Rows) -> Incoming:
         """Return some of the documents."""
