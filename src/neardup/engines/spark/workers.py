@@ -45,8 +45,15 @@ PLACED = schemas.PLACED.insert(0, _DOCUMENT)
 
 # The columns that the driver collects.
 _LISTED_NAMES = (
-    *("document", "id", "row", "bytes", "size"),
-    *("count_by", "described", "rejected", "ranks"),
+    "document",
+    "id",
+    "row",
+    "bytes",
+    "size",
+    "count_by",
+    "described",
+    "rejected",
+    "ranks",
 )
 LISTED = pa.schema(map(DESCRIBED.field, _LISTED_NAMES))
 """Columns of DESCRIBED."""
