@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import Array, Rows
+from neardup.arrays import Array, Rows, mask_of
 from neardup.candidates.lookups import Entries
 from neardup.stores.base import Changes, StoreSettings, dump, join_entries
 from neardup.stores.damage import damaged
@@ -64,7 +64,7 @@ def encode(changes: Changes) -> bytes:
     """
     documents = changes.documents
     batch = b"" if documents is None or not len(documents) else as_batch(documents).serialize()
-    arrays: list[Array] = []
+    arrays = []
     entries = changes.entries
     if entries is not None:
         arrays.append(entries.document.astype(_ROW))
@@ -88,8 +88,7 @@ def _encode_rows(rows: Rows) -> Array:
     """Return rows, or a bit for each row if that is shorter."""
     if not len(rows) or rows.max() // 8 + 1 >= _ROW.itemsize * len(rows):
         return rows.astype(_ROW)
-    bits = np.zeros(rows.max() + 1, np.bool_)
-    bits[rows] = True
+    bits = mask_of(rows, rows.max() + 1)
     return np.packbits(bits, bitorder="little")
 
 

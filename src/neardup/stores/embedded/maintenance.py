@@ -258,7 +258,7 @@ class Maintenance:
         changes.rest = rest
         job.ended_import = rest.ended_import
         if len(rest.seen):
-            seen = seen_at(rest.seen, np.full(len(rest.seen), rest.seen_at, np.int64))
+            seen = seen_at(rest.seen, rest.seen_at)
             record = self._loader.last_record + 1
             self._write(job, row_files.write_seen, self._loader.flushed, record, seen)
         if not _same_bits(changes.forgotten, self._loader.forgotten_on_disk):

@@ -319,7 +319,7 @@ class EmbeddedStore(StateStore):
 
         The bytes of a single part of few documents are not counted, which takes 70 microseconds.
         """
-        taken: list[Changes] = []
+        taken = []
         num_bytes = 0
         for part in parts:
             taken.append(part)
