@@ -263,8 +263,10 @@ def across_table(report: ReportValues) -> str:
     """
     cells = report.get("removed_by_inputs") or []
     across = {(cell["removed_from"], cell["kept_in"]): cell["documents"] for cell in cells}
-    removed = list(dict.fromkeys(cell["removed_from"] for cell in cells))[:_MAX_ACROSS]
-    kept = list(dict.fromkeys(cell["kept_in"] for cell in cells))[:_MAX_ACROSS]
+    removed, kept = (
+        list(dict.fromkeys(cell[end] for cell in cells))[:_MAX_ACROSS]
+        for end in ("removed_from", "kept_in")
+    )
     if len({*removed, *kept}) < 2:
         return ""
     rows = []
