@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -216,8 +216,8 @@ def _types_of(parts: Sequence[Part], *, with_keys: bool = False) -> dict[str, Co
 
     with_keys : whether the keys in the folder names of a part are columns, too.
     """
-    types: dict[str, ColumnTypes] = {}
-    seen: set[Hashable] = set()
+    types = {}
+    seen = set()
     for part in parts:
         columns = part.column_types()
         if not columns:

@@ -114,7 +114,7 @@ class RemoteFolder:
         }
         # In the order of _REPORTS: report.json, which makes the folder complete, is the last.
         reports = {name: files.pop(name) for name in _REPORTS if name in files}
-        copied: set[str] = set()
+        copied = set()
         if self._resumed:  # all attempts have the same files, except for the reports
             copied = files.keys() - self._missing(files)
         try:

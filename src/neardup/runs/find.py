@@ -205,7 +205,7 @@ def _walk(
     Each folder is entered once, even if several links lead to it. describing : is called with each
     folder and the names in it; returns the names of files that are no documents.
     """
-    files: list[list[str]] = []
+    files = []
     entered: set[tuple[int, int]] = set()
     waiting: list[list[str]] = [[]]
     # A stack, because folders may be nested deeper than Python calls.
@@ -364,14 +364,9 @@ def _expand(pattern: str, fixed: str, fail: Fail) -> list[str]:
     # Windows has both separators.
     *parts, last = re.split(r"[/\\]" if os.sep == "\\" else "/+", rest)
     for part in parts:
-        below: list[str] = []
-        for folder in folders:
-            below += _children(folder, part, fail)
+        below = [path for folder in folders for path in _children(folder, part, fail)]
         folders = [path for path in below if os.path.isdir(path)]
-    matches: list[str] = []
-    for folder in folders:
-        matches += _children(folder, last, fail)
-    return matches
+    return [path for folder in folders for path in _children(folder, last, fail)]
 
 
 def _children(folder: str, part: str, fail: Fail) -> list[str]:

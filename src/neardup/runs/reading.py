@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from neardup import schemas
 from neardup.arrays import (
-    Array,
     Ints,
     Words,
     arrow_of,
@@ -172,7 +171,7 @@ class Reading:
         """Append pieces to the columns."""
         batches = [piece.batch for piece in pieces if piece.batch is not None]
         offsets = self._store_documents(batches) if batches else np.zeros(1, np.int64)
-        ends: list[_PartEnd] = []
+        ends = []
         first = 0
         for piece in pieces:
             if piece.rejected:
@@ -224,7 +223,11 @@ class Reading:
         if self.has_ids:
             self._store_ids(_ids_of(batches, self.tally.documents))
         for number in range(self.num_ranks):
-            ranks = [_ranks_of(batch, number) for batch in batches]
+            # The earlier collection has no ranks.
+            ranks = [
+                batch.ranks[number] if batch.ranks else np.full((len(batch.rows), 2), np.nan)
+                for batch in batches
+            ]
             self.scratch.append(schemas.RANKS.at(number), np.concatenate(ranks))
         if self.columns.stored:
             self._store_values(batches)
@@ -432,14 +435,6 @@ def _ids_of(batches: list[DocumentBatch], first: int) -> pa.Array:
     return join_arrays(arrays)
 
 
-def _ranks_of(batch: DocumentBatch, number: int) -> Array:
-    """Return the ranks of one column, nan if the batch has no ranks."""
-    if batch.ranks:
-        return batch.ranks[number]
-    # The earlier collection has no ranks.
-    return np.full((len(batch.rows), 2), np.nan)
-
-
 def _cut(batch: DocumentBatch, batch_rows: int | None) -> Iterator[DocumentBatch]:
     count = len(batch.rows)
     if batch_rows is None or count <= batch_rows:
@@ -476,7 +471,12 @@ def map_batches(
     Small batches are merged first, also across parts: each HTML file is a batch.
     """
     small = _batches(tasks, threads, reject)
-    merged = map(concatenate, group_small(small, _text_bytes, fits=_same_columns))
+    merged = map(
+        concatenate,
+        group_small(
+            small, _text_bytes, fits=lambda group, batch: _kinds_of(group[0]) == _kinds_of(batch)
+        ),
+    )
     results = map_ordered(merged, lambda batch: work(batch.text), threads, bytes_of=_text_bytes)
     for batch, result in results:
         progress.advance(len(batch.rows), batch.text_bytes)
@@ -496,10 +496,6 @@ def _text_bytes(batch: DocumentBatch) -> int:
 
 
 # Arrow cannot join ids of different types.
-def _same_columns(group: list[DocumentBatch], batch: DocumentBatch) -> bool:
-    return _kinds_of(group[0]) == _kinds_of(batch)
-
-
 def _kinds_of(batch: DocumentBatch) -> list[Any]:
     """Return the type of the ids, None without ids, and the numbers of ranks and of values."""
     return [None if batch.ids is None else batch.ids.type, len(batch.ranks), len(batch.values)]

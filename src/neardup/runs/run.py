@@ -463,9 +463,8 @@ def reported_options(arguments: Options, defaults: Options) -> JsonObject:
     for name in arguments.keys() - _UNREPORTED:
         value = plain(arguments[name])
         if isinstance(value, MethodSettings):
-            for key, setting in method_options(value).items():
-                if setting != defaults.get(key):
-                    options[key] = setting
+            given = method_options(value).items()
+            options |= {key: setting for key, setting in given if setting != defaults.get(key)}
         elif name in _SOURCES and value is not None:
             options[_SOURCES[name]] = _reported_names(value)
         # Types are compared, too, since 1 equals True.
@@ -619,7 +618,7 @@ def run_of(command: str, source: Source, options: TextOptions, **others: Any) ->
 
     options : how the source is read, and the output. others : fields of the run and of its inputs.
     """
-    values: JsonObject = {**options, **others}
+    values = {**options, **others}
     return Run(
         Inputs(source, **_take(values, Inputs._fields)),
         settings=RunSettings(**_take(values, constraints_of(RunSettings))),
