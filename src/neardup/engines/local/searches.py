@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from neardup import kernels, schemas
-from neardup.arrays import Array, Bytes, Integers, Mask, Positions, Words, find_in, ranges
+from neardup.arrays import Array, Bytes, Integers, Mask, Positions, Words, find_in, mask_of, ranges
 from neardup.candidates.hamming_join import HammingNeighbours, find_neighbours
 from neardup.candidates.hamming_join import Pairs as NearPairs
 from neardup.candidates.lookups import BandLookup, DistanceLookup, SampleLookup
@@ -524,8 +524,7 @@ class ComposedSearch(LocalSearch):
         positions = self._candidates.unlisted.document
         if self.scope.connected:
             positions = positions[self.queue.queries(directed=self.method.directed)[positions]]
-        is_full = np.zeros(len(self.queue.order), np.bool_)
-        is_full[positions] = True
+        is_full = mask_of(positions, len(self.queue.order))
         if not self.scope.keeps_all:
             is_full[: self.queue.num_against] = False
         return is_full

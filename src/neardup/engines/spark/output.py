@@ -27,7 +27,7 @@ from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from neardup.arrays import Ints, Positions, arrow_of
+from neardup.arrays import Ints, Positions, arrow_of, stream_of
 from neardup.decide.clusters import first_members, number_ends
 from neardup.decide.outcome import SHORT, Counts, Pairs, Removals, Totals, count_decisions
 from neardup.documents.batch import Corpus, Losses, Rejected, Tally, ValueNames
@@ -438,11 +438,7 @@ def _added_columns(outcome: Totals | None, part: int) -> bytes | None:
         return None
     added = outcome.added
     first, stop = np.append(0, outcome.corpus.part_ends)[part : part + 2].tolist()
-    rows = added.between(first, stop).rows()
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_batch(rows)
-    return bytes(sink.getvalue())
+    return bytes(stream_of(added.between(first, stop).rows()))
 
 
 class _Columns(NamedTuple):
