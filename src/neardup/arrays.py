@@ -123,12 +123,32 @@ def numpy_type(kind: pa.DataType) -> np.dtype[Any]:
     return np.dtype({"double": "float64", "float": "float32"}.get(str(kind), str(kind)))
 
 
+def is_real(value: object) -> bool:
+    """Return whether a value is a number of Python or NumPy; True and False are none."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
 def offsets_from_lengths(lengths: npt.ArrayLike) -> Ints:
     """Return the offsets of consecutive ranges: int64, one more than there are lengths, from 0."""
     counts = np.asarray(lengths)
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     return offsets
+
+
+def stream_of(rows: pa.Table | pa.RecordBatch) -> pa.Buffer:
+    """Return rows, of any schema, as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write(rows)
+    return sink.getvalue()
+
+
+def mask_of(rows: Array, size: int) -> Mask:
+    """Return a mask of `size` values, true at some rows."""
+    mask = np.zeros(size, np.bool_)
+    mask[rows] = True
+    return mask
 
 
 def join_arrays(arrays: Sequence[pa.Array]) -> pa.Array:

@@ -151,7 +151,7 @@ class Client:
         return self._add(documents, "add")
 
     def _add(self, documents: Documents, mode: str) -> list[Answer]:
-        found: list[Answer] = []
+        found = []
         for batch in _batches("documents", documents, _check_document):
             answer = self._call(
                 "POST", "/v1/documents", _with_items({"mode": mode}, "documents", batch)
@@ -165,7 +165,7 @@ class Client:
         texts : of any number. limit : the greatest number of hits for a text.
         """
         limit = check_limit(limit)
-        found: list[list[Hit]] = []
+        found = []
         for batch in _batches("texts", texts, partial(_check_text, "text")):
             answer = self._call("POST", "/v1/query", _with_items({"limit": limit}, "texts", batch))
             found += [[_record(Hit, record) for record in hits] for hits in answer["results"]]

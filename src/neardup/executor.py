@@ -89,24 +89,18 @@ def map_ordered(
             # Yield the first result once it is done, or wait for it if too much is waiting.
             while waiting:
                 first, future = waiting[0]
-                has_many = len(waiting) > max_waiting or num_bytes > max_bytes
-                if not has_many and not future.done():
+                if not future.done() and len(waiting) <= max_waiting and num_bytes <= max_bytes:
                     break
                 waiting.popleft()
                 num_bytes -= bytes_of(first)
                 yield first, future.result()
-        yield from _results_of(waiting)
+        while waiting:
+            item, future = waiting.popleft()
+            yield item, future.result()
     finally:
         pool.shutdown(cancel_futures=True)
     for error in errors:
         raise error
-
-
-def _results_of(waiting: deque[tuple[T, Future[Result]]]) -> Iterator[tuple[T, Result]]:
-    """Yield items with their results, and drop them."""
-    while waiting:
-        item, future = waiting.popleft()
-        yield item, future.result()
 
 
 def _complete(work: Callable[[T], Result], item: T) -> Future[Result]:

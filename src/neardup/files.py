@@ -161,6 +161,17 @@ def cannot_write(path: AnyPath, error: Exception) -> OutputError:
     return OutputError(f"Nothing was written to {path}: {reason_of(error)}. {advice_on(error)}")
 
 
+def identity_of(path: AnyPath | int) -> tuple[int, int] | None:
+    """Return the device and the number of a file or folder, or of an open file, which differ once
+    it is replaced; None if there is none.
+    """
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):  # ValueError: a name that no file can have
+        return None
+    return status.st_dev, status.st_ino
+
+
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a small file in one step: after an error, the old file is unchanged. Raises OSError."""
     file = AtomicFile(path)

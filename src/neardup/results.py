@@ -84,7 +84,7 @@ class _Reported(_OneLine):
         """The report as an Arrow table of section, name and value; a value that is not text is
         written as JSON.
         """
-        rows: list[dict[str, str]] = []
+        rows = []
         for section, content in self.report.items():
             values = content if isinstance(content, dict) else {"": content}
             for name, value in values.items():

@@ -16,6 +16,9 @@ def _field(
 
 
 _nullable = partial(_field, nullable=True)
+_STRINGS = pa.list_(pa.string())
+_INT32S = pa.list_(pa.int32())
+_INT64S = pa.list_(pa.int64())
 
 
 def _schema(*fields: pa.Field) -> pa.Schema:
@@ -255,7 +258,7 @@ def cluster_summary_schema() -> pa.Schema:
         _field("first_role", "string", "source, or against for a known document."),
         _field(
             "example_ids",
-            pa.list_(pa.string()),
+            _STRINGS,
             "Up to five others, evenly from the second to the last.",
         ),
     )
@@ -445,7 +448,7 @@ _COUNT_BY = _nullable(
     "count_by", "string", "The value by which removals are counted; null if they are not."
 )
 _DESCRIBED = _nullable(
-    "described", pa.list_(pa.string()), "The values that describe it in the output, by column."
+    "described", _STRINGS, "The values that describe it in the output, by column."
 )
 _UNREAD = _nullable(
     "rejected", "string", "A line of JSON that says why a row could not be read; null if it was."
@@ -466,9 +469,7 @@ _POSITION = _field(
 _FIRST = _field("first", "int64", "The position of the first document of the same content.")
 _LAST = _field("last", "int64", "The position of the last document of the same content.")
 _DISTINCT = _field("distinct", "int32", "The number of its distinct features.")
-_CELLS = _nullable(
-    "cells", pa.list_(pa.int64()), "The cells in which pairs of the document are measured."
-)
+_CELLS = _nullable("cells", _INT64S, "The cells in which pairs of the document are measured.")
 _LEFT = _field("left", "int64", "The position of the earlier document; of the left side of a pair.")
 _RIGHT = _field(
     "right",
@@ -484,11 +485,23 @@ READ = _schema(
     ),
     _AGAINST,
     _nullable("text", "large_string", "The text or page."),
-    *(_ID, _ROW, _RANKS, _WITHIN, _COUNT_BY, _DESCRIBED, _UNREAD),
+    _ID,
+    _ROW,
+    _RANKS,
+    _WITHIN,
+    _COUNT_BY,
+    _DESCRIBED,
+    _UNREAD,
 )
 """Documents and rejected rows as they are read."""
 DESCRIBED = _schema(
-    *(_AGAINST, _ID, _ROW, _RANKS, _COUNT_BY, _DESCRIBED, _UNREAD),
+    _AGAINST,
+    _ID,
+    _ROW,
+    _RANKS,
+    _COUNT_BY,
+    _DESCRIBED,
+    _UNREAD,
     _field("bytes", "int64", "The bytes of its text."),
     _HASH,
     _field("size", "int32", "The number of its features; 0 of a rejected row."),
@@ -517,18 +530,18 @@ SEARCHED = _schema(
     _field("documents", "int64", "The number of its documents."),
     _field("bytes", "int64", "The bytes of their texts."),
     _field("without_features", "int64", "The number of documents without text."),
-    _field("unread", pa.list_(pa.string()), "Its lines of rejected.jsonl."),
-    _field("keys", pa.list_(pa.int32()), "A sequence around items, once for each document."),
-    _field("items", pa.list_(pa.int32()), "An item that a document has enough of."),
-    _field("states", pa.list_(pa.int32()), "Its state; see decide.items."),
-    _field("found", pa.list_(pa.int64()), "By match: the number of the document in the batch."),
-    _field("entries", pa.list_(pa.int32()), "By match: the entry of the items."),
-    _field("tokens", pa.list_(pa.int32()), "By match: the token in the document."),
-    _field("begins", pa.list_(pa.int64()), "By match: its first character."),
-    _field("ends", pa.list_(pa.int64()), "By match: the end of its characters."),
-    _field("excerpts", pa.list_(pa.string()), "By document and item with matches: a text."),
-    _field("ids", pa.list_(pa.string()), "By match: the id of the document, null without one."),
-    _field("rows", pa.list_(pa.int64()), "By match: the row of the document."),
+    _field("unread", _STRINGS, "Its lines of rejected.jsonl."),
+    _field("keys", _INT32S, "A sequence around items, once for each document."),
+    _field("items", _INT32S, "An item that a document has enough of."),
+    _field("states", _INT32S, "Its state; see decide.items."),
+    _field("found", _INT64S, "By match: the number of the document in the batch."),
+    _field("entries", _INT32S, "By match: the entry of the items."),
+    _field("tokens", _INT32S, "By match: the token in the document."),
+    _field("begins", _INT64S, "By match: its first character."),
+    _field("ends", _INT64S, "By match: the end of its characters."),
+    _field("excerpts", _STRINGS, "By document and item with matches: a text."),
+    _field("ids", _STRINGS, "By match: the id of the document, null without one."),
+    _field("rows", _INT64S, "By match: the row of the document."),
 )
 """Items that were found in documents: a row for each batch of them, or of rejected rows."""
 PLACED = _schema(*DESCRIBED, _POSITION, _FIRST, _LAST)
@@ -539,12 +552,12 @@ COPIES = _schema(_POSITION, _FIRST, _LAST)
 """Documents that share their content with others."""
 SETS = _schema(_POSITION, _LAST, _DISTINCT, _HASH, _KEYS, _SETS, _TAGS, _CELLS)
 """The features of documents, by which pairs are measured."""
-AUDITED = _schema(_field("document", pa.int64(), "The document, as in READ."), _HASH, _KEYS, _SETS)
+AUDITED = _schema(_field("document", "int64", "The document, as in READ."), _HASH, _KEYS, _SETS)
 """Sampled documents, which are compared with all others."""
 AUDIT_COUNTS = _schema(
-    _field("sample", pa.int64(), "The number of a sampled document."),
-    _field("found", pa.int64(), "Its pairs that have a key in common."),
-    _field("true", pa.int64(), "All its pairs at or above the threshold."),
+    _field("sample", "int64", "The number of a sampled document."),
+    _field("found", "int64", "Its pairs that have a key in common."),
+    _field("true", "int64", "All its pairs at or above the threshold."),
 )
 """The pairs of sampled documents with some of all documents."""
 ENTRIES = _schema(

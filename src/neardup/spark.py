@@ -260,10 +260,10 @@ def cluster(
         {"is_first": F.isnull("kept_id"), "first_id": F.coalesce("kept_id", "id")}
     )
     rows = rows.withColumn("size", F.count("*").over(Window.partitionBy("first_id")))
-    measures = []
-    for measure in chosen.measures:
-        value = F.coalesce(F.col(measure.name), F.lit(measure.of_itself))
-        measures.append(value.alias(measure.name))
+    measures = [
+        F.coalesce(F.col(measure.name), F.lit(measure.of_itself)).alias(measure.name)
+        for measure in chosen.measures
+    ]
     documents = rows.select("id", "size", "is_first", "first_id", *measures)
     clusters = rows.filter("is_first and size > 1").select("first_id", "size")
     clusters = clusters.orderBy(F.desc("size"), "first_id")
@@ -629,7 +629,7 @@ def _added_columns(df: DataFrame, sources: str | None, dates: str | None) -> dic
     """Return the columns of `sources` and `dates`, as aggregates over the rows for which a kept row
     stands; none without these options.
     """
-    added: dict[str, Column] = {}
+    added = {}
     if sources is not None:
         OutputSettings(sources=sources)
         _refuse_type(df, sources, "a value", (*_TEXTS, *_NUMBERS))

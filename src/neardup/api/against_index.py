@@ -14,7 +14,7 @@ from neardup.errors import SchemeError
 from neardup.index import meta
 from neardup.index.open_index import OpenIndex
 from neardup.runs.run import Run
-from neardup.settings.constraints import Options, constraints_of
+from neardup.settings.constraints import Options, constraints_of, without_none
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.stores.base import StoredSnapshot
 
@@ -70,11 +70,11 @@ def _named(
     """Return the method that the user named beside the index, if any."""
     if method is not None:
         return method_named(method, **limits)
-    given: Options = {name: value for name, value in limits.items() if value is not None}
-    unknown = next((name for name in given if name not in constraints_of(type(index.method))), None)
+    named = without_none(limits)
+    unknown = next((name for name in named if name not in constraints_of(type(index.method))), None)
     if unknown is not None:
         raise SchemeError(
             f"The index {index.address} was made with {type(index.method).__name__}, which has no "
-            f"{unknown}: got {unknown}={given[unknown]!r}. Leave it out."
+            f"{unknown}: got {unknown}={named[unknown]!r}. Leave it out."
         )
-    return dataclasses.replace(index.method, **given) if given else None
+    return dataclasses.replace(index.method, **named) if named else None

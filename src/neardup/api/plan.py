@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
+from neardup.arrays import is_real
 from neardup.candidates.bands import Bands, candidate_probability, expected_false_candidates
 from neardup.candidates.blocks import choose_blocks, plan_blocks
 from neardup.documents.batch_cache import default_cache_bytes
@@ -22,6 +23,7 @@ from neardup.output.tables import check_output
 from neardup.report.charts import s_curve, save_drawing
 from neardup.report.page import first_rows
 from neardup.report.wording import escape_text
+from neardup.settings.constraints import without_none
 from neardup.settings.methods import MethodSettings, MinHash, SimHash, method_named, named_as
 from neardup.settings.run import IndexSettings, Storage
 
@@ -198,7 +200,7 @@ def plan(
         "memory_bytes": memory_bytes,
         "threads": threads,
     }
-    _check(numbers | {name: value for name, value in optional.items() if value is not None})
+    _check(numbers | without_none(optional))
     _check_engine(
         engine,
         local={"plot": plot, "threads": threads},
@@ -224,9 +226,7 @@ def plan(
 
 def _check(numbers: Mapping[str, float]) -> None:
     for name, value in numbers.items():
-        if isinstance(value, bool) or not (
-            isinstance(value, (int, float, np.number)) and 1 <= value <= 1e15
-        ):
+        if not is_real(value) or not 1 <= value <= 1e15:
             raise InputError(
                 f"{name} must be a number from 1 to 1e15: got {value!r}. Give a number such as 1e8."
             )

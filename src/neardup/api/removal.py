@@ -45,7 +45,7 @@ from neardup.schemas import (
     pairs_schema,
     removed_schema,
 )
-from neardup.settings.constraints import Options, constraints_of
+from neardup.settings.constraints import Options, constraints_of, without_none
 from neardup.settings.methods import DocumentSettings
 from neardup.settings.passages import PassageSettings
 from neardup.settings.run import OutputSettings
@@ -477,7 +477,7 @@ def _rethreshold(
 
 def _named_limits(method: Method, limits: Options) -> Options:
     """Return the limits that are not None. Raise SettingError unless the method has them."""
-    named = {name: value for name, value in limits.items() if value is not None}
+    named = without_none(limits)
     known = constraints_of(type(method.settings))
     if not named or not named.keys() <= known.keys():
         raise SettingError(

@@ -19,8 +19,7 @@ import pyarrow as pa
 from neardup.arrays import offsets_from_lengths
 from neardup.documents.batch import Losses, Rejected
 from neardup.documents.texts import is_text
-from neardup.engines.capabilities import SPARK
-from neardup.engines.choose import is_spark
+from neardup.engines.choose import accepted_by_spark
 from neardup.engines.local.sign import Column, sign_column, sign_corpus
 from neardup.errors import InputError, SettingError
 from neardup.features.feature_strings import split_pairs
@@ -104,9 +103,7 @@ def document_frequencies(
     """
     settings = counted_settings(method)
     run = run_of("document_frequencies", source, options, method=settings)
-    on_spark = is_spark(run)
-    if on_spark:
-        SPARK.refuse(run.command, run.options)
+    on_spark = accepted_by_spark(run)
     inputs = run.find()
     with open_job(run) as job:
         if on_spark:
@@ -271,9 +268,8 @@ def sign(
         outputs=() if file is None else (file.path,),
     )
     take = concatenate if file is None else partial(write_sketches, file=file, with_hex=with_hex)
-    on_spark = is_spark(run)
+    on_spark = accepted_by_spark(run)
     if on_spark:
-        SPARK.refuse(run.command, run.options)
         _refuse_tokens(column)
     if column is not None:
         in_memory = file is None and chosen.counted is None and not on_spark
@@ -325,7 +321,10 @@ def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark:
                     reject=run.rejecter(counts.rejected.append),
                 )
             # First, so that the result has a scheme without any batch.
-            sketches = take(chain([_no_rows(sketcher)], batches))
+            no_values = sketcher.allocate(0).values
+            no_ids = pa.array([], pa.large_string())
+            no_rows = sketcher.method.sketches(no_values, sketcher.scheme, no_ids)
+            sketches = take(chain([no_rows], batches))
         job.finished = sketches.report = _report(sketcher, counts, stages)
     return sketches
 
@@ -338,11 +337,6 @@ def _counted(run: Run, inputs: Found, job: Job) -> Method:
     with job.stages.stage("count", known_total(inputs.tasks)) as progress:
         idf = count_or_open(method.counted, inputs.tasks, job.scratch, run.threads, progress)
         return method.with_idf(idf)
-
-
-def _no_rows(sketcher: Sketcher) -> Sketches:
-    values = sketcher.allocate(0).values
-    return sketcher.method.sketches(values, sketcher.scheme, pa.array([], pa.large_string()))
 
 
 def concatenate(batches: Iterator[Sketches]) -> Sketches:

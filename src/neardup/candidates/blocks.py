@@ -148,7 +148,12 @@ def _fitting_searches(count: int, bits: int, max_distance: int, memory_bytes: fl
         if _plan(count, bits, distance, distance + 1).memory_bytes <= memory_bytes:
             advice.append(f"max_distance={distance}")
             break
-    max_count = _max_fingerprints(bits, max_distance, memory_bytes)
+    # With the fewest tables.
+    max_count = bisect_right(
+        range(1, MAX_FINGERPRINTS + 1),
+        memory_bytes,
+        key=lambda n: _plan(n, bits, max_distance, max_distance + 1).memory_bytes,
+    )
     if max_count:
         advice.append(f"{max_count:,} fingerprints")
     if not advice:
@@ -209,13 +214,3 @@ def _count_keys(sizes: Sequence[int], chosen: int) -> dict[int, int]:
         chosen * short_size + long: math.comb(num_long, long) * math.comb(num_short, chosen - long)
         for long in range(fewest_long, most_long + 1)
     }
-
-
-def _max_fingerprints(bits: int, max_distance: int, memory_bytes: float) -> int:
-    """Return the number of fingerprints that fit into the memory with the fewest tables."""
-    counts = range(1, MAX_FINGERPRINTS + 1)
-    return bisect_right(
-        counts,
-        memory_bytes,
-        key=lambda n: _plan(n, bits, max_distance, max_distance + 1).memory_bytes,
-    )

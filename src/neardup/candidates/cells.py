@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.arrays import Ints
+from neardup.arrays import Ints, mask_of
 
 _MAX_ROUNDS = 32  # groups that could still be merged then stay apart
 _GROUPS_PER_CELL = 4  # at least, so that cells come out about equal in size
 # 2^64 / the golden ratio spreads consecutive numbers (Knuth, The Art of Computer Programming 3,
 # 6.4).
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class DocumentCells(NamedTuple):
@@ -70,8 +70,7 @@ def _merge_groups(parents: Ints, max_size: int) -> Ints:
         fits = (sizes + incoming)[targets] <= max_size
 
         # A group that moves in this round receives none.
-        is_moving = np.zeros(len(numbers), np.bool_)
-        is_moving[merging[fits]] = True
+        is_moving = mask_of(merging[fits], len(numbers))
         fits &= ~is_moving[targets]
         if not fits.any():
             break
@@ -88,7 +87,7 @@ def _deal_groups(roots: Ints, num_cells: int) -> Ints:
     Roots are spread, so that a cell has documents of all input files.
     """
     num_documents = len(roots)
-    order = np.argsort(roots.astype(np.uint64) * _GOLDEN, kind="stable")
+    order = np.argsort(roots.astype(np.uint64) * GOLDEN, kind="stable")
     cells = np.empty(num_documents, np.int64)
     cells[order] = np.arange(num_documents) * num_cells // max(1, num_documents)
     return cells[roots]

@@ -177,7 +177,7 @@ class BandLookup(Lookup):
     """A table for each band of a signature."""
 
     bands: Bands = field()
-    name: ClassVar[str] = "bands"
+    name = "bands"
 
     @property
     def layout(self) -> Layout:
@@ -196,7 +196,7 @@ class DistanceLookup(Lookup):
 
     radius: Radius = field()
     confirmed: bool = True
-    name: ClassVar[str] = "fingerprints"
+    name = "fingerprints"
 
     @property
     def layout(self) -> Layout:
@@ -240,34 +240,12 @@ class DistanceLookup(Lookup):
             chosen = [bit for bit in bits if mask[bit // 64] >> (bit % 64) & 1]
             others = sorted(set(bits) - set(chosen))
             key_bits = [*chosen, *others][:_KEY_BITS]
-            tables.append([_move_of(run) for run in _runs_of(key_bits)])
+            tables.append(_moves_of(key_bits))
         num_moves = max(map(len, tables))
         moves = np.zeros((len(tables), num_moves, len(_Move._fields)), np.uint64)
         for table, moves_of_table in enumerate(tables):
             moves[table, : len(moves_of_table)] = moves_of_table
         return moves
-
-
-class _Run(NamedTuple):
-    """Successive bits of one word of a fingerprint.
-
-    bit : the first one in the fingerprint. key_bit : the first one in the key, from its upper end.
-    """
-
-    bit: int
-    key_bit: int
-    length: int
-
-
-def _runs_of(key_bits: list[int]) -> list[_Run]:
-    """Return the runs in the bits of a fingerprint that make a key, the upper end first."""
-    edges = [
-        i for i, bit in enumerate(key_bits) if i == 0 or bit != key_bits[i - 1] + 1 or bit % 64 == 0
-    ]
-    return [
-        _Run(bit=key_bits[first], key_bit=first, length=stop - first)
-        for first, stop in itertools.pairwise([*edges, len(key_bits)])
-    ]
 
 
 class _Move(NamedTuple):
@@ -282,13 +260,20 @@ class _Move(NamedTuple):
     rotation: int
 
 
-def _move_of(run: _Run) -> _Move:
-    low = 64 - run.bit % 64 - run.length
-    return _Move(
-        word=run.bit // 64,
-        mask=(1 << low + run.length) - (1 << low),
-        rotation=(run.bit - run.key_bit) % 64,
-    )
+def _moves_of(key_bits: list[int]) -> list[_Move]:
+    """Return the moves of the bits of a fingerprint that make a key, the upper end first: one for
+    each run of successive bits of one word.
+    """
+    starts = [
+        i for i, bit in enumerate(key_bits) if i == 0 or bit != key_bits[i - 1] + 1 or bit % 64 == 0
+    ]
+    moves = []
+    for first, stop in itertools.pairwise([*starts, len(key_bits)]):
+        bit = key_bits[first]
+        low = 64 - bit % 64 - (stop - first)
+        mask = (1 << 64 - bit % 64) - (1 << low)
+        moves.append(_Move(word=bit // 64, mask=mask, rotation=(bit - first) % 64))
+    return moves
 
 
 @dataclass(frozen=True)
@@ -300,8 +285,8 @@ class SampleLookup(Lookup):
 
     samples: Samples
     needed: tuple[int, ...] = field()
-    name: ClassVar[str] = "samples"
-    by_sets: ClassVar[bool] = True
+    name = "samples"
+    by_sets = True
 
     @property
     def layout(self) -> Layout:

@@ -18,6 +18,7 @@ from neardup.arrays import (
     Words,
     begins_run,
     flatten_strings,
+    mask_of,
     offsets_from_lengths,
 )
 from neardup.executor import map_all, map_ordered
@@ -218,8 +219,9 @@ def group_anchors(
     anchors = _Anchors(pieces, positions, length, size)
     members, offsets = equal_anchors(hashes)
     sizes = np.diff(offsets)
-    is_hashed = np.zeros(len(positions), np.bool_)
-    is_hashed[members[np.repeat(sizes > kernels.passage_groups.FEW, sizes)]] = True
+    is_hashed = mask_of(
+        members[np.repeat(sizes > kernels.passage_groups.FEW, sizes)], len(positions)
+    )
     contexts = anchors.hash_contexts(is_hashed, threads)
 
     roots = _connect(members, offsets, contexts, threads)

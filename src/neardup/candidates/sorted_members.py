@@ -20,11 +20,13 @@ from neardup.arrays import (
     Positions,
     Words,
     begins_run,
+    mask_of,
     ranges,
     rank_in_run,
 )
 from neardup.candidates.bands import bits_for, pack_keys
 from neardup.candidates.blocks import Radius
+from neardup.candidates.cells import GOLDEN
 from neardup.candidates.hamming_join import find_neighbours
 from neardup.candidates.lookups import Lookup
 from neardup.features.described import Keys
@@ -33,9 +35,6 @@ NO_BUCKET = np.uint32(0xFFFFFFFF)
 """The entry of a position that is in no bucket."""
 _PAIRS_AT_ONCE = 1 << 18  # pairs of members in memory, more only for a single member
 _LOW_HALF = 0xFFFFFFFF  # the bits of `left` in packed pairs
-# 2^64 / the golden ratio spreads consecutive numbers (Knuth, The Art of Computer Programming 3,
-# 6.4).
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Unlisted(NamedTuple):
@@ -196,8 +195,7 @@ def _list_near(keys: Keys, order: Positions, nodes: Ints, last: Ints, radius: Ra
 
     It lists the documents of the fingerprint. Documents within the distance query it too.
     """
-    featured = np.zeros(len(order), np.bool_)
-    featured[nodes] = True
+    featured = mask_of(nodes, len(order))
     near = find_neighbours(keys.values, order, featured, radius).neighbours
     listing_bucket = near.node[nodes].astype(np.int64)
     degree = np.diff(near.starts)[listing_bucket]
@@ -226,7 +224,7 @@ def list_members(
     num_probes = np.bincount(lookup.probes(keys).document, minlength=len(position))
     needed = np.array(lookup.needed)[np.minimum(num_probes, len(lookup.needed) - 1)]
     table = entries.table.astype(np.uint64) + np.uint64(1)
-    bucket = entries.key ^ table * _GOLDEN  # equal keys of two tables differ
+    bucket = entries.key ^ table * GOLDEN  # equal keys of two tables differ
     return Members(
         bucket=bucket.view(np.int64),
         position=position[document],

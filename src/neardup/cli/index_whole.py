@@ -21,7 +21,7 @@ from neardup.cli.settings import command, composed, is_set, option, setting_opti
 from neardup.cli.sources import output_options, printing_options, result_options
 from neardup.errors import SettingError
 from neardup.report.wording import plural, translated
-from neardup.settings.constraints import Options, constraints_of, flag_of
+from neardup.settings.constraints import Options, constraints_of, flag_of, without_none
 from neardup.settings.methods import MethodSettings, MinHash, SimHash
 from neardup.settings.run import FileSettings, IndexSettings
 
@@ -132,9 +132,7 @@ def rebuild(address: str, new: str, **limits: Any) -> None:
     with opened(
         address, f"Delete {new} before you run the command again.", read_only=True
     ) as index:
-        method = _changed(
-            index.method, {name: value for name, value in limits.items() if value is not None}
-        )
+        method = _changed(index.method, without_none(limits))
         with index.rebuild(new, method=method) as rebuilt:
             show_info(rebuilt)
 

@@ -84,7 +84,7 @@ def language_of(environment: Mapping[str, str]) -> str:
 
 def _requested_language(arguments: Sequence[str]) -> str | None:
     """Return the value of --lang among arguments that are not parsed yet; None if it has none."""
-    words: list[str] = []
+    words = []
     for argument in arguments:
         # --lang=zh and --lang zh become the same two words.
         words += argument.split("=", 1)

@@ -5,7 +5,6 @@ an exit code.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import sys
@@ -23,7 +22,7 @@ import click
 from neardup.cli import render
 from neardup.cli.settings import is_set
 from neardup.errors import IncompleteWarning
-from neardup.files import AnyPath, JsonObject, read_json
+from neardup.files import AnyPath, JsonObject, identity_of, read_json
 from neardup.report.wording import for_terminal, say, speaking, translated
 from neardup.settings.constraints import Options
 
@@ -115,13 +114,13 @@ def running_into(output: str, resume: bool, scratch: str | None = None) -> Itera
     if not resume:
         _print_discarded(places)
     # Of the folder that is there already: `--overwrite` replaces it at the end of the run.
-    before = None if is_address(output) else _identity_of(output)
+    before = None if is_address(output) else identity_of(output)
 
     def describe_output() -> str:
         if is_address(output):
             state = f"The output {output} is not complete."
         # The interruption came after the replacement.
-        elif before != _identity_of(output):
+        elif before != identity_of(output):
             state = f"The output {output} is complete."
         else:
             state = f"Nothing was written to {output}."
@@ -139,16 +138,6 @@ def write_folder(function: Callable[..., Any], inputs: Any, output: str, values:
     """Return the result of a function of the library that writes an output folder."""
     with running_into(output, values["resume"], values["scratch"]):
         return function(inputs, output=output, tables=False, **values)
-
-
-def _identity_of(output: str) -> tuple[int, int] | None:
-    """Return the device and number of an output folder, which differ once it is replaced."""
-    try:
-        status = os.stat(output)
-    # No folder; or a name that no file can have, which the run refuses with a sentence.
-    except (OSError, ValueError):
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _print_discarded(places: Places) -> None:

@@ -131,10 +131,6 @@ def option(
     return click.option(*declarations, cls=SectionOption, section=section, help=help, **settings)
 
 
-def _is_no_flag(word: str) -> bool:
-    return not word.startswith("-") or word == "-"
-
-
 class Command(click.Command):
     """A command whose --help shows the common options, and --help-all all options below headings.
 
@@ -185,7 +181,9 @@ class Command(click.Command):
         # From the last: the words that are inserted do not move the positions before them.
         for position in reversed(positions):
             first = position + 2  # after the flag and its first word
-            words = list(takewhile(_is_no_flag, args[first:]))
+            words = list(
+                takewhile(lambda word: not word.startswith("-") or word == "-", args[first:])
+            )
             repeated = [part for word in words for part in (self._greedy, word)]
             args[first : first + len(words)] = repeated
 

@@ -70,7 +70,7 @@ class Simhash:
         self.f_bytes = f // 8
         self.reg = reg
         self.hashfunc = hashfunc
-        self.log = log if log is not None else logging.getLogger("simhash")
+        self.log = log or logging.getLogger("simhash")
         self.value: int = 0
         if isinstance(value, Simhash):
             self.value = value.value
@@ -142,7 +142,7 @@ class Simhash:
         are_whole = all(isinstance(weight, Integral) for weight in weights)
         # Whole weights as objects: Python's integers do not overflow.
         total = np.zeros(self.f, object if are_whole else np.float64)
-        batch: list[int] = []
+        batch = []
         bits = self._bits(names)
         for index, weight in enumerate(weights):
             if isinstance(weight, int) and weight <= _SMALL_WEIGHT:
@@ -215,7 +215,7 @@ class SimhashIndex:
     ) -> None:
         self.k = k
         self.f = f
-        self.log = log if log is not None else logging.getLogger("simhash")
+        self.log = log or logging.getLogger("simhash")
         self.bucket: dict[str, set[tuple[int, str]]] = {}
         for identifier, simhash in objs:
             self.add(identifier, simhash)

@@ -30,7 +30,7 @@ from neardup.progress import Stages
 from neardup.report.contents import Findings, removed_by_value, warn_of_textless
 from neardup.report.record import NO_FACTS, EngineFacts
 from neardup.runs.directory import OutputDirectory
-from neardup.runs.locations import DocumentLocations
+from neardup.runs.locations import DocumentLocations, release_nothing
 from neardup.runs.run import Run, named_paths
 from neardup.runs.scratch import Scratch
 from neardup.settings.run import SelectionSettings
@@ -87,10 +87,6 @@ class Cleaned(NamedTuple):
     edits: Edits
 
 
-def _release_nothing() -> None:
-    """Release nothing."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Searched:
     """The documents that an engine has read, and the pairs that it has found.
@@ -125,7 +121,7 @@ class Searched:
     expected: Callable[[Positions, Positions, Measured], Floats] | None = None
     audited: Recall | None = None
     engine: EngineFacts = NO_FACTS
-    release: Callable[[], None] = _release_nothing
+    release: Callable[[], None] = release_nothing
 
     def outcome(self, decision: Decision) -> Outcome:
         """Return the decisions of a rule by documents, with the measurements of the search."""
@@ -283,7 +279,7 @@ def decide(run: Run, searched: Searched) -> Decided:
         searched.tasks, searched.corpus.part_ends, searched.found.lengths
     )
     remaining = replace(
-        searched, found=found, expected=None, release=_release_nothing, warnings=warnings
+        searched, found=found, expected=None, release=release_nothing, warnings=warnings
     )
     return Decided(searched=remaining, decision=decision, outcome=outcome, by_value=by_value)
 

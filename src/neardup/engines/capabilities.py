@@ -25,15 +25,15 @@ COMMANDS = (
 class Limit(NamedTuple):
     """An option whose values an engine limits.
 
-    accepted : the accepted values; the first is the default. A value with a column is listed with
-    the word COLUMN: "max:COLUMN" accepts max:length. reason : the reason for the limit, as a
-    clause. applies : False if the option has no meaning for the engine: the error then calls it not
+    reason : the reason for the limit, as a clause. accepted : the accepted values; the first is the
+    default. A value with a column is listed with the word COLUMN: "max:COLUMN" accepts max:length.
+    applies : False if the option has no meaning for the engine: the error then calls it not
     applicable.
     """
 
     option: str
-    accepted: tuple[object, ...]
     reason: str
+    accepted: tuple[object, ...] = (None,)
     applies: bool = True
 
     def accepts(self, value: object) -> bool:
@@ -122,7 +122,6 @@ INDEX = Capabilities(
         ),
         Limit(
             "within",
-            accepted=(None,),
             reason="an index does not store groups, and compares all its documents",
         ),
         Limit(
@@ -138,17 +137,13 @@ INDEX = Capabilities(
         ),
         Limit(
             "cache_bytes",
-            accepted=(None,),
             reason="the documents of the run are put into a store, not into memory",
         ),
         Limit(
             "passages",
-            accepted=(None,),
             reason="an index does not store the texts in which passages would be found",
         ),
-        Limit(
-            "group_by", accepted=(None,), reason="an index decides about each document as it comes"
-        ),
+        Limit("group_by", reason="an index decides about each document as it comes"),
         Limit(
             "rethreshold",
             accepted=(False,),
@@ -184,7 +179,6 @@ SPARK = Capabilities(
         Limit("update", accepted=(False,), reason="workers do not share the locks of an index"),
         Limit(
             "passages",
-            accepted=(None,),
             reason="passages are decided about in the order of all documents, on one machine",
         ),
         Limit(
@@ -193,13 +187,9 @@ SPARK = Capabilities(
             reason="Spark repeats tasks that fail, and keeps nothing of a run that does",
             applies=False,
         ),
-        Limit(
-            "threads", accepted=(None,), reason="Spark gives a worker its processors", applies=False
-        ),
-        Limit("batch_rows", accepted=(None,), reason="Spark cuts the batches", applies=False),
-        Limit(
-            "cache_bytes", accepted=(None,), reason="Spark gives a worker its memory", applies=False
-        ),
+        Limit("threads", reason="Spark gives a worker its processors", applies=False),
+        Limit("batch_rows", reason="Spark cuts the batches", applies=False),
+        Limit("cache_bytes", reason="Spark gives a worker its memory", applies=False),
     ),
     advice="Leave {option} out, or use the local engine (--engine local).",
 )
@@ -218,13 +208,12 @@ LARGE_SPARK = Capabilities(
         Limit("linkage", accepted=("sieve", "connected"), reason="workers perform two rules"),
         Limit(
             "group_by",
-            accepted=(None,),
             reason="groups are decided about one after the other, on the driver",
         ),
         Limit("rethreshold", accepted=(False,), reason="the pairs are kept on the driver"),
         Limit("audit_sample", accepted=(0,), reason="the sample is drawn on the driver"),
-        Limit("sources", accepted=(None,), reason="the values of all documents are on the driver"),
-        Limit("dates", accepted=(None,), reason="the values of all documents are on the driver"),
+        Limit("sources", reason="the values of all documents are on the driver"),
+        Limit("dates", reason="the values of all documents are on the driver"),
     ),
     advice=(
         "Leave {option} out, decide about fewer documents at once, or use the local engine "

@@ -26,11 +26,10 @@ def open_engine(run: Run) -> Iterator[Engine]:
     MissingExtraError
         If PySpark is not installed.
     """
-    uses_spark = is_spark(run)
-    (SPARK if uses_spark else LOCAL).refuse(run.command, run.options)
+    on_spark = accepted_by_spark(run)
     if not method_of(run.method).keeps_groups_apart:
         refuse_together("fingerprints", within=run.selection.within)
-    if uses_spark:
+    if on_spark:
         # Imported late, because PySpark is optional.
         from neardup.engines.spark.engine import SparkEngine
 
@@ -42,6 +41,15 @@ def open_engine(run: Run) -> Iterator[Engine]:
         yield LocalEngine(run, cache)
     finally:
         cache.clear()
+
+
+def accepted_by_spark(run: Run) -> bool:
+    """Return whether the engine of a run is Spark. Raise SettingError if the engine does not take
+    an option.
+    """
+    on_spark = is_spark(run)
+    (SPARK if on_spark else LOCAL).refuse(run.command, run.options)
+    return on_spark
 
 
 def is_spark(run: Run) -> bool:

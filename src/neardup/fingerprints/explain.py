@@ -262,9 +262,10 @@ def _check_features(features: list[Any]) -> None:
 
 
 def _no_features(text: object) -> InputError:
+    text = repr(text)
+    got = text if len(text) <= 60 else f"{text[:57]}..."
     return InputError(
-        f"There are no features, so there is no fingerprint: got {_shorten(text)}. Leave such "
-        "texts out."
+        f"There are no features, so there is no fingerprint: got {got}. Leave such texts out."
     )
 
 
@@ -282,8 +283,3 @@ def _describe_given(
         _check_features(features)
         return fingerprinting.describe_tokens(pack_tokens([features]), None, method)
     return fingerprinting.describe_weighted(*split_pairs([features], "the features given"), method)
-
-
-def _shorten(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -300,7 +300,7 @@ def scheme_of(method: SimHash, idf_version: str | None = None) -> JsonObject:
     method : the settings of fingerprints.
     idf_version : the version of the table of document frequencies, if there is one.
     """
-    scheme: JsonObject = {**SCHEME, "bits": method.bits, "scheme": method.scheme}
+    scheme = {**SCHEME, "bits": method.bits, "scheme": method.scheme}
     if method.scheme != "native":
         return scheme
     function = name_callable(method.hash) if callable(method.hash) else method.hash

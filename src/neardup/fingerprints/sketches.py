@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from neardup.arrays import Array, Bytes, Floats, Ints, Mask, arrow_file, arrow_of
 from neardup.errors import ColumnError, InputError, OutputError, SchemeError
 from neardup.files import AnyPath, AtomicFile, JsonObject, writing_to
-from neardup.settings.constraints import check_flag, check_kind, check_path
+from neardup.settings.constraints import assignments, check_flag, check_kind, check_path
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -177,15 +177,12 @@ def read_batches(path: AnyPath, columns: Sequence[str] | None = None) -> Iterato
         is_numbered = columns is None and "id" not in empty.schema.names
         first = 0
         batches = file.iter_batches(_BATCH_ROWS, columns=columns)
-        for table in chain([empty], map(_as_table, batches)):
+        tables = (pa.Table.from_batches([batch]) for batch in batches)
+        for table in chain([empty], tables):
             chosen = table if columns is None else table.select(columns)
             rows = np.arange(first, first + chosen.num_rows)
             first += len(rows)
             yield chosen.append_column("id", _number_ids(rows)) if is_numbered else chosen
-
-
-def _as_table(batch: pa.RecordBatch) -> pa.Table:
-    return pa.Table.from_batches([batch])
 
 
 def _number_ids(rows: Ints) -> pa.Array:
@@ -273,11 +270,10 @@ def require_same(
     """Raise SchemeError unless two schemes are equal. kind : the plural noun of the sketches."""
     different = sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
     if different:
-        first_values = ", ".join(f"{name}={first.get(name)!r}" for name in different)
-        second_values = ", ".join(f"{name}={second.get(name)!r}" for name in different)
         raise SchemeError(
-            f"{kind} of different schemes cannot be compared: {first_name} has {first_values}; "
-            f"{second_name} has {second_values}. Create both with the same settings."
+            f"{kind} of different schemes cannot be compared: {first_name} has "
+            f"{assignments(first, different)}; {second_name} has "
+            f"{assignments(second, different)}. Create both with the same settings."
         )
 
 

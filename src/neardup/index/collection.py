@@ -201,18 +201,9 @@ class _Arrivals(NamedTuple):
         """Return the rows that documents replace."""
         return self.existing[self.is_replacing]
 
-    def new_documents(self, incoming: Incoming) -> Incoming:
-        """Return the documents that become rows."""
-        return incoming.take(np.flatnonzero(~self.is_repeated))
-
     def first(self, size: int) -> _Arrivals:
         """Return the first `size` documents."""
         return _Arrivals(self.existing[:size], self.is_repeated[:size])
-
-    def before_new(self, number: int) -> _Arrivals:
-        """Return the documents before a new one, by its number among the new ones."""
-        new = np.flatnonzero(~self.is_repeated)
-        return self.first(int(new[number]))
 
     def rows(self, num_rows: int) -> Rows:
         """Return the row of each document; new ones have the rows from `num_rows` on."""
@@ -241,13 +232,14 @@ def _decide_first(
     replaced = arriving.replaced_rows()
     # A document is not compared with the row that it replaces.
     view = snapshot.without(replaced) if len(replaced) else snapshot
-    new = arriving.new_documents(incoming)
+    is_new = ~arriving.is_repeated
+    new = incoming.take(np.flatnonzero(is_new))
     is_sieved = if_new and len(new) > 0
     # Without `if_new`, buckets list the documents all the same: later ones are compared with them.
     decisions = decide_batch(rules, view, new) if is_sieved else keep_all(rules, new)
     num_decided = len(decisions.kept)
     if num_decided < len(new):
-        arriving = arriving.before_new(num_decided)
+        arriving = arriving.first(int(np.flatnonzero(is_new)[num_decided]))
         new = new.take(np.arange(num_decided))
     return _Decided(arriving=arriving, view=view, new=new, decisions=decisions)
 

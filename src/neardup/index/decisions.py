@@ -5,7 +5,7 @@ The decisions are equal to `dedup` of the same documents in the same order, what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from neardup.methods.base import Described, Method
 from neardup.schemas import KEPT, answers_schema, indexed_schema
 from neardup.stores.base import Snapshot
 from neardup.stores.key_tables import KeyEntries, KeyTables
-from neardup.verify.measured import Measured, measured_of_copies
+from neardup.verify.measured import Measured, join_measured, measured_of_copies
 
 
 class Rules(NamedTuple):
@@ -317,7 +317,7 @@ def _confirm(
         parts.append(method.measure(described, described, inner.row, inner.query))
     if len(stored.row):
         parts.append(measure_stored(rules, snapshot, described, stored).measured)
-    measured = _join_measured(parts)
+    measured = join_measured(parts)
     num_stored = len(stored_rows)
     left = np.concatenate([num_stored + inner.row, np.searchsorted(stored_rows, stored.row)])
     right = num_stored + np.concatenate([inner.query, stored.query])
@@ -327,14 +327,6 @@ def _confirm(
         right=right[is_duplicate].astype(np.uint32),
         measured=measured.take(is_duplicate),
     )
-
-
-def _join_measured(parts: Sequence[Measured]) -> Measured:
-    """Return the measures of pairs, one part or more, one after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    names = parts[0].columns
-    return Measured({name: np.concatenate([part[name] for part in parts]) for name in names})
 
 
 class StoredPairs(NamedTuple):

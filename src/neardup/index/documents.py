@@ -126,11 +126,6 @@ def _batch_of_texts(source: Source) -> Batch | None:
         texts = arrow_of_strings(source)
     except UnicodeEncodeError:
         return None  # the run names the documents
-    return _unnamed(texts)
-
-
-def _unnamed(texts: pa.Array) -> Batch:
-    """Return texts without ids and payloads."""
     return Batch(
         texts=texts,
         ids=arrow_of_strings([""] * len(texts)),

@@ -258,7 +258,7 @@ def changes_of(rules: Rules, table: pa.Table, first: int) -> Changes:
 
 def verify(rules: Rules, snapshot: StoredSnapshot) -> list[str]:
     """Return a sentence for each document that its own keys do not find, at most ten."""
-    damaged: list[str] = []
+    damaged = []
     for table in snapshot.scan(("row", "id", "member", *SKETCHED, *SETS)):
         # Buckets list members only.
         table = table.filter(table["member"])

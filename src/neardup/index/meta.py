@@ -19,6 +19,7 @@ from neardup.index.decisions import Rules
 from neardup.index.incoming import FINGERPRINTS
 from neardup.methods.base import Method
 from neardup.methods.registry import IDF, method_of, settings_from_json, settings_to_json
+from neardup.settings.constraints import assignments
 from neardup.settings.methods import MethodSettings
 from neardup.settings.run import IndexSettings
 from neardup.version import __version__
@@ -207,11 +208,9 @@ def require_method(meta: Mapping[str, Any], given: Any, address: str) -> None:
     if "method" in different:
         different = ["method"]
     if different:
-        stored_text = ", ".join(f"{name}={stored.get(name)!r}" for name in different)
-        wanted_text = ", ".join(f"{name}={wanted.get(name)!r}" for name in different)
         raise SchemeError(
-            f"The index {address} was created with {stored_text}: got {wanted_text}. Open it "
-            "without a method, or create another index."
+            f"The index {address} was created with {assignments(stored, different)}: got "
+            f"{assignments(wanted, different)}. Open it without a method, or create another index."
         )
     table = given.idf if isinstance(given, Method) else None
     if table is not None and table.version != meta["idf"]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import Ints, arrow_of, find_in
+from neardup.arrays import arrow_of, find_in
 from neardup.decide.outcome import Removals
 from neardup.documents.added_columns import append_columns, append_keys
 from neardup.documents.batch import DocumentBatch, RawLines
@@ -48,19 +48,15 @@ class Annotations:
         rows = pa.array(row, mask=~is_removed)
         cluster = documents.copy()
         cluster[is_removed] = part.clusters
+        num_duplicates = np.searchsorted(self._keepers, documents, "right")
+        num_duplicates -= np.searchsorted(self._keepers, documents)
         columns = [
             self.locations.ids(part.kept).take(rows),
             *(column.take(rows) for column in part.measured.arrow(self.measures)),
             arrow_of(cluster),
-            pa.array(self._num_duplicates(documents), mask=is_removed),
+            pa.array(num_duplicates, mask=is_removed),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-    def _num_duplicates(self, documents: Ints) -> Ints:
-        """Return the number of documents that each document removed."""
-        first = np.searchsorted(self._keepers, documents, "left")
-        last = np.searchsorted(self._keepers, documents, "right")
-        return last - first
 
 
 def write_annotated(

@@ -106,13 +106,11 @@ def outline_names(clusters: Sequence[Sequence[Sequence[Line]]]) -> list[str]:
     def rarity(label: str) -> float:
         return _MIN_RARITY + math.log(len(clusters) / max(num_clusters[label], 1))
 
-    names = []
-    for (first, *_), positions in zip(clusters, shared, strict=True):
-        names.append(
-            outline_name(first, positions, rarity)
-            or outline_name(first, set(range(len(first))), rarity)
-        )
-    return names
+    return [
+        outline_name(first, positions, rarity)
+        or outline_name(first, set(range(len(first))), rarity)
+        for (first, *_), positions in zip(clusters, shared, strict=True)
+    ]
 
 
 def passage_name(texts: Sequence[str], method: Shingling) -> str:

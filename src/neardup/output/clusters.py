@@ -25,17 +25,17 @@ def cluster_batches(
     """Yield a row for each new document, in input order; see schemas.clusters_schema."""
     sizes = clusters.sizes
     for start in range(locations.num_against, len(clusters.cluster_of), _ROWS):
-        documents = np.arange(start, min(start + _ROWS, len(clusters.cluster_of)), dtype=np.uint32)
         numbers = clusters.cluster_of[start : start + _ROWS]
+        documents = np.arange(start, start + len(numbers), dtype=np.uint32)
         # The first member of each cluster is its kept document.
-        firsts = clusters.members[clusters.offsets[numbers]]
+        firsts = clusters.members[clusters.offsets[numbers]].astype(np.uint32)
         columns = [
             *locations.columns(documents),
             pa.array(numbers),
             pa.array(sizes[numbers]),
             pa.array(firsts == documents),
-            locations.ids(firsts.astype(np.uint32)),
-            locations.roles(firsts.astype(np.uint32)),
+            locations.ids(firsts),
+            locations.roles(firsts),
             *_measured(removals, documents, measures).arrow(measures),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=clusters_schema(measures))
@@ -66,7 +66,7 @@ def cluster_summary_batches(
         firsts = clusters.members[clusters.offsets[start:stop]].astype(np.uint32)
         examples, offsets = pick_others(clusters, start, stop, MAX_EXAMPLES)
         ids = locations.ids(examples.astype(np.uint32))
-        named: list[str | None] = list(names[start:stop])
+        named = list(names[start:stop])
         columns = [
             pa.array(np.arange(start, stop)),
             pa.array(clusters.sizes[start:stop]),

@@ -12,8 +12,9 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
-from neardup.files import JsonObject, Output, write_bytes, write_text
-from neardup.output.write import REPORT, read_rejected, report_bytes, write_parquet, write_rejected
+from neardup.files import JsonObject, Output, json_lines, write_bytes, write_text
+from neardup.output.tables import parquet_writer
+from neardup.output.write import REPORT, report_bytes, write_rejected
 from neardup.progress import Progress, Stages
 from neardup.report.contents import warn_if_incomplete
 from neardup.report.record import Report
@@ -99,7 +100,8 @@ class Job:
 
     def rejected(self) -> list[JsonObject]:
         """Return the rows that could not be read."""
-        return read_rejected(self.scratch.directory)
+        source = self.scratch.directory / "rejected.jsonl"
+        return list(json_lines(source.read_bytes())) if source.exists() else []
 
     def finish(self, product: Product[Result], engine: Committing | None = None) -> Result:
         """Write a product, publish it, and clear the scratch files; return its result.
@@ -148,7 +150,9 @@ class Job:
 
 def _write_tables(tables: Sequence[Table], folder: Path) -> None:
     for table in tables:
-        write_parquet(table.batches(), table.schema, folder / f"{table.name}.parquet")
+        with parquet_writer(folder / f"{table.name}.parquet", table.schema) as writer:
+            for batch in table.batches():
+                writer.write_batch(batch)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import Mask, arrow_of
+from neardup.arrays import Mask, arrow_of, mask_of
 from neardup.decide.outcome import Added, Edits, cut_texts
 from neardup.documents.batch import DocumentBatch, Pages, Payload, select_payload
 from neardup.documents.sinks import ParallelSink, Sink
@@ -70,17 +70,18 @@ def refuse_unwritable(tasks: Sequence[Task], inputs: Inputs) -> None:
 
 def refuse_columns(tasks: Iterable[Task], option: str) -> None:
     """Raise OutputError if columns cannot be added to the rows of an input. option : adds them."""
-    plain = next((task.part for task in tasks if not _takes_columns(task)), None)
+    # An earlier collection is not written, and an unreachable input has no rows.
+    parts = [task.part for task in tasks if not task.against]
+    plain = next(
+        (part for part in parts if not (part.takes_columns or isinstance(part, UnreachableInput))),
+        None,
+    )
     if plain is not None:
         raise OutputError(
             f"{option} adds columns to rows of Parquet, Arrow, JSON lines, CSV or TSV: got "
             f"{plain.name}, whose format is {plain.format}. Read a table of its texts, leave the "
             "option out, or use kept of the result (Python) without output."
         )
-
-
-def _takes_columns(task: Task) -> bool:
-    return task.against or task.part.takes_columns or isinstance(task.part, UnreachableInput)
 
 
 def try_sinks(tasks: Iterable[Task]) -> None:
@@ -123,8 +124,7 @@ def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[Documen
         return batch, edits.kept
     refuse_cuts(task)
     rows, texts = cut_texts(batch.text, edits.cuts, marked=edits.marked)
-    is_cut = np.zeros(len(batch.rows), np.bool_)
-    is_cut[rows] = True
+    is_cut = mask_of(rows, len(batch.rows))
     kept = edits.kept.copy()
     kept[rows] &= pc.binary_length(texts).to_numpy() > 0
     text = pc.replace_with_mask(batch.text, arrow_of(is_cut), texts)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from functools import partial
 from itertools import groupby, starmap
@@ -24,11 +24,11 @@ from neardup.documents.batch import DocumentBatch, bytes_of, filter_rows
 from neardup.errors import ColumnError
 from neardup.executor import Encoders, chain_ahead, group_small, open_encoders
 from neardup.features.vectors import shortened, text_of
-from neardup.files import JsonObject, json_lines
+from neardup.files import JsonObject
 from neardup.formats.reading import Task, read_tasks
 from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter, apply_edits
-from neardup.output.tables import as_rows, parquet_writer
+from neardup.output.tables import as_rows
 from neardup.progress import Progress
 from neardup.report.items import Example, Marker, Place
 from neardup.runs.locations import DocumentLocations
@@ -56,8 +56,8 @@ class Shown(NamedTuple):
     near_families: Ints
 
 
-def pick_examples(removals: Removals, nearness: Floats, limit: int = MAX_EXAMPLES) -> Shown:
-    """Pick the removals to show: all of them, or `limit`.
+def pick_examples(removals: Removals, nearness: Floats) -> Shown:
+    """Pick the removals to show: all of them, or MAX_EXAMPLES.
 
     Of more, a third are the nearest to the threshold, where errors are likeliest. Two are of the
     kept documents that removed most documents and most near-duplicates. The others are evenly
@@ -70,15 +70,18 @@ def pick_examples(removals: Removals, nearness: Floats, limit: int = MAX_EXAMPLE
     """
     _, family, sizes = np.unique(removals.kept, return_inverse=True, return_counts=True)
     near_sizes = np.bincount(family[~removals.measured.exact], minlength=len(sizes))
-    rows = np.arange(len(nearness))
-    if len(rows) > limit:
+    count = len(nearness)
+    rows = np.arange(count)
+    if count > MAX_EXAMPLES:
         largest = [
             _first_of_largest(family, counts) for counts in (sizes, near_sizes) if counts.any()
         ]
         by_nearness = np.lexsort((removals.documents, nearness))
-        spaced = _spaced(limit // 3, len(rows) - 1, limit - limit // 3 - len(largest))
-        rows = np.union1d(by_nearness[: limit // 3], by_nearness[spaced])
-        rows = np.union1d(rows, largest)
+        num_near = MAX_EXAMPLES // 3
+        others = np.linspace(
+            num_near, count - 1, MAX_EXAMPLES - num_near - len(largest), dtype=np.int64
+        )
+        rows = np.unique([*by_nearness[:num_near], *by_nearness[others], *largest])
     chosen = removals.take(rows)
     return Shown(
         removals=chosen,
@@ -92,10 +95,6 @@ def pick_examples(removals: Removals, nearness: Floats, limit: int = MAX_EXAMPLE
 def _first_of_largest(family: Ints, sizes: Ints) -> int:
     """Return the first removal of the largest family."""
     return int(np.argmax(family == np.argmax(sizes)))
-
-
-def _spaced(first: int, last: int, count: int) -> Ints:
-    return np.linspace(first, last, count).astype(np.int64)
 
 
 def write_kept(
@@ -125,7 +124,9 @@ def write_kept(
     if shown is not None and shown.texts:
         shown = None
     if shown is not None:
-        _read_against(tasks, ends, shown, threads)
+        # The texts of the earlier collection, which is not written.
+        against = [task for task in tasks if task.against]
+        shown.texts.update(read_texts(against, ends[: len(against)], shown.documents, threads))
     # One more than there are tasks: the end of the last part.
     firsts = [0, *ends.tolist()]
     parts = [
@@ -153,13 +154,6 @@ def write_kept(
         with closing(chain_ahead(streams, num_files, bytes_of=lambda _: 0)) as written:
             for num_documents, num_bytes in written:
                 progress.advance(num_documents, num_bytes)
-
-
-def _read_against(tasks: list[Task], ends: Ints, shown: Shown, threads: int) -> None:
-    """Collect the texts of examples of the earlier collection, which is not written."""
-    against = [task for task in tasks if task.against]
-    texts = read_texts(against, ends[: len(against)], shown.documents, threads)
-    shown.texts.update(texts)
 
 
 class _Part(NamedTuple):
@@ -281,13 +275,6 @@ def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list
     ]
 
 
-def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> None:
-    """Write a table to a Parquet file."""
-    with parquet_writer(path, schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-
-
 def write_rejected(scratch_directory: Path, path: Path) -> None:
     """Write rejected.jsonl; it is empty if no document was rejected."""
     source = scratch_directory / "rejected.jsonl"
@@ -349,9 +336,3 @@ def _fields_of(task: Task, edits: Edits) -> list[pa.Field]:
     types = task.part.column_types() or {task.columns.text: pa.string()}
     added = [] if edits.added is None else list(edits.added.schema)
     return [*starmap(pa.field, types.items()), *added]
-
-
-def read_rejected(scratch_directory: Path) -> list[JsonObject]:
-    """Return the rows that could not be read."""
-    source = scratch_directory / "rejected.jsonl"
-    return list(json_lines(source.read_bytes())) if source.exists() else []

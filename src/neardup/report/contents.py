@@ -537,12 +537,13 @@ def describe_cost(stages: Stages, count: int, text_bytes: int | None = None) -> 
     """
     seconds = sum(stages.seconds.values())
     # A run may take no measurable time.
-    rates: JsonObject = {"fingerprints_per_second": round(count / max(seconds, 1e-9))}
+    divisor = max(seconds, 1e-9)
+    rates: JsonObject = {"fingerprints_per_second": round(count / divisor)}
     if text_bytes is not None:
         rates = {
             "bytes": text_bytes,
-            "megabytes_per_second": round(text_bytes / 1e6 / max(seconds, 1e-9), 1),
-            "documents_per_second": round(count / max(seconds, 1e-9)),
+            "megabytes_per_second": round(text_bytes / 1e6 / divisor, 1),
+            "documents_per_second": round(count / divisor),
         }
     return Part(
         timings=[

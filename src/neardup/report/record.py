@@ -152,18 +152,19 @@ class DedupReport(SearchReport):
 
 
 _DECIDED = (
-    *(
-        "options",
-        "settings",
-        "method",
-        "inputs",
-        "removed_by_inputs",
-        "counts",
-        "histogram",
-        "cluster_sizes",
-        "bound",
-    ),
-    *("removed_bytes", "warnings", "by_value", "rule"),
+    "options",
+    "settings",
+    "method",
+    "inputs",
+    "removed_by_inputs",
+    "counts",
+    "histogram",
+    "cluster_sizes",
+    "bound",
+    "removed_bytes",
+    "warnings",
+    "by_value",
+    "rule",
 )
 """The fields that depend on the decision; the others are of the search."""
 

@@ -65,8 +65,13 @@ class _Look(NamedTuple):
 
 _RESULTS = {
     "dedup": (
-        *("read", "kept", "in_several"),
-        *("removed", "removed_exact", "removed_near", "removed_with_group"),
+        "read",
+        "kept",
+        "in_several",
+        "removed",
+        "removed_exact",
+        "removed_near",
+        "removed_with_group",
     ),
     "cluster": ("read", "clusters", "clustered", "largest", "known", "single"),
     "find-pairs": ("read", "fingerprints", "pairs", "pairs_exact", "pairs_near"),

@@ -118,7 +118,7 @@ def _figures(report: ReportValues, other: str) -> str:
 
 def _similarity_table(report: ReportValues) -> str:
     """Return the histogram of similarities as a table."""
-    similarities = report.get("similarities") or {}
+    similarities = part_of(report, "similarities")
     edges = similarities.get("edges") or []
     # There is one edge more than counts: it ends the last bin.
     limits = zip(edges, edges[1:], similarities.get("counts") or [], strict=False)
@@ -172,8 +172,8 @@ number.
 
 def _measure(report: ReportValues) -> str:
     """Describe the measure of two documents, and the features that it compares."""
-    settings = report.get("settings") or {}
-    scheme = report.get("scheme") or {}
+    settings = part_of(report, "settings")
+    scheme = part_of(report, "scheme")
     if are_vectors(report):
         return say("measure.exact", measure=say("measure.vectors"))
     if settings.get("similarity") == "jaccard" or is_confirmed(report):
@@ -263,8 +263,10 @@ def across_table(report: ReportValues) -> str:
     """
     cells = report.get("removed_by_inputs") or []
     across = {(cell["removed_from"], cell["kept_in"]): cell["documents"] for cell in cells}
-    removed = list(dict.fromkeys(cell["removed_from"] for cell in cells))[:_MAX_ACROSS]
-    kept = list(dict.fromkeys(cell["kept_in"] for cell in cells))[:_MAX_ACROSS]
+    removed, kept = (
+        list(dict.fromkeys(cell[end] for cell in cells))[:_MAX_ACROSS]
+        for end in ("removed_from", "kept_in")
+    )
     if len({*removed, *kept}) < 2:
         return ""
     rows = []
@@ -281,8 +283,8 @@ def across_table(report: ReportValues) -> str:
 
 def settings_tables(report: ReportValues) -> str:
     """Return the tables of the settings and of the scheme."""
-    scheme = {**(report.get("scheme") or {}), **(report.get("bands") or {})}
-    tables = _settings_table("settings.run", report.get("settings") or {})
+    scheme = {**part_of(report, "scheme"), **part_of(report, "bands")}
+    tables = _settings_table("settings.run", part_of(report, "settings"))
     tables += _settings_table("settings.scheme", scheme)
     return f'<div class="pair">{tables}</div>' if tables else ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -215,8 +215,8 @@ def _types_of(parts: Sequence[Part], in_folders: Sequence[str] = ()) -> dict[str
     in_folders : columns whose values may be in the names of folders. The keys of folders are then
         columns, too.
     """
-    types: dict[str, ColumnTypes] = {}
-    seen: set[Hashable] = set()
+    types = {}
+    seen = set()
     for part in parts:
         columns = part.column_types()
         if in_folders and columns != {}:

@@ -114,7 +114,7 @@ class RemoteFolder:
         }
         # In the order of _REPORTS: report.json, which makes the folder complete, is the last.
         reports = {name: files.pop(name) for name in _REPORTS if name in files}
-        copied: set[str] = set()
+        copied = set()
         if self._resumed:  # all attempts have the same files, except for the reports
             copied = files.keys() - self._missing(files)
         try:
@@ -511,10 +511,6 @@ class OutputDirectory:
         path = Path(self.path) / name
         with writing_to(path):
             write_bytes(path, data)
-
-    def discard_result(self) -> None:
-        """Delete the results written so far, but not the scratch files."""
-        shutil.rmtree(self.result, ignore_errors=True)
 
     def discard(self) -> None:
         """Delete everything that was written beside the output, and the mark on remote storage."""

@@ -69,10 +69,8 @@ class FoundFile(NamedTuple):
         return os.path.join(_real_folder(folder), name)
 
 
-@lru_cache(maxsize=1024)
-def _real_folder(folder: str) -> str:
-    """Return a folder without links; there are few of them for many files."""
-    return os.path.realpath(folder)
+# There are few folders for many files.
+_real_folder = lru_cache(maxsize=1024)(os.path.realpath)
 
 
 def find(
@@ -224,7 +222,7 @@ def _walk(
     Each folder is entered once, even if several links lead to it. describing : is called with each
     folder and the names in it; returns the names of files that are no documents.
     """
-    files: list[list[str]] = []
+    files = []
     entered: set[tuple[int, int]] = set()
     waiting: list[list[str]] = [[]]
     # A stack, because folders may be nested deeper than Python calls.
@@ -341,7 +339,10 @@ def _refuse_tables(folder: str, names: set[str]) -> None:
     elif "_versions" in names and "data" in names:
         kind = "Lance"
         reader = f"lance.dataset({where!r}).to_table()"
-    elif os.path.basename(folder) == "metadata" and any(map(_is_of_iceberg, names)):
+    elif os.path.basename(folder) == "metadata" and any(
+        name == "version-hint.text" or name.endswith((".metadata.json", ".metadata.json.gz"))
+        for name in names
+    ):
         kind = "Iceberg"
         where = shown(os.path.dirname(folder))
         reader = f"duckdb.sql(\"from iceberg_scan('{where}')\")"
@@ -352,10 +353,6 @@ def _refuse_tables(folder: str, names: set[str]) -> None:
         f"it in Python, as in neardup.dedup({reader}). To read all of its files as they are, name "
         f"a pattern: '{where}/**/*.parquet'."
     )
-
-
-def _is_of_iceberg(name: str) -> bool:
-    return name == "version-hint.text" or name.endswith((".metadata.json", ".metadata.json.gz"))
 
 
 def _matching(pattern: str, fixed: str, skip: Skip, fail: Fail) -> list[str]:
@@ -384,14 +381,9 @@ def _expand(pattern: str, fixed: str, fail: Fail) -> list[str]:
     # Windows has both separators.
     *parts, last = re.split(r"[/\\]" if os.sep == "\\" else "/+", rest)
     for part in parts:
-        below: list[str] = []
-        for folder in folders:
-            below += _children(folder, part, fail)
+        below = [path for folder in folders for path in _children(folder, part, fail)]
         folders = [path for path in below if os.path.isdir(path)]
-    matches: list[str] = []
-    for folder in folders:
-        matches += _children(folder, last, fail)
-    return matches
+    return [path for folder in folders for path in _children(folder, last, fail)]
 
 
 def _children(folder: str, part: str, fail: Fail) -> list[str]:
@@ -429,8 +421,7 @@ def _is_unlisted(name: str) -> bool:
 
 def _fixed_part(pattern: str) -> str:
     """Return the folder before the first special character of a pattern."""
-    match = _MAGIC.search(pattern)
-    fixed = pattern[: match.start()] if match else pattern
+    fixed = _MAGIC.split(pattern, maxsplit=1)[0]
     # Whole folders only: "data/a*" is searched in "data/".
     return fixed[: fixed.replace(os.sep, "/").rfind("/") + 1] or "."
 

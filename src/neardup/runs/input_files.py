@@ -205,8 +205,8 @@ def _named_uniquely(files: list[InputFile]) -> list[InputFile]:
 
     A local and a remote file may have the same name relative to their roots.
     """
-    taken: set[str] = set()
-    unique: list[InputFile] = []
+    taken = set()
+    unique = []
     for file in files:
         name = file.relative_name
         if name in taken:

@@ -12,7 +12,7 @@ from neardup.arrays import Array, Ints, Positions, arrow_of, arrow_of_strings
 from neardup.documents.batch import Corpus
 
 
-def _release_nothing() -> None:
+def release_nothing() -> None:
     """Release nothing, because no memory is mapped; a lambda could not be pickled with a result."""
 
 
@@ -75,7 +75,7 @@ class DocumentLocations:
     def in_memory(self) -> DocumentLocations:
         """Return a copy that needs no mapped file."""
         copied = copy.copy(self)
-        copied.release = _release_nothing
+        copied.release = release_nothing
         copied._rows = self._rows.copy()
         if self._ids is not None:
             # `take` copies the values out of the mapped file.

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 from neardup.documents.sources import is_remote, local_path
 from neardup.errors import OutputError
-from neardup.files import AnyPath
+from neardup.files import AnyPath, identity_of
 
 _LOCAL_SCHEMES = ("file", "local")  # schemes of Arrow and of fsspec
 _STANDARD_INPUT = "-"
@@ -41,10 +41,10 @@ def refuse_replacing(outputs: Iterable[Output | None], inputs: Iterable[_File]) 
     outputs : files and folders, as the user named them; they need not exist. inputs : all files
     that a run reads.
     """
-    replaced: dict[_Identity, Output] = {}
+    replaced = {}
     for output in outputs:
         path = local_of(os.fspath(output)) if isinstance(output, str | os.PathLike) else None
-        identity = _identity(path) if path else None
+        identity = identity_of(path) if path else None
         if output is not None and identity is not None:
             replaced[identity] = output
     if not replaced:
@@ -54,7 +54,7 @@ def refuse_replacing(outputs: Iterable[Output | None], inputs: Iterable[_File]) 
     for file in inputs:
         if file.name == _STANDARD_INPUT:
             # Standard input may be a file that the shell opened: `neardup dedup - -o x < x`.
-            output = replaced.get(_identity(0) or _NO_FILE)  # its descriptor
+            output = replaced.get(identity_of(0) or _NO_FILE)  # its descriptor
         else:
             output = _output_with(local_of(file.location), replaced, outputs_of_folders)
         if output is not None:
@@ -75,7 +75,7 @@ def _output_with(
     """
     if path is None:
         return None
-    output = replaced.get(_identity(path) or _NO_FILE)
+    output = replaced.get(identity_of(path) or _NO_FILE)
     folders = [os.path.dirname(path)]
     if os.path.islink(path):
         # A link to a file is in its own folder, and the file in another.
@@ -103,26 +103,17 @@ def local_of(location: str) -> str | None:
 
 def contains(folder: AnyPath, path: AnyPath) -> bool:
     """Return whether a path is a folder, or inside it; the path need not exist."""
-    identity = _identity(folder)
+    identity = identity_of(folder)
     return identity is not None and identity in _identities_from(os.path.realpath(path))
 
 
 def _identities_from(path: str) -> Iterator[_Identity]:
     """Yield the identity of a path without links, and of each folder above it, if they exist."""
     while True:
-        identity = _identity(path)
+        identity = identity_of(path)
         if identity is not None:
             yield identity
         folder = os.path.dirname(path)
         if folder == path:
             return
         path = folder
-
-
-def _identity(path: AnyPath | int) -> _Identity | None:
-    """Return the identity of a file or folder, or of an open file; None if there is none."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):  # ValueError: a null character
-        return None
-    return status.st_dev, status.st_ino

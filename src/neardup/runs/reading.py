@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from neardup import schemas
 from neardup.arrays import (
-    Array,
     Ints,
     Words,
     arrow_of,
@@ -172,7 +171,7 @@ class Reading:
         """Append pieces to the columns."""
         batches = [piece.batch for piece in pieces if piece.batch is not None]
         offsets = self._store_documents(batches) if batches else np.zeros(1, np.int64)
-        ends: list[_PartEnd] = []
+        ends = []
         first = 0
         for piece in pieces:
             if piece.rejected:
@@ -224,7 +223,11 @@ class Reading:
         if self.has_ids:
             self._store_ids(_ids_of(batches, self.tally.documents))
         for number in range(self.num_ranks):
-            ranks = [_ranks_of(batch, number) for batch in batches]
+            # The earlier collection has no ranks.
+            ranks = [
+                batch.ranks[number] if batch.ranks else np.full((len(batch.rows), 2), np.nan)
+                for batch in batches
+            ]
             self.scratch.append(schemas.RANKS.at(number), np.concatenate(ranks))
         if self.columns.stored:
             self._store_values(batches)
@@ -293,10 +296,9 @@ class Reading:
 
     def _store_ends(self, ends: list[_PartEnd]) -> None:
         """Append the ends of parts, many at once, since each part may be a small file."""
-        documents = [end.documents for end in ends]
-        rejected = [end.rejected for end in ends]
-        self.scratch.append(schemas.PART_ENDS, np.array(documents, np.int64))
-        self.scratch.append(schemas.PART_REJECTED, np.array(rejected, np.int64))
+        documents, rejected = np.array(ends, np.int64).T
+        self.scratch.append(schemas.PART_ENDS, documents)
+        self.scratch.append(schemas.PART_REJECTED, rejected)
 
     def corpus(self) -> Corpus:
         """Return the corpus, after all parts are read."""
@@ -433,14 +435,6 @@ def _ids_of(batches: list[DocumentBatch], first: int) -> pa.Array:
     return join_arrays(arrays)
 
 
-def _ranks_of(batch: DocumentBatch, number: int) -> Array:
-    """Return the ranks of one column, nan if the batch has no ranks."""
-    if batch.ranks:
-        return batch.ranks[number]
-    # The earlier collection has no ranks.
-    return np.full((len(batch.rows), 2), np.nan)
-
-
 def _cut(batch: DocumentBatch, batch_rows: int | None) -> Iterator[DocumentBatch]:
     count = len(batch.rows)
     if batch_rows is None or count <= batch_rows:
@@ -477,7 +471,12 @@ def map_batches(
     Small batches are merged first, also across parts: each HTML file is a batch.
     """
     small = _batches(tasks, threads, reject)
-    merged = map(concatenate, group_small(small, _text_bytes, fits=_same_columns))
+    merged = map(
+        concatenate,
+        group_small(
+            small, _text_bytes, fits=lambda group, batch: _kinds_of(group[0]) == _kinds_of(batch)
+        ),
+    )
     results = map_ordered(merged, lambda batch: work(batch.text), threads, bytes_of=_text_bytes)
     for batch, result in results:
         progress.advance(len(batch.rows), batch.text_bytes)
@@ -497,17 +496,9 @@ def _text_bytes(batch: DocumentBatch) -> int:
 
 
 # Arrow cannot join ids of different types.
-def _same_columns(group: list[DocumentBatch], batch: DocumentBatch) -> bool:
-    first = group[0]
-    return (
-        _id_type(first) == _id_type(batch)
-        and len(first.ranks) == len(batch.ranks)
-        and len(first.values) == len(batch.values)
-    )
-
-
-def _id_type(batch: DocumentBatch) -> pa.DataType | None:
-    return None if batch.ids is None else batch.ids.type
+def _kinds_of(batch: DocumentBatch) -> list[Any]:
+    """Return the type of the ids, None without ids, and the numbers of ranks and of values."""
+    return [None if batch.ids is None else batch.ids.type, len(batch.ranks), len(batch.values)]
 
 
 def count_corpus(

@@ -476,9 +476,8 @@ def reported_options(arguments: Options, defaults: Options) -> JsonObject:
     for name in arguments.keys() - _UNREPORTED:
         value = plain(arguments[name])
         if isinstance(value, MethodSettings):
-            for key, setting in method_options(value).items():
-                if setting != defaults.get(key):
-                    options[key] = setting
+            given = method_options(value).items()
+            options |= {key: setting for key, setting in given if setting != defaults.get(key)}
         elif name in _SOURCES and value is not None:
             options[_SOURCES[name]] = _reported_names(value)
         # Types are compared, too, since 1 equals True.
@@ -636,16 +635,12 @@ def run_of(command: str, source: Source, options: TextOptions, **others: Any) ->
 
     options : how the source is read, and the output. others : fields of the run and of its inputs.
     """
-    values: JsonObject = {**options, **others}
-
-    def take(names: Iterable[str]) -> JsonObject:
-        return {name: values.pop(name) for name in names if name in values}
-
+    values = {**options, **others}
     return Run(
-        Inputs(source, **take(Inputs._fields)),
-        settings=RunSettings(**take(constraints_of(RunSettings))),
-        folder=FolderSettings(**take(constraints_of(FolderSettings))),
-        engine=EngineSettings(**take(constraints_of(EngineSettings))),
+        Inputs(source, **_take(values, Inputs._fields)),
+        settings=RunSettings(**_take(values, constraints_of(RunSettings))),
+        folder=FolderSettings(**_take(values, constraints_of(FolderSettings))),
+        engine=EngineSettings(**_take(values, constraints_of(EngineSettings))),
         command=command,
         **values,
     )
@@ -654,5 +649,9 @@ def run_of(command: str, source: Source, options: TextOptions, **others: Any) ->
 def selection_of(options: SelectionOptions) -> SelectionSettings:
     """Return the selection of a call, and take it out of its options."""
     values: JsonObject = options  # type: ignore[assignment]
-    names = constraints_of(SelectionSettings).keys() & values.keys()
-    return SelectionSettings(**{name: values.pop(name) for name in names})
+    return SelectionSettings(**_take(values, constraints_of(SelectionSettings)))
+
+
+def _take(values: JsonObject, names: Iterable[str]) -> JsonObject:
+    """Take the values of some names out of all values."""
+    return {name: values.pop(name) for name in names if name in values}

@@ -364,7 +364,7 @@ def workspace(
             yield scratch
     # Also Ctrl-C: an unfinished result has no use, the scratch files have.
     except BaseException as error:
-        folder.discard_result()
+        shutil.rmtree(folder.result, ignore_errors=True)
         if isinstance(error, NeardupError):
             # Before the first checkpoint there is nothing to resume.
             if not folder.can_resume:

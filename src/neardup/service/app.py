@@ -50,17 +50,14 @@ class Histogram:
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = bounds
-        self.counts: dict[str, list[int]] = {}
+        self.counts: dict[str, list[int]] = defaultdict(lambda: [0] * (len(bounds) + 1))
         self.sums: dict[str, float] = defaultdict(float)
 
     def add(self, label: str, value: float) -> None:
         """Count a value."""
         # A bound belongs to its own bucket: `le` of Prometheus means at most. The last count has
         # the values above all bounds.
-        counts = self.counts.get(label)
-        if counts is None:
-            counts = self.counts[label] = [0] * (len(self.bounds) + 1)
-        counts[bisect_left(self.bounds, value)] += 1
+        self.counts[label][bisect_left(self.bounds, value)] += 1
         self.sums[label] += value
 
 
@@ -570,9 +567,8 @@ class Service:
             # error from others.
             if "closed" not in str(error):
                 raise
-            message = await receive()
-            while message["type"] != "http.disconnect":
-                message = await receive()
+            while (await receive())["type"] != "http.disconnect":
+                pass
 
     def _new_id(self) -> str:
         return f"{self._boot}-{next(self._numbers):x}"

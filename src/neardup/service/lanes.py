@@ -8,6 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
 from neardup.errors import NeardupError, StoreError
@@ -153,7 +154,7 @@ class Lane:
         return batch
 
 
-def _call(batch: list[_Job]) -> list[Sequence[Any] | Exception]:
+def _call(batch: list[_Job]) -> Sequence[Sequence[Any] | Exception]:
     """Return the results of each job. If the library refuses an item, none took effect: each job is
     tried by itself.
     """
@@ -165,9 +166,5 @@ def _call(batch: list[_Job]) -> list[Sequence[Any] | Exception]:
         if isinstance(error, NeardupError) and not isinstance(error, StoreError) and len(batch) > 1:
             return [outcome for job in batch for outcome in _call([job])]
         return [error] * len(batch)
-    outcomes: list[Sequence[Any] | Exception] = []
-    begin = 0
-    for job in batch:
-        outcomes.append(results[begin : begin + len(job.items)])
-        begin += len(job.items)
-    return outcomes
+    rest = iter(results)
+    return [list(islice(rest, len(job.items))) for job in batch]

@@ -22,6 +22,7 @@ from neardup.index.open_index import Batch
 from neardup.index.records import ANSWER_COLUMNS, HIT_COLUMNS, rows_of, time_of
 from neardup.results import Comparison
 from neardup.service.messages import Compared, Growth, Import, NewDocument, Passage, Stretch, Text
+from neardup.settings.constraints import without_none
 from neardup.verify import alignment
 from neardup.verify.alignment import Outlines
 
@@ -116,7 +117,7 @@ class Library:
             similarity=compared.similarity,
             threshold=compared.threshold,
             is_outline=compared.outlines is not None,
-            measures={name: value for name, value in measures.items() if value is not None},
+            measures=without_none(measures),
             stretches=stretches,
             left_passages=left_passages,
             right_passages=right_passages,

@@ -45,13 +45,11 @@ def document(
     operations : all of the service. version : of the package. settings : the limits of the
     service.
     """
-    kinds: list[type] = [ProblemDetails]
-    for operation in operations:
-        messages = (operation.request, operation.response)
-        kinds += [kind for kind in messages if isinstance(kind, type)]
-    kinds = list(dict.fromkeys(kinds))
+    bodies = [kind for operation in operations for kind in (operation.request, operation.response)]
+    # Without media types, and each once.
+    kinds = dict.fromkeys([ProblemDetails, *(kind for kind in bodies if isinstance(kind, type))])
     # All kinds at once: messages that contain each other then share their components.
-    schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
+    schemas, components = msgspec.json.schema_components(list(kinds), ref_template=_REF)
     # Limits of this service: a client that is generated from the document knows them.
     components["QueryRequest"]["properties"]["limit"]["maximum"] = settings.max_hits
     for message, name in (
@@ -131,11 +129,11 @@ def _responses(
 ) -> JsonObject:
     """Return the responses of an operation: its answer, and the problems that it may report."""
     if isinstance(operation.response, type):
-        answer: JsonObject = {"application/json": {"schema": references[operation.response]}}
+        answer = {"application/json": {"schema": references[operation.response]}}
     else:
         schema = {"type": "object"} if "json" in operation.response else {}
         answer = {operation.response: {"schema": schema}}
-    responses: JsonObject = {str(operation.status): {"description": "Done.", "content": answer}}
+    responses = {str(operation.status): {"description": "Done.", "content": answer}}
     problem = {"application/problem+json": {"schema": references[ProblemDetails]}}
     statuses = _COMMON_ERRORS[operation.role] | ({404} if takes_names else set())
     if operation.request is not None:

@@ -8,7 +8,7 @@ import ipaddress
 import os
 import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from neardup.errors import InputError, SettingError
@@ -77,25 +77,20 @@ def read_tokens(paths: Sequence[str | Path]) -> Tokens:
     """
     roles: dict[bytes, str] = {}
     for path in paths:
-        found = _read_token_file(path)
+        found = list(_read_token_file(path))
         if not found:
             raise InputError(f"{path} has no token. Write a line `write TOKEN` in it.")
-        for digest, role in found.items():
-            _add_role(roles, digest, role, path)
+        for digest, role in found:
+            if roles.setdefault(digest, role) != role:
+                raise InputError(
+                    f"A token has the roles read and write: the second is in {path}. Write one "
+                    "line for each token."
+                )
     return Tokens(roles)
 
 
-def _add_role(roles: dict[bytes, str], digest: bytes, role: str, path: str | Path) -> None:
-    """Add the role of a token. Raises InputError if it has another one."""
-    if roles.setdefault(digest, role) != role:
-        raise InputError(
-            f"A token has the roles read and write: the second is in {path}. Write one line for "
-            "each token."
-        )
-
-
-def _read_token_file(path: str | Path) -> dict[bytes, str]:
-    """Return the roles of the tokens in a file, by the digests of the tokens."""
+def _read_token_file(path: str | Path) -> Iterator[tuple[bytes, str]]:
+    """Yield the digests of the tokens in a file, with their roles."""
     try:
         lines = lines_of(Path(path).read_bytes().decode("ascii"))
     except (OSError, UnicodeDecodeError) as error:
@@ -108,7 +103,6 @@ def _read_token_file(path: str | Path) -> dict[bytes, str]:
         raise InputError(
             f"{path} can be changed by other users, who could add a token. Run `chmod 600 {path}`."
         )
-    roles: dict[bytes, str] = {}
     for number, line in enumerate(lines, 1):
         words = _COMMENT.sub("", line).split()
         if not words:
@@ -120,8 +114,7 @@ def _read_token_file(path: str | Path) -> dict[bytes, str]:
                 f"token of {_MIN_LENGTH} characters or more, for example of `openssl rand -hex 32`."
             )
         role, token = words
-        _add_role(roles, hashlib.sha256(token.encode("ascii")).digest(), role, path)
-    return roles
+        yield hashlib.sha256(token.encode("ascii")).digest(), role
 
 
 def is_loopback(host: str) -> bool:

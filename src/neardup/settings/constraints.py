@@ -301,6 +301,16 @@ def shown(value: object) -> str:
     return " ".join(_REPR.repr(value).split())
 
 
+def assignments(values: Options, names: Iterable[str]) -> str:
+    """Return some of the values as a sentence has them: ngram=5, seed=1; None for a missing one."""
+    return ", ".join(f"{name}={values.get(name)!r}" for name in names)
+
+
+def without_none(options: Options) -> dict[str, Any]:
+    """Return the options that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def iterates_over_names(source: Any) -> bool:
     """Return whether the items of an object are the names of its columns or keys, not texts."""
     # DataFrames, tables and dicts, without importing their libraries.

@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar, overload
 
 from neardup.errors import SettingError
-from neardup.settings.constraints import Validated, constraints_of, parameter, suggestion
+from neardup.settings.constraints import (
+    Validated,
+    constraints_of,
+    parameter,
+    suggestion,
+    without_none,
+)
 from neardup.settings.jieba import Jieba as Jieba
 from neardup.settings.presets import preset_settings
 
@@ -681,7 +687,7 @@ def method_named(
         settings or to a method that does not have it.
     """
     limits = {"threshold": threshold, "max_distance": max_distance}
-    given: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
+    given = without_none(limits)
     # Not both: settings name their limit.
     if isinstance(chosen, MethodSettings):
         if given:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Array, Ints
+from neardup.arrays import Array, Ints, is_real
 from neardup.candidates.blocks import Radius, check_distance, plan_blocks
 from neardup.candidates.lookups import DistanceLookup
 from neardup.errors import SchemeError, SettingError
@@ -157,9 +157,7 @@ class HammingIndex(RowIndex[HammingTables]):
                 f"The scheme has {store.scheme['bits']} bits and the index has {bits}: got "
                 f"bits={bits}. Pass bits={store.scheme['bits']}."
             )
-        is_real = isinstance(memory_bytes, (int, float, np.number))
-        is_number = is_real and not isinstance(memory_bytes, bool)
-        if memory_bytes is not None and not (is_number and memory_bytes > 0):
+        if memory_bytes is not None and not (is_real(memory_bytes) and memory_bytes > 0):
             raise SettingError(
                 f"memory_bytes must be a number above 0 or None: got {memory_bytes!r}. Change it."
             )

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Array, Uint32s, Words
+from neardup.arrays import Array, Uint32s, Words, is_real
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.errors import SettingError
 from neardup.files import AnyPath, JsonObject
@@ -315,9 +315,7 @@ def _method_of_file(schema: pa.Schema, scheme: Scheme | None, method: MinHash | 
 
 def _min_equal(min_similarity: float, num_hashes: int) -> int:
     """Return the least number of equal hashes of signatures of at least this similarity."""
-    is_real = isinstance(min_similarity, (int, float, np.number))
-    is_number = is_real and not isinstance(min_similarity, bool)
-    if not is_number or not 0 <= min_similarity <= 1:
+    if not is_real(min_similarity) or not 0 <= min_similarity <= 1:
         raise SettingError(
             f"min_similarity must be a number from 0 to 1, or None: got {min_similarity!r}. Change "
             "min_similarity."

@@ -115,12 +115,7 @@ def _module_of(address: str) -> Any:
 
 def is_index(address: str) -> bool:
     """Return whether an address names a server, `memory:`, or a folder with an index."""
-    if address.startswith(_MEMORY) or _is_server(address):
+    scheme, separator, _ = address.partition("://")
+    if address.startswith(_MEMORY) or (separator and scheme in _SERVERS):
         return True
     return "\0" not in address and os.path.isfile(os.path.join(address, _DATABASE))
-
-
-def _is_server(address: str) -> bool:
-    """Return whether an address has the scheme of a server."""
-    scheme, separator, _ = address.partition("://")
-    return bool(separator) and scheme in _SERVERS

@@ -114,6 +114,11 @@ class Changes:
     forgotten: Rows = field(default_factory=lambda: np.empty(0, np.int64))
     ended_import: str | None = None
 
+    @property
+    def num_documents(self) -> int:
+        """The number of new documents."""
+        return 0 if self.documents is None else len(self.documents)
+
 
 def join_changes(parts: Iterable[Changes]) -> Changes:
     """Return several changes as one.
@@ -130,7 +135,7 @@ def join_changes(parts: Iterable[Changes]) -> Changes:
     ended_imports = [part.ended_import for part in parts if part.ended_import is not None]
     return Changes(
         documents=pa.concat_tables(tables) if tables else None,
-        entries=_entries_of(parts),
+        entries=join_entries((part.entries, part.num_documents) for part in parts),
         # A later part may forget a row that an earlier one saw: its time would belong to no row.
         seen=np.setdiff1d(seen, forgotten),
         seen_at=max((part.seen_at for part in parts), default=0),
@@ -139,36 +144,24 @@ def join_changes(parts: Iterable[Changes]) -> Changes:
     )
 
 
-def _entries_of(parts: Iterable[Changes]) -> Entries | None:
-    """Return the entries of the joined documents."""
-    entries: list[Entries] = []
-    first_documents: list[int] = []
-    num_documents = 0
-    for part in parts:
-        if part.documents is not None:
-            if part.entries is not None:
-                entries.append(part.entries)
-                first_documents.append(num_documents)
-            # Documents without entries, too, move the positions of later parts.
-            num_documents += len(part.documents)
-    return join_entries(entries, first_documents) if entries else None
-
-
-def join_entries(parts: Sequence[Entries], first_documents: Iterable[int]) -> Entries:
+def join_entries(parts: Iterable[tuple[Entries | None, int]]) -> Entries:
     """Return the entries of adjacent batches of documents as one.
 
-    first_documents : the position of the first document of each part in the joined batch.
+    parts : the entries of each batch, and the number of its documents.
     """
-    documents = [
-        # The journal returns positions as uint32; the sum must not wrap around.
-        np.add(part.document, first, dtype=np.int64)
-        for part, first in zip(parts, first_documents, strict=True)
-    ]
-    return Entries(
-        document=np.concatenate([np.empty(0, np.int64), *documents]),
-        table=np.concatenate([np.empty(0, np.uint16), *(part.table for part in parts)]),
-        key=np.concatenate([np.empty(0, np.uint64), *(part.key for part in parts)]),
-    )
+    document = [np.empty(0, np.int64)]
+    table = [np.empty(0, np.uint16)]
+    key = [np.empty(0, np.uint64)]
+    first = 0
+    for entries, num_documents in parts:
+        if entries is not None:
+            # The journal returns positions as uint32; the sum must not wrap around.
+            document.append(np.add(entries.document, first, dtype=np.int64))
+            table.append(entries.table)
+            key.append(entries.key)
+        # Documents without entries, too, move the positions of later parts.
+        first += num_documents
+    return Entries(np.concatenate(document), np.concatenate(table), np.concatenate(key))
 
 
 def check_changes(changes: Changes, num_rows: int, schema: pa.Schema) -> None:
@@ -177,15 +170,14 @@ def check_changes(changes: Changes, num_rows: int, schema: pa.Schema) -> None:
 
     num_rows, schema : the number of rows and the columns of the store.
     """
-    num_documents = 0 if changes.documents is None else len(changes.documents)
-    stop = num_rows + num_documents
+    stop = num_rows + changes.num_documents
     if stop > MAX_ROWS:
         raise StoreError(
             f"An index numbers up to {MAX_ROWS:,} documents, also those that were removed: got "
             f"{stop:,}. Create a second index, or rebuild this one without the documents that were "
             "forgotten."
         )
-    if num_documents and changes.documents is not None:
+    if changes.documents is not None and len(changes.documents):
         _check_documents(changes.documents, num_rows, schema)
     for rows in (changes.seen, changes.forgotten):
         if len(rows) and not (rows.min() >= 0 and rows.max() < stop):

@@ -462,9 +462,9 @@ def add_seen(runs: tuple[Seen, ...], added: Seen) -> tuple[Seen, ...]:
     return (*earlier, last)
 
 
-def seen_at(rows: Rows, times: Rows) -> Seen:
-    """Return times of rows, in any order; the last time of a row counts."""
-    return merge_seen([Seen(rows.astype(np.uint32), times)])
+def seen_at(rows: Rows, times: Rows | int) -> Seen:
+    """Return times of rows, in any order, or one time of all; the last time of a row counts."""
+    return merge_seen([Seen(rows.astype(np.uint32), np.full(len(rows), times, np.int64))])
 
 
 def merge_seen(runs: Sequence[Seen]) -> Seen:

@@ -21,6 +21,7 @@ from neardup.arrays import (
     numpy_type,
     offsets_from_lengths,
     read_only,
+    stream_of,
 )
 from neardup.stores.documents import array_of, bitmap_of
 
@@ -200,10 +201,7 @@ def _values_of(numbers: Array, dtype: pa.DataType) -> Array:
 
 def encode_table(table: pa.Table) -> bytes:
     """Return a table, of any schema, as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
+    return bytes(stream_of(table))
 
 
 def decode_table(data: bytes) -> pa.Table:

@@ -44,7 +44,7 @@ class RowChanges(NamedTuple):
         """Return the changes of rows of a change."""
         seen = None
         if len(changes.seen):
-            seen = seen_at(changes.seen, np.full(len(changes.seen), changes.seen_at, np.int64))
+            seen = seen_at(changes.seen, changes.seen_at)
         return cls(changes.documents, changes.entries, seen, changes.forgotten)
 
 

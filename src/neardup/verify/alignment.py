@@ -55,7 +55,7 @@ def align_outlines(left: str, right: str) -> Outlines:
     """
     left_lines, num_left_out = outline(left)
     right_lines, num_right_out = outline(right)
-    pairs: list[Pair] = []
+    pairs = []
     left_start = 0
     right_start = 0
     left_labels = [line.label for line in left_lines]
@@ -276,7 +276,7 @@ def _words(text: str, passages: Sequence[Passage]) -> list[_Word]:
 
 def _split(passages: Sequence[Passage], words: Sequence[_Word], kept: Set[int]) -> list[Passage]:
     """Cut shared passages where words in `kept` begin or end; only these words stay shared."""
-    split: list[Passage] = []
+    split = []
     index = 0
     for passage in passages:
         if not passage.shared:

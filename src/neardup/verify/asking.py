@@ -204,7 +204,7 @@ def contradicting_bands(similarity: Floats, same: Mask) -> list[int]:
     band = band_of(similarity)
     answers: list[int] = np.bincount(band, minlength=len(BANDS)).tolist()
     yes: list[int] = np.bincount(band[same], minlength=len(BANDS)).tolist()
-    blocks: list[list[int]] = []
+    blocks = []
 
     def share(block: Sequence[int]) -> float:
         return sum(yes[number] for number in block) / sum(answers[number] for number in block)

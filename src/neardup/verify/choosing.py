@@ -66,7 +66,12 @@ class Level(NamedTuple):
                 f"{self.stability * 100:.1f} % of the pairs remain at {self.threshold + 0.05:.2f}, "
                 f"fewer than {_MIN_STABILITY * 100:.0f} %: pairs lie close to the line"
             )
-        rivals = [level for level in levels if self._is_rival(level)]
+        # Clearer groups of many fewer documents.
+        rivals = [
+            level
+            for level in levels
+            if level.score >= _RIVAL * self.score and level.documents < _RIVAL * self.documents
+        ]
         if rivals:
             rival = max(rivals, key=lambda level: level.score)
             return (
@@ -75,11 +80,6 @@ class Level(NamedTuple):
                 f"than {(1 - _RIVAL) * 100:.0f} %: there is a second grade of similarity"
             )
         return None
-
-    def _is_rival(self, level: Level) -> bool:
-        """Return whether another graph has clearer groups of many fewer documents."""
-        has_score = level.score >= _RIVAL * self.score
-        return has_score and level.documents < _RIVAL * self.documents
 
 
 def levels_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -213,6 +213,14 @@ class Measured:
     def arrow(self, measures: Measures) -> list[pa.Array]:
         """Return measures as Arrow columns."""
         return [arrow_of(self.columns[measure.name]) for measure in measures]
+
+
+def join_measured(parts: Sequence[Measured]) -> Measured:
+    """Return the measures of pairs, one part or more, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    names = parts[0].columns
+    return Measured({name: np.concatenate([part[name] for part in parts]) for name in names})
 
 
 def measured_of_copies(count: int, measures: Measures) -> Measured:

@@ -63,7 +63,7 @@ class Marks(NamedTuple):
 
 def fold_stretches(stretches: Sequence[Stretch], marks: Marks) -> list[Sides | Gap]:
     """Return hunks, each with a side for either text, and the gaps between them."""
-    hunks: list[Sides | Gap] = []
+    hunks = []
     sides: Sides = (Text(), Text())
     for index, stretch in enumerate(stretches):
         if not stretch.shared:

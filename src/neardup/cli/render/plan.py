@@ -73,7 +73,8 @@ def _add_work(rows: Rows, plan: Plan) -> None:
         )
         rows.figure("False candidates", f"{plan.false_candidates:,.0f}", pairs)
     if plan.comparisons is not None:
-        count = _few(plan.comparisons)
+        # Fractions by their leading digits.
+        count = f"{plan.comparisons:,.0f}" if plan.comparisons >= 10 else f"{plan.comparisons:.2g}"
         rows.figure("Comparisons", count, "a query, if all bits are random", "bold")
 
 
@@ -85,11 +86,6 @@ def _about_memory(plan: Plan) -> str:
     if plan.cache_bytes:
         return f"at most, with {memory(plan.cache_bytes)} of cached documents (--cache-bytes)"
     return "at most, without cached documents (--cache-bytes)"
-
-
-def _few(count: float) -> str:
-    """Return a mean number of candidates, fractions by their leading digits."""
-    return f"{count:,.0f}" if count >= 10 else f"{count:.2g}"
 
 
 def draw_curve(curve: tuple[tuple[float, float], ...], threshold: float, *, unicode: bool) -> Text:

@@ -64,7 +64,9 @@ def print_report(
     files = [] if output is None else _files(report, output)
     run = [*search_rows(report), *cost_rows(report)]
     for rows in (result_rows(report), removal_rows(report), run):
-        table.add_section(rows)
+        table.add(rows)
+        if rows:
+            table.line()
     for name, path in files:
         table.line(name, visible(path), "bold cyan")
     table.print(console)

@@ -122,12 +122,6 @@ class Rows:
                 )
                 self._lines.append(line)
 
-    def add_section(self, rows: Sequence[Row]) -> None:
-        """Add the rows of a report, if any, and an empty line."""
-        self.add(rows)
-        if rows:
-            self.line()
-
     def count(self, name: str, value: int, remark: str = "", style: str = "") -> None:
         """Add a count."""
         self.figure(name, f"{value:,}", remark, style)

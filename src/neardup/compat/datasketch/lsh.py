@@ -103,7 +103,7 @@ def _apply_rule(function: Callable[[float], float], low: float, high: float) -> 
     gauss = 0.0
     kronrod = _CENTRE_WEIGHT * middle
     absolute = abs(_CENTRE_WEIGHT * middle)
-    sides: list[tuple[float, float]] = []
+    sides = []
     for distance, weight, gauss_weight in _NODES:
         left = function(centre - half * distance)
         right = function(centre + half * distance)
@@ -352,7 +352,7 @@ class MinHashLSH:
         With check_overlap, raises InputError if both indexes have a key.
         """
         self._require_mergeable(other)
-        bands_of: dict[Hashable, list[bytes]] = {}
+        bands_of = {}
         for stored in list(other.keys):
             (key,) = other._keys_of([stored])
             bands_of[key] = other.keys.get(stored)

@@ -80,7 +80,7 @@ class MinHashLSHForest:
             raise SettingError(f"k must be positive: got {k}.")
         self._require_length(minhash)
         agreed_scheme(self._minhash_scheme, minhash)
-        found: set[Hashable] = set()
+        found = set()
         # Longest prefixes first: they are the most similar keys.
         for length in range(self.k, 0, -1):
             for key in self._query(minhash, length):

@@ -268,11 +268,12 @@ class Server:
 
 def _resolved(parameters: Config) -> Config:
     """Return parameters with the values of their environment variables."""
-    resolved = dict(parameters)
-    for name, value in parameters.items():
-        if isinstance(value, dict) and "env" in value:
-            resolved[name] = os.environ.get(value["env"], value.get("default"))
-    return resolved
+    return {
+        name: os.environ.get(value["env"], value.get("default"))
+        if isinstance(value, dict) and "env" in value
+        else value
+        for name, value in parameters.items()
+    }
 
 
 class RedisListStorage(_Storage):

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import schemas
-from neardup.arrays import Mask, Positions, Rows, Words, arrow_of_strings, grow
+from neardup.arrays import Mask, Positions, Rows, Words, arrow_of_strings, grow, mask_of
 from neardup.decide.outcome import SHORT
 from neardup.decide.rule import Confirmed, Found, Queue, refuse_to_measure
 from neardup.documents.batch import Columns, Corpus, DocumentBatch, Reject
@@ -41,7 +41,7 @@ from neardup.runs.run import Run
 from neardup.runs.scratch import Scratch, prepare
 from neardup.stores import embedded
 from neardup.stores.base import Changes, StoredSnapshot, Writer
-from neardup.verify.measured import Measured, measured_of_copies
+from neardup.verify.measured import Measured, join_measured
 
 _NO_TEXT = "(The index stores no text.)"
 _TEXTS_AT_ONCE = 1024  # texts in a batch
@@ -119,6 +119,7 @@ class IndexEngine(Engine):
     def __init__(self, run: Run, index: OpenIndex, snapshot: StoredSnapshot) -> None:
         super().__init__(run)
         self.index = index
+        self._method = index.rules.method
         self._snapshot = snapshot
         # The caller has locked the index, and holds the lock until `commit`.
         self._updates = isinstance(snapshot, Writer)
@@ -142,7 +143,7 @@ class IndexEngine(Engine):
         warnings = inputs.warnings + self._begin(tasks, scratch, folder)
         self._reading = Reading(
             tasks,
-            self.index.rules.method,
+            self._method,
             scratch,
             self.run.selection,
             self.run.settings,
@@ -164,7 +165,7 @@ class IndexEngine(Engine):
         self, tasks: list[Task], scratch: Scratch, folder: OutputDirectory | None
     ) -> list[str]:
         """Begin the run, or resume it unless the index has changed; return a warning then."""
-        settings = self.index.rules.method.all_settings(self.run.selection)
+        settings = self._method.all_settings(self.run.selection)
         warnings = []
         resuming = prepare(scratch, tasks, settings, self.run.folder.resume)
         note = scratch.directory / "index.json"
@@ -205,8 +206,7 @@ class IndexEngine(Engine):
         with store.writing() as top:  # no other process writes to it
             self._top = top
             self._overlay = Overlay(self._snapshot, rules, top)
-        self._was_read = np.zeros(self._overlay.num_rows, np.bool_)
-        self._was_read[scratch.column(schemas.INDEX_ROWS)] = True
+        self._was_read = mask_of(scratch.column(schemas.INDEX_ROWS), self._overlay.num_rows)
 
     def _describe(self, batches: list[DocumentBatch]) -> Incoming:
         if not self._updates:  # an earlier collection may have the same ids for other documents
@@ -252,10 +252,10 @@ class IndexEngine(Engine):
 
         rows : int64 (num_documents,), the row of each document in the index.
         """
-        # The first part has the columns of the result if there are no documents.
-        parts = [_no_decisions(self.index.rules.method.measures)]
+        parts = []
         was_read = np.zeros(self._overlay.num_rows, np.bool_)
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
+        # One part at least: it has the columns of the result if there are no documents.
+        for start in range(0, len(rows) or 1, _ROWS_AT_ONCE):
             part_rows = rows[start : start + _ROWS_AT_ONCE]
             is_again = _mark_read(was_read, part_rows)
             parts.append(self._decisions_of(part_rows, start, is_again))
@@ -293,13 +293,13 @@ class IndexEngine(Engine):
 
     def _columns(self) -> list[str]:
         """Return the columns of a document that contain its decision."""
-        names = [measure.name for measure in self.index.rules.method.measures]
+        names = [measure.name for measure in self._method.measures]
         return ["state", "kept_row", "truncated", "featured", *names]
 
     def _measured(self, stored: pa.Table, removed: Rows, is_copy: Mask) -> Measured:
         """Return the measures of removed documents. is_copy : bool (num_removed,)."""
         values = {}
-        for measure in self.index.rules.method.measures:
+        for measure in self._method.measures:
             of_itself = pa.scalar(measure.of_itself, measure.type)
             column = stored[measure.name].fill_null(of_itself).to_numpy()[removed]
             column[is_copy] = measure.of_itself
@@ -326,7 +326,7 @@ class IndexEngine(Engine):
         names = [part.name, *(task.part.name for task in tasks)]
         return Searched(
             tasks=[Task(part, Columns("text", "id"), against=True), *tasks],
-            method=self.index.rules.method,
+            method=self._method,
             corpus=corpus,
             locations=LocationsAfter(names, corpus, nodes.rows, node_ids, located),
             warnings=warnings,
@@ -358,7 +358,7 @@ class IndexEngine(Engine):
         return Found(
             queue=_queue_of(corpus),
             confirmed=_confirmed(corpus, decisions, nodes.numbers),
-            method=self.index.rules.method,
+            method=self._method,
             lengths=np.append(np.zeros(num_nodes, np.int64), lengths),
             values=np.append(np.zeros(num_nodes, np.uint64), values),
             unlisted=lambda: [],
@@ -398,30 +398,14 @@ class IndexEngine(Engine):
         yield Changes(seen=self._seen, seen_at=now())
 
 
-def _no_decisions(measures: schemas.Measures) -> _Decisions:
-    none = np.empty(0, np.int64)
-    return _Decisions(
-        truncated=none,
-        num_repeated=0,
-        removed=none,
-        keepers=none,
-        measured=measured_of_copies(0, measures),
-        seen=none,
-    )
-
-
 def _join(parts: list[_Decisions]) -> _Decisions:
     """Return the decisions about consecutive documents as one, `seen` rising."""
-    measured = {
-        name: np.concatenate([part.measured[name] for part in parts])
-        for name in parts[0].measured.columns
-    }
     return _Decisions(
         truncated=np.concatenate([part.truncated for part in parts]),
         num_repeated=sum(part.num_repeated for part in parts),
         removed=np.concatenate([part.removed for part in parts]),
         keepers=np.concatenate([part.keepers for part in parts]),
-        measured=Measured(measured),
+        measured=join_measured([part.measured for part in parts]),
         seen=np.unique(np.concatenate([part.seen for part in parts])),
     )
 
@@ -463,8 +447,7 @@ def _confirmed(corpus: Corpus, decisions: _Decisions, keepers: Positions) -> Con
     removed = (corpus.num_against + decisions.removed).astype(np.uint32)
     kept = np.ones(corpus.num_documents, np.bool_)
     kept[removed] = False
-    left_out = np.zeros(corpus.num_documents, np.bool_)
-    left_out[corpus.num_against + decisions.truncated] = True
+    left_out = mask_of(corpus.num_against + decisions.truncated, corpus.num_documents)
     return Confirmed(
         kept=kept,
         left=keepers,

@@ -5,9 +5,9 @@ anchors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -106,9 +106,8 @@ def find_among_kept(job: Job, decided: Decided, settings: PassageSettings) -> Cl
     scratch.remove(schemas.ANCHOR_HASHES)  # written if the run was interrupted here
     # Three passes over the documents: hash, select, decide.
     with job.stages.stage("passages", 3 * corpus.num_documents) as progress:
-        for described in documents.map(anchoring.hashes):
-            scratch.append(schemas.ANCHOR_HASHES, described.result)
-            progress.advance(described.num_documents, described.num_bytes)
+        for hashes in documents.map(anchoring.hashes, progress):
+            scratch.append(schemas.ANCHOR_HASHES, hashes)
         # The values must be in their files before the columns are read.
         scratch.close_columns()
         pieces = _select(documents, anchoring, progress)
@@ -121,15 +120,6 @@ def find_among_kept(job: Job, decided: Decided, settings: PassageSettings) -> Cl
         pieces=pieces,
         edits=passages.edits(corpus.num_documents, marked=False),
     )
-
-
-@dataclass(frozen=True)
-class _Described(Generic[T]):
-    """The result of work on a group of batches."""
-
-    num_documents: int
-    num_bytes: int
-    result: T
 
 
 class _Documents(NamedTuple):
@@ -145,7 +135,7 @@ class _Documents(NamedTuple):
     threads: int
     kept: Mask | None = None
 
-    def map(self, work: Callable[[pa.LargeStringArray], T]) -> Iterator[_Described[T]]:
+    def map(self, work: Callable[[pa.LargeStringArray], T], progress: Progress) -> Iterator[T]:
         """Yield the result of `work` on the texts of each group of batches; threads call it."""
         for task in self.tasks:
             task.refuse_changed()
@@ -162,10 +152,9 @@ class _Documents(NamedTuple):
             numbered(self.tasks, self.corpus, self.threads),
             lambda numbered_batch: numbered_batch[1].text_bytes,
         )
-        mapped = map_ordered(groups, describe, self.threads, bytes_of=_bytes_of)
-        for group, result in mapped:
-            num_documents = sum(len(batch.rows) for _, batch in group)
-            yield _Described(num_documents, _bytes_of(group), result)
+        for group, result in map_ordered(groups, describe, self.threads, bytes_of=_bytes_of):
+            yield result
+            progress.advance(sum(len(batch.rows) for _, batch in group), _bytes_of(group))
 
 
 def _bytes_of(group: list[tuple[slice, DocumentBatch]]) -> int:
@@ -248,8 +237,7 @@ def _select(documents: _Documents, anchoring: Anchoring | Units, progress: Progr
     text_bytes = 0
     num_documents = 0
     num_anchors = 0
-    for described in documents.map(lambda texts: anchoring.select(texts, counts.table)):
-        found = described.result
+    for found in documents.map(lambda texts: anchoring.select(texts, counts.table), progress):
         # Numbers of documents and of anchors count from 0 in each batch; see schemas.PIECES.
         offsets = np.array([num_documents, 0, 0, 0, num_anchors, 0])
         scratch.append(schemas.PIECES, found.pieces + offsets)
@@ -260,7 +248,6 @@ def _select(documents: _Documents, anchoring: Anchoring | Units, progress: Progr
         text_bytes += len(found.text)
         num_documents += len(found.characters)
         num_anchors += len(found.positions)
-        progress.advance(described.num_documents, described.num_bytes)
         if num_anchors > _MAX_ANCHORS:
             raise InputError(
                 f"A run can decide about {_MAX_ANCHORS:,} places that may repeat at most, and "

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from neardup import kernels, schemas
-from neardup.arrays import Array, Bytes, Integers, Ints, Mask, Positions, Words, find_in, ranges
+from neardup.arrays import Array, Bytes, Integers, Mask, Positions, Words, find_in, mask_of, ranges
 from neardup.candidates.hamming_join import HammingNeighbours, find_neighbours
 from neardup.candidates.hamming_join import Pairs as NearPairs
 from neardup.candidates.lookups import BandLookup, DistanceLookup, SampleLookup
@@ -524,8 +524,7 @@ class ComposedSearch(LocalSearch):
         positions = self._candidates.unlisted.document
         if self.scope.connected:
             positions = positions[self.queue.queries(directed=self.method.directed)[positions]]
-        is_full = np.zeros(len(self.queue.order), np.bool_)
-        is_full[positions] = True
+        is_full = mask_of(positions, len(self.queue.order))
         if not self.scope.keeps_all:
             is_full[: self.queue.num_against] = False
         return is_full
@@ -604,10 +603,10 @@ def read_described(scratch: Scratch, featured: Mask) -> Described:
     columns.
     """
     content = scratch.column(schemas.CONTENT)
-    sets = Lists(*_read_lists(scratch, schemas.SHINGLES, schemas.SHINGLE_STARTS))
+    sets = _read_lists(scratch, schemas.SHINGLES, schemas.SHINGLE_STARTS)
     structure = None
     if len(scratch.column(schemas.TAG_STARTS)):
-        structure = Lists(*_read_lists(scratch, schemas.TAGS, schemas.TAG_STARTS))
+        structure = _read_lists(scratch, schemas.TAGS, schemas.TAG_STARTS)
     keys = read_keys(scratch)
     # A method without keys, such as containment, has no columns.
     if len(keys) != len(content):
@@ -615,11 +614,9 @@ def read_described(scratch: Scratch, featured: Mask) -> Described:
     return Described(Features(content, sets, structure), Keys(keys, content, featured, sets))
 
 
-def _read_lists(
-    scratch: Scratch, hashes: schemas.Column, starts: schemas.Column
-) -> tuple[Words, Ints]:
+def _read_lists(scratch: Scratch, hashes: schemas.Column, starts: schemas.Column) -> Lists:
     values = scratch.column(hashes)
-    return values, np.append(scratch.column(starts), len(values))
+    return Lists(values, np.append(scratch.column(starts), len(values)))
 
 
 def measure_pairs(

@@ -126,29 +126,27 @@ class _SetSpace:
         self._used += _max_words(self._lengths[documents][is_wanted])
         return slice(begin, self._used)
 
-    def sort(self, words: slice, shingles: Words, lists: _Lists, wanted: Mask) -> _SetRanges:
-        """Sort the shingles of wanted documents as sets into some words."""
+    def sort(
+        self, words: slice, shingles: Words, starts: Ints, stops: Ints, wanted: Mask
+    ) -> _SetRanges:
+        """Sort the shingles of wanted documents as sets into some words.
+
+        starts, stops : document i has shingles[starts[i] : stops[i]].
+        """
         if self.memory is None:
             hashes = np.empty(words.stop - words.start, np.uint64)
         else:
             hashes = self.memory[words]
         num_documents = len(wanted)
-        starts = np.empty(num_documents, np.int64)
+        set_starts = np.empty(num_documents, np.int64)
         sizes = np.zeros(num_documents, np.uint32)
         # The sets are written one after the other, and use a part of the words.
         used = kernels.sorted_sets.write_sets(
-            shingles, lists.starts, lists.stops, wanted, hashes, starts, sizes
+            shingles, starts, stops, wanted, hashes, set_starts, sizes
         )
         if self.memory is None:
             self.scratch.write(self.column, hashes[:used], words.start)
-        return _SetRanges(starts + words.start, sizes)
-
-
-class _Lists(NamedTuple):
-    """The ranges of the shingles of documents: document i has shingles[starts[i] : stops[i]]."""
-
-    starts: Ints
-    stops: Ints
+        return _SetRanges(set_starts + words.start, sizes)
 
 
 class _SetRanges(NamedTuple):
@@ -175,8 +173,7 @@ def _from_columns(
         # The last stretch has no start after it.
         end = starts[documents.stop] if documents.stop < len(starts) else num_shingles
         stops = np.append(starts[documents][1:], end)
-        lists = _Lists(starts[documents], stops)
-        return space.sort(words, hashes, lists, space.wanted[documents])
+        return space.sort(words, hashes, starts[documents], stops, space.wanted[documents])
 
     # The calling thread draws the items, so words are taken in the order of the documents.
     items = ((documents, space.take(documents)) for documents in stretches(len(starts), _STRETCH))
@@ -218,7 +215,7 @@ def _describe_again(
         stops = np.zeros(len(wanted), np.int64)
         starts[wanted] = features.sets.offsets[:-1]
         stops[wanted] = features.sets.offsets[1:]
-        return space.sort(item.words, features.sets.hashes, _Lists(starts, stops), wanted)
+        return space.sort(item.words, features.sets.hashes, starts, stops, wanted)
 
 
 class _Texts(NamedTuple):

@@ -165,22 +165,19 @@ def _sign_weighted(sketcher: Sketcher, rows: pa.Array, first: int, out: SketchBu
     method = sketcher.of_tokens
     is_accepted = method.accepts(weights)
     if not is_accepted.all():
-        index = int(np.argmin(is_accepted))
-        row = first + int(np.searchsorted(offsets, index, side="right")) - 1
-        raise _refuse_weight(method.weight_range, column[index], tokens[index], row)
+        index = np.argmin(is_accepted)
+        row = first + np.searchsorted(offsets, index, side="right") - 1
+        raise InputError(
+            f"A weight is {method.weight_range}: got {column[index].as_py()!r} for "
+            f"{tokens[index].as_py()!r} in row {row:,}. Leave such features out, or scale all "
+            "weights."
+        )
     hashed, damaged = hash_tokens(tokens, offsets)
     if hashed is None:
         raise damaged_row(first + damaged)
     if len(hashed.hashes) < len(weights):  # empty tokens have no hash
         weights = weights[is_filled(tokens)]
     method.sign_weighted(hashed, weights, out)
-
-
-def _refuse_weight(accepted: str, weight: pa.Scalar, token: pa.Scalar, row: int) -> InputError:
-    return InputError(
-        f"A weight is {accepted}: got {weight.as_py()!r} for {token.as_py()!r} in row {row:,}. "
-        "Leave such features out, or scale all weights."
-    )
 
 
 def _batch_bytes(column: Column, threads: int) -> int:

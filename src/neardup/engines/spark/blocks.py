@@ -19,7 +19,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from neardup import schemas
-from neardup.arrays import Integers, Ints, arrow_of, arrow_of_bytes, begins_run, find_in
+from neardup.arrays import Integers, Ints, arrow_of, arrow_of_bytes, begins_run, find_in, stream_of
+from neardup.candidates.cells import GOLDEN
 from neardup.methods.stages import batch_of
 
 
@@ -30,12 +31,15 @@ class Routed(NamedTuple):
     cells: Integers
 
 
+def route_rows(cells: Integers) -> Routed:
+    """Route each row to one cell."""
+    return Routed(np.arange(len(cells)), cells)
+
+
 Route = Callable[[pa.RecordBatch], Routed]
 """Chooses the cells of the rows of a table."""
 
 _SORTED_BYTES = 64 << 20  # bytes of tables that a worker sorts by cell at once
-# 2**64 / golden ratio (Knuth, TAOCP 3, 6.4): spreads consecutive numbers over all cells.
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def exchange(blocks: DataFrame, num_cells: int) -> DataFrame:
@@ -83,15 +87,12 @@ def collect(blocks: DataFrame, table: pa.Schema) -> pa.Table:
 
 def route_by_hash(name: str, num_cells: int) -> Route:
     """Route rows by the hash of an int64 column."""
-    return lambda table: Routed(
-        np.arange(len(table)),
-        hash_cells(table[name].to_numpy(), num_cells),
-    )
+    return lambda table: route_rows(hash_cells(table[name].to_numpy(), num_cells))
 
 
 def route_to_one(table: pa.RecordBatch) -> Routed:
     """Route all rows to one cell."""
-    return Routed(np.arange(len(table)), np.zeros(len(table), np.int64))
+    return route_rows(np.zeros(len(table), np.int64))
 
 
 class Cells(NamedTuple):
@@ -115,7 +116,7 @@ class Cells(NamedTuple):
 
 def hash_cells(values: Integers, num_cells: int) -> Ints:
     """Return a cell for each number, by its hash: int64, in [0, num_cells)."""
-    mixed = values.astype(np.int64).view(np.uint64) * _GOLDEN
+    mixed = values.astype(np.int64).view(np.uint64) * GOLDEN
     # The product spreads into the upper bits; the remainder would see the lower ones most.
     folded = mixed ^ mixed >> np.uint64(32)
     return (folded % np.uint64(num_cells)).astype(np.int64)
@@ -123,7 +124,7 @@ def hash_cells(values: Integers, num_cells: int) -> Ints:
 
 def _join_small(tables: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Join consecutive tables into tables of about _SORTED_BYTES; leave out empty ones."""
-    waiting: list[pa.RecordBatch] = []
+    waiting = []
     num_bytes = 0
     for table in tables:
         if not len(table):
@@ -162,10 +163,7 @@ def _pack(table: pa.RecordBatch) -> pa.Buffer:
             column = arrow_of(values.astype(np.min_scalar_type(extreme)))
         columns.append(column)
     batch = pa.RecordBatch.from_arrays(columns, table.schema.names, metadata=first_values)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    return sink.getvalue()
+    return stream_of(batch)
 
 
 def _unpack(block: pa.Buffer, tables: tuple[pa.Schema, ...]) -> pa.RecordBatch:

@@ -119,10 +119,9 @@ def _values_of(rows: pa.Table, tasks: list[Task], num_against: int) -> _Values:
     column_names = next((task.columns.described for task in tasks if not task.against), ())
     columns = [pc.list_element(lists, number) for number in range(len(column_names))]
     described = [hash_values(column) for column in columns]
-    names = [_names(counted, hashes, num_against)]
-    names += [
+    names = [
         _names(column, values, num_against)
-        for column, values in zip(columns, described, strict=True)
+        for column, values in zip([counted, *columns], [hashes, *described], strict=True)
     ]
     return _Values(
         counted=hashes,
@@ -146,7 +145,9 @@ def find_here(flow: Run, search: Search, listed: Listed, tasks: list[Task], rule
     # Keys rise, so that the row of a document is its number.
     documents = np.searchsorted(listed.keys, rows["document"].to_numpy()).astype(np.uint32)
     has_features = listed.sizes > 0
-    order = _order_by_size(documents, has_features) if search.by_size else listed.order
+    order = listed.order
+    if search.by_size:  # the larger document of a pair comes first
+        order = np.append(documents, np.flatnonzero(~has_features).astype(np.uint32))
     at = _Positions.of(rows, documents, order, has_features, corpus.num_against)
     pairs = _Pairs.collect(search.confirmed, at, method)
     found = _found(flow, search, at, pairs, rule)
@@ -171,15 +172,6 @@ def _locate(listed: Listed, tasks: list[Task]) -> DocumentLocations:
     has_ids = any(task.columns.id is not None for task in tasks)
     ids = listed.ids if has_ids else None
     return DocumentLocations(names, listed.corpus, row_numbers, ids, lambda: None)
-
-
-def _order_by_size(documents: Positions, has_features: Mask) -> Positions:
-    """Return the documents in an order in which the larger one of a pair comes first.
-
-    documents : the documents with features, in this order.
-    """
-    others = np.flatnonzero(~has_features).astype(np.uint32)
-    return np.append(documents, others)
 
 
 def _names(counted: pa.Array, hashes: Words, num_against: int) -> ValueNames:

@@ -27,7 +27,7 @@ from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from neardup.arrays import Ints, Positions, arrow_of
+from neardup.arrays import Ints, Positions, arrow_of, stream_of
 from neardup.decide.clusters import first_members, number_ends
 from neardup.decide.outcome import SHORT, Counts, Pairs, Removals, Totals, count_decisions
 from neardup.documents.batch import Corpus, Losses, Rejected, Tally, ValueNames
@@ -49,8 +49,8 @@ from neardup.report.contents import describe_values
 from neardup.report.items import Example
 from neardup.runs.directory import OutputDirectory, RemoteFolder
 from neardup.runs.locations import DocumentLocations
-from neardup.schemas import Measures, confirmed_schema
-from neardup.verify.measured import Measured
+from neardup.schemas import Measures
+from neardup.verify.measured import Measured, measured_of_copies
 from neardup.verify.recall import Recall, estimate_recall
 
 _NUMBER = (1 << PART_SHIFT) - 1
@@ -70,8 +70,7 @@ def summarise(
     removed: Iterable[RemovedBlock],
 ) -> Totals:
     """Count the pairs and decisions of a run. removed : all removed documents."""
-    no_rows = confirmed_schema(method.measures).empty_table()
-    nothing = measured_of(no_rows, method.measures)
+    nothing = measured_of_copies(0, method.measures)
     counts = _count_pairs(outcome, nothing)
     no_pairs = Pairs(np.empty(0, np.uint32), np.empty(0, np.uint32), nothing)
     no_sizes = np.empty(0, np.int64)
@@ -439,20 +438,7 @@ def _added_columns(outcome: Totals | None, part: int) -> bytes | None:
         return None
     added = outcome.added
     first, stop = np.append(0, outcome.corpus.part_ends)[part : part + 2].tolist()
-    rows = added.between(first, stop).rows()
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_batch(rows)
-    return bytes(sink.getvalue())
-
-
-class _Edits(NamedTuple):
-    """The edits of a part. removed : the numbers of the documents that do not stay, rising. added :
-    the columns that are added to the others; None if there are none.
-    """
-
-    removed: Ints
-    added: _Columns | None
+    return bytes(stream_of(added.between(first, stop).rows()))
 
 
 class _Columns(NamedTuple):
@@ -580,7 +566,7 @@ def write_parts(
             if removed.values is not None:
                 numbers = removed.values.to_numpy()
             write_kept_rows = partial(
-                _write_part, part, task, _Edits(numbers, _read_columns(stream))
+                _write_part, part, task, removed=numbers, added=_read_columns(stream)
             )
             if remote is None:
                 _require_folder(attempts)
@@ -608,10 +594,14 @@ def _require_folder(attempts: Path) -> None:
         )
 
 
-def _write_part(part: int, task: Task, edits: _Edits, directory: Path, name: str) -> Written:
-    """Write the kept documents of a part."""
-    removed = edits.removed
-    added = edits.added
+def _write_part(
+    part: int, task: Task, directory: Path, name: str, *, removed: Ints, added: _Columns | None
+) -> Written:
+    """Write the kept documents of a part.
+
+    removed : the numbers of the documents that do not stay, rising. added : the columns that are
+    added to its documents, or None.
+    """
     num_documents = 0
     num_rows = 0
     with KeptWriter(task.part, directory, name=name, added=added) as writer:

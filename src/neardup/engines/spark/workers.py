@@ -18,7 +18,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from neardup import schemas
 from neardup.arrays import Array, Integers, arrow_of, begins_run, find_in, flatten_strings
 from neardup.candidates.items import ItemTable
-from neardup.engines.spark.blocks import Cells, Route, Routed, gather, hash_cells, scatter
+from neardup.engines.spark.blocks import (
+    Cells,
+    Route,
+    Routed,
+    gather,
+    hash_cells,
+    route_rows,
+    scatter,
+)
 from neardup.engines.spark.source import NEW, PART_SHIFT
 from neardup.features.binary import rows_of
 from neardup.methods import stages
@@ -37,8 +45,15 @@ PLACED = schemas.PLACED.insert(0, _DOCUMENT)
 
 # The columns that the driver collects.
 _LISTED_NAMES = (
-    *("document", "id", "row", "bytes", "size"),
-    *("count_by", "described", "rejected", "ranks"),
+    "document",
+    "id",
+    "row",
+    "bytes",
+    "size",
+    "count_by",
+    "described",
+    "rejected",
+    "ranks",
 )
 LISTED = pa.schema(map(DESCRIBED.field, _LISTED_NAMES))
 """Columns of DESCRIBED."""
@@ -291,24 +306,24 @@ def same(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
 
 def route_by_file(rows: pa.RecordBatch) -> Routed:
     """Route documents, or rejected rows, by their file."""
-    return Routed(np.arange(len(rows)), rows["document"].to_numpy() >> PART_SHIFT)
+    return route_rows(rows["document"].to_numpy() >> PART_SHIFT)
 
 
 def route_by_file_of_position(documents: pa.RecordBatch) -> Routed:
     """Route documents by their file, whose number is in their position."""
     keys = documents["position"].to_numpy() & NEW - 1
-    return Routed(np.arange(len(documents)), keys >> PART_SHIFT)
+    return route_rows(keys >> PART_SHIFT)
 
 
 def route_contents(rows: pa.RecordBatch, num_cells: int) -> Routed:
     """Route documents by the hash of their content."""
     words = rows_of(rows["content"])[:, 0].view(np.int64)
-    return Routed(np.arange(len(rows)), hash_cells(words, num_cells))
+    return route_rows(hash_cells(words, num_cells))
 
 
 def route_pairs(pairs: pa.RecordBatch, cells: Broadcast[Cells]) -> Routed:
     """Route pairs to the cells in which they are measured."""
-    return Routed(np.arange(len(pairs)), cells.value.of(pairs["right"].to_numpy()))
+    return route_rows(cells.value.of(pairs["right"].to_numpy()))
 
 
 def route_sets(documents: pa.RecordBatch) -> Routed:
@@ -320,5 +335,4 @@ def route_sets(documents: pa.RecordBatch) -> Routed:
 
 def route_listed_first(pairs: pa.RecordBatch) -> Routed:
     """Route candidates that a bucket lists to cell 0, and the others to cell 1."""
-    cells = pc.invert(pairs["listed"]).cast("int64").to_numpy()
-    return Routed(np.arange(len(pairs)), cells)
+    return route_rows(pc.invert(pairs["listed"]).cast("int64").to_numpy())

@@ -38,16 +38,13 @@ T = TypeVar("T")
 def check_new(path: Path) -> None:
     """Raise StoreError if a path exists, except as an empty folder."""
     with store_errors(path):
-        is_taken = path.is_symlink() or (path.exists() and not _is_empty_folder(path))
+        is_empty_folder = path.is_dir() and not any(path.iterdir())
+        is_taken = path.is_symlink() or (path.exists() and not is_empty_folder)
     if is_taken:
         raise StoreError(
             f"There is something at {path} already. Name a folder that is not there yet, or remove "
             "this one first."
         )
-
-
-def _is_empty_folder(path: Path) -> bool:
-    return path.is_dir() and not any(path.iterdir())
 
 
 def publish_folder(partial: Path, path: Path) -> None:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import Array, Rows
+from neardup.arrays import Array, Rows, mask_of
 from neardup.candidates.lookups import Entries
 from neardup.stores.base import Changes, StoreSettings, dump, join_entries
 from neardup.stores.damage import damaged
@@ -63,9 +63,8 @@ def encode(changes: Changes) -> bytes:
     changes : documents, entries, times and forgotten rows; the journal has no ended imports.
     """
     documents = changes.documents
-    num_documents = 0 if documents is None else len(documents)
-    batch = as_batch(documents).serialize() if documents is not None and num_documents else b""
-    arrays: list[Array] = []
+    batch = b"" if documents is None or not len(documents) else as_batch(documents).serialize()
+    arrays = []
     entries = changes.entries
     if entries is not None:
         arrays.append(entries.document.astype(_ROW))
@@ -75,7 +74,7 @@ def encode(changes: Changes) -> bytes:
     forgotten = _encode_rows(changes.forgotten)
     arrays.append(forgotten)
     head = _Head(
-        num_documents=num_documents,
+        num_documents=changes.num_documents,
         batch_bytes=len(batch),
         num_entries=0 if entries is None else len(entries.key),
         num_seen=len(changes.seen),
@@ -89,20 +88,19 @@ def _encode_rows(rows: Rows) -> Array:
     """Return rows, or a bit for each row if that is shorter."""
     if not len(rows) or rows.max() // 8 + 1 >= _ROW.itemsize * len(rows):
         return rows.astype(_ROW)
-    bits = np.zeros(rows.max() + 1, np.bool_)
-    bits[rows] = True
+    bits = mask_of(rows, rows.max() + 1)
     return np.packbits(bits, bitorder="little")
 
 
 class _Record(NamedTuple):
-    """A decoded record; None in place of empty parts. seen, times : of the same length."""
+    """A decoded record. batch : None without documents. seen, times : of the same length."""
 
     num_documents: int
     batch: pa.RecordBatch | None
-    entries: Entries | None
-    seen: Array | None
-    times: Rows | None
-    forgotten: Array | None
+    entries: Entries
+    seen: Array
+    times: Rows
+    forgotten: Array
 
 
 def replay(records: Iterable[bytes], schema: pa.Schema) -> RowChanges:
@@ -115,29 +113,15 @@ def replay(records: Iterable[bytes], schema: pa.Schema) -> RowChanges:
     """
     decoded = [_decode(record, schema) for record in records]
     batches = [record.batch for record in decoded if record.batch is not None]
-    seen = [record.seen for record in decoded if record.seen is not None]
-    times = [record.times for record in decoded if record.times is not None]
-    forgotten = [record.forgotten for record in decoded if record.forgotten is not None]
     no_rows = np.empty(0, np.int64)
+    seen = np.concatenate([no_rows, *(record.seen for record in decoded)])
+    times = np.concatenate([no_rows, *(record.times for record in decoded)])
     return RowChanges(
         documents=pa.Table.from_batches(batches) if batches else None,
-        entries=_entries_of(decoded),
-        seen=seen_at(np.concatenate([no_rows, *seen]), np.concatenate([no_rows, *times])),
-        forgotten=np.concatenate([no_rows, *forgotten]),
+        entries=join_entries((record.entries, record.num_documents) for record in decoded),
+        seen=seen_at(seen, times),
+        forgotten=np.concatenate([no_rows, *(record.forgotten for record in decoded)]),
     )
-
-
-def _entries_of(decoded: Sequence[_Record]) -> Entries:
-    """Return the entries of the documents of all records."""
-    entries = []
-    first_documents = []
-    num_documents = 0
-    for record in decoded:
-        if record.entries is not None:
-            entries.append(record.entries)
-            first_documents.append(num_documents)
-        num_documents += record.num_documents
-    return join_entries(entries, first_documents)
 
 
 def _decode(record: bytes, schema: pa.Schema) -> _Record:
@@ -149,18 +133,12 @@ def _decode(record: bytes, schema: pa.Schema) -> _Record:
         message = pa.py_buffer(record).slice(offset, head.batch_bytes)
         batch = pa.ipc.read_record_batch(message, schema)
         offset += head.batch_bytes
-    entries = None
-    if head.num_entries:
-        entries = _decode_entries(record, head.num_entries, offset)
-        offset += _ENTRY_BYTES * head.num_entries
-    seen = None
-    times = None
-    if head.num_seen:
-        seen = np.frombuffer(record, _ROW, head.num_seen, offset)
-        offset += seen.nbytes
-        # One time a record, but `seen_at` merges records, so each row needs its own.
-        times = np.full(head.num_seen, head.seen_at, np.int64)
-    forgotten = _decode_rows(record, head.num_forgotten, offset) if head.num_forgotten else None
+    entries = _decode_entries(record, head.num_entries, offset)
+    offset += _ENTRY_BYTES * head.num_entries
+    seen = np.frombuffer(record, _ROW, head.num_seen, offset)
+    # One time a record, but `seen_at` merges records, so each row needs its own.
+    times = np.full(head.num_seen, head.seen_at, np.int64)
+    forgotten = _decode_rows(record, head.num_forgotten, offset + seen.nbytes)
     return _Record(head.num_documents, batch, entries, seen, times, forgotten)
 
 
@@ -175,7 +153,7 @@ def _decode_entries(record: bytes, size: int, offset: int) -> Entries:
 
 def _decode_rows(record: bytes, size: int, offset: int) -> Array:
     """Return the rows that `_encode_rows` encoded. size : of rows, or minus the bytes of bits."""
-    if size > 0:
+    if size >= 0:
         return np.frombuffer(record, _ROW, size, offset)
     bits = np.frombuffer(record, _BITS, -size, offset)
     return np.flatnonzero(np.unpackbits(bits, bitorder="little"))

@@ -109,8 +109,7 @@ class _LargeChanges:
     def add(self, part: Changes) -> None:
         """Add the next changes, except for their entries."""
         first = self.num_rows
-        if part.documents is not None:
-            self.num_rows += len(part.documents)
+        self.num_rows += part.num_documents
         self.kept = lengthen(self.kept, self.num_rows)
         self.forgotten = lengthen(self.forgotten, self.num_rows)
         kernels.key_tables.set_bits(self.forgotten, part.forgotten)
@@ -219,9 +218,10 @@ class Maintenance:
             alive = [without(chunk, frozen.forgotten, schema) for chunk in frozen.chunks]
             self._write_documents(job, alive)
         if frozen.seen:
-            self._write_seen(job, frozen.flushed, frozen.last_record, merge_seen(frozen.seen))
+            seen = merge_seen(frozen.seen)
+            self._write(job, row_files.write_seen, frozen.flushed, frozen.last_record, seen)
         if job.forgotten is not None:
-            self._write_forgotten(job, frozen.num_rows, job.forgotten)
+            self._write(job, row_files.write_forgotten, frozen.num_rows, job.forgotten)
 
     # Large changes.
 
@@ -258,13 +258,13 @@ class Maintenance:
         changes.rest = rest
         job.ended_import = rest.ended_import
         if len(rest.seen):
-            seen = seen_at(rest.seen, np.full(len(rest.seen), rest.seen_at, np.int64))
+            seen = seen_at(rest.seen, rest.seen_at)
             record = self._loader.last_record + 1
-            self._write_seen(job, self._loader.flushed, record, seen)
+            self._write(job, row_files.write_seen, self._loader.flushed, record, seen)
         if not _same_bits(changes.forgotten, self._loader.forgotten_on_disk):
             job.replaced += self._infos(row_files.FORGOTTEN)
             job.forgotten = changes.forgotten
-            self._write_forgotten(job, changes.num_rows, changes.forgotten)
+            self._write(job, row_files.write_forgotten, changes.num_rows, changes.forgotten)
 
     def _write_part(
         self, job: Job, documents: pa.Table, part: Changes, changes: _LargeChanges
@@ -333,10 +333,9 @@ class Maintenance:
         if len(runs) < 2:
             return None
         infos = self._infos_of(runs)
-        flushed = infos[0].first
-        last_record = infos[-1].stop
+        records = (infos[0].first, infos[-1].stop)
         return Job(
-            write=lambda job: self._write_seen(job, flushed, last_record, merge_seen(runs)),
+            write=lambda job: self._write(job, row_files.write_seen, *records, merge_seen(runs)),
             replaced=infos,
         )
 
@@ -431,30 +430,20 @@ class Maintenance:
     def _write_keys(
         self, job: Job, runs: Sequence[KeyRun], *, kept: Words, forgotten: Words
     ) -> None:
-        number = next(self._loader.file_numbers)
         prefix_bits = self._state.keys.prefix_bits
-        info = row_files.write_keys(
-            self._folder, number, runs, prefix_bits, kept=kept, forgotten=forgotten
-        )
-        self._open(job, info)
+        self._write(job, row_files.write_keys, runs, prefix_bits, kept=kept, forgotten=forgotten)
 
     def _write_documents(self, job: Job, chunks: Sequence[Chunk]) -> None:
-        number = next(self._loader.file_numbers)
-        schema = self._state.documents.schema
-        self._open(job, row_files.write_documents(self._folder, number, chunks, schema))
+        self._write(job, row_files.write_documents, chunks, self._state.documents.schema)
 
-    def _write_seen(self, job: Job, flushed: int, last_record: int, seen: Seen) -> None:
-        """Write the times of the records of the journal after `flushed`, up to `last_record`."""
-        number = next(self._loader.file_numbers)
-        info = row_files.write_seen(self._folder, number, flushed, last_record, seen)
-        self._open(job, info)
+    def _write(
+        self, job: Job, write: Callable[..., FileInfo], *contents: Any, **bits: Words
+    ) -> None:
+        """Write a file with the next number, and add it to a job.
 
-    def _write_forgotten(self, job: Job, num_rows: int, forgotten: Words) -> None:
-        number = next(self._loader.file_numbers)
-        self._open(job, row_files.write_forgotten(self._folder, number, num_rows, forgotten))
-
-    def _open(self, job: Job, info: FileInfo) -> None:
-        """Add a file that was written to a job."""
+        write : a function of `row_files`. contents, bits : its arguments after folder and number.
+        """
+        info = write(self._folder, next(self._loader.file_numbers), *contents, **bits)
         job.files.append(info)
         num_tables = len(self._state.keys.prefix_bits)
         job.opened[info] = row_files.open_file(self._folder, info, num_tables)

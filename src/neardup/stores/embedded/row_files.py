@@ -526,7 +526,7 @@ def write_at(file: int, data: memoryview, offset: int) -> None:
             os.fsync(file)
 
 
-def open_arrays(folder: Path, info: FileInfo, checked: Collection[str] = ()) -> dict[str, Array]:
+def open_arrays(folder: Path, info: FileInfo, checked: Collection[str]) -> dict[str, Array]:
     """Return the arrays of a file by name, mapped into memory.
 
     checked : arrays whose contents are compared with their checksums.

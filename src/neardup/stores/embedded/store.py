@@ -319,7 +319,7 @@ class EmbeddedStore(StateStore):
 
         The bytes of a single part of few documents are not counted, which takes 70 microseconds.
         """
-        taken: list[Changes] = []
+        taken = []
         num_bytes = 0
         for part in parts:
             taken.append(part)
@@ -356,8 +356,7 @@ class EmbeddedStore(StateStore):
             self._loader.last_record = number
             self._loader.state.apply(prepared)
             self._publish()
-        rows = 0 if changes.documents is None else len(changes.documents)
-        self._pending_bytes += len(record) + _BYTES_PER_ROW * rows
+        self._pending_bytes += len(record) + _BYTES_PER_ROW * changes.num_documents
 
     def _keep_reserve(self) -> None:
         """Reserve the space for forgetting documents. Raises OSError if the disk is full."""

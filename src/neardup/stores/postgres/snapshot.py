@@ -8,7 +8,7 @@ from copy import copy
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import Mask, Rows, Words, rank_in_run
+from neardup.arrays import Mask, Rows, Words, mask_of, rank_in_run
 from neardup.candidates.lookups import Entries, Found
 from neardup.errors import StoreError
 from neardup.schemas import KEPT
@@ -69,8 +69,7 @@ class PostgresSnapshot(StoredSnapshot):
         needs_equal = np.array(statements.tables_of_equal_keys(self.layout))
         is_beyond = values & _IS_BEYOND != 0
         is_beyond |= needs_equal[lookups.table[entry]] & (rank >= limit)
-        truncated = np.zeros(len(lookups.key), np.bool_)
-        truncated[entry[is_beyond]] = True
+        truncated = mask_of(entry[is_beyond], len(lookups.key))
         listed = values[~is_beyond]
         return Found(
             entry=entry[~is_beyond],

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Bytes, Mask, Rows, Uint16s, Words, rank_in_run
+from neardup.arrays import Bytes, Mask, Rows, Uint16s, Words, mask_of, rank_in_run
 from neardup.candidates.lookups import Entries, Found
 from neardup.errors import StoreError
 from neardup.schemas import KEPT
@@ -88,8 +88,7 @@ class RedisSnapshot(HashedSnapshot):
         # The limit counts rows of equal keys, but the result is ordered by row: sort twice.
         matches = matches.take(np.lexsort((matches.row, matches.key, matches.lookup)))
         is_listed = rank_in_run(matches.lookup, matches.key) < limit
-        truncated = np.zeros(len(lookups.key), np.bool_)
-        truncated[matches.lookup[~is_listed]] = True
+        truncated = mask_of(matches.lookup[~is_listed], len(lookups.key))
         matches = matches.take(is_listed)
         matches = matches.take(np.lexsort((matches.row, matches.lookup)))
         return Found(matches.lookup, matches.row, self.are_kept(matches.row), truncated)

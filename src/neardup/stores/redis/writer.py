@@ -85,7 +85,8 @@ class RedisWriter(RedisSnapshot, Writer):
             packed = forgotten.astype("<u4").tobytes()
             pipeline.append(self.connection.key("forgotten"), packed)
         if changes.ended_import is not None:
-            self._drop_import(pipeline, changes.ended_import)
+            pipeline.delete(self.connection.key(f"import:{changes.ended_import}"))
+            pipeline.hdel(self.connection.key("imports"), changes.ended_import.encode())
         self._put_counts(pipeline, states, forgotten)
 
     def _put_counts(self, pipeline: Any, states: Bytes, forgotten: Rows) -> None:
@@ -103,11 +104,6 @@ class RedisWriter(RedisSnapshot, Writer):
             "removed": header.counts.removed + num_added - len(forgotten) - kept_change,
         }
         pipeline.hset(self.connection.key("state"), mapping=state)
-
-    def _drop_import(self, pipeline: Any, import_name: str) -> None:
-        """Put the end of an import in the transaction, with its staged documents."""
-        pipeline.delete(self.connection.key(f"import:{import_name}"))
-        pipeline.hdel(self.connection.key("imports"), import_name.encode())
 
     def _put_times_seen(self, pipeline: Any, changes: Changes) -> None:
         """Put the time at which rows were seen in the transaction."""
