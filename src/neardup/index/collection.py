@@ -446,7 +446,7 @@ def _listed(rules: Rules, view: Snapshot, new: Incoming, decisions: BatchDecisio
     keepers = np.where(decisions.kept, rows, decisions.remover)
     found = sources_of(rules.source_table, view, keepers, new.sources)
     of_sources = entries_of(rules.source_table, keepers, found.is_first)
-    return _Listed(join_entries([entries, of_sources], [0, 0]), found.columns())
+    return _Listed(join_entries([(entries, 0), (of_sources, 0)]), found.columns())
 
 
 def _measure_columns(measures: schemas.Measures, decisions: BatchDecisions) -> dict[str, pa.Array]:

@@ -251,7 +251,7 @@ def changes_of(rules: Rules, table: pa.Table, first: int) -> Changes:
     entries = take_entries(rules.lookup.entries(keys), table["member"].to_numpy())
     if rules.tracks_sources:
         sources = entries_of_rows(rules.source_table, table)
-        entries = join_entries([entries, sources], [0, 0])
+        entries = join_entries([(entries, 0), (sources, 0)])
     table = replace_column(table, "row", pc.add(table["row"], pa.scalar(first, "uint32")))
     return Changes(table.cast(rules.schema), entries)
 
