@@ -22,6 +22,7 @@ from neardup.arrays import (
     begins_run,
     ranges,
     rank_in_run,
+    sort_distinct,
 )
 from neardup.candidates.bands import bits_for, pack_keys
 from neardup.candidates.blocks import Radius
@@ -107,7 +108,13 @@ Possible = Callable[[Integers, Integers], Mask]
 
 
 def propose(
-    lookup: Lookup, keys: Keys, order: Positions, max_bucket_size: int, *, all_pairs: bool = False
+    lookup: Lookup,
+    keys: Keys,
+    order: Positions,
+    max_bucket_size: int,
+    *,
+    all_pairs: bool = False,
+    bands: Iterable[Words] | None = None,
 ) -> Candidates:
     """Pair each document with the earlier documents that its buckets list.
 
@@ -119,6 +126,8 @@ def propose(
     max_bucket_size : the greatest number of members that a bucket lists, the earliest ones.
     all_pairs : whether copies are members of buckets too. Otherwise a copy queries with its first
         document.
+    bands : the keys of each band, uint64 (num_documents,), in place of `keys.values`: all of them
+        may not fit in memory.
     """
     positions = np.arange(len(order))
     first = positions  # by position: the first copy of its content
@@ -128,7 +137,11 @@ def propose(
     last[first] = positions  # the last copy of a content is written last
     nodes = positions[keys.featured[order] & (first == positions)]
 
-    batches = _list_buckets(lookup, keys, order, nodes, last)
+    if lookup.bands is not None:
+        columns = keys.values.T if bands is None else bands
+        batches = _list_bands(columns, order, nodes, last)
+    else:
+        batches = _list_buckets(lookup, keys, order, nodes, last)
     limit = lookup.limit(max_bucket_size, all_pairs=all_pairs)
     one_hit_is_enough = lookup.bands is not None
     candidates, unlisted = _merge_pairs(pair_members(batches, limit), one_hit_is_enough)
@@ -161,22 +174,23 @@ def _list_buckets(
 
     nodes : int64, the positions that are members. last : int64 by position, its last copy.
     """
-    if lookup.bands is not None:
-        yield from _list_bands(keys, order, nodes, last)
-    elif lookup.radius is not None:
+    if lookup.radius is not None:
         yield _list_near(keys, order, nodes, last, lookup.radius).sort()
     else:
         sizes = np.zeros_like(nodes)  # unused: these pairs are not filtered by size
         yield list_members(lookup, keys.take(order[nodes]), nodes, last[nodes], sizes).sort()
 
 
-def _list_bands(keys: Keys, order: Positions, nodes: Ints, last: Ints) -> Iterator[Members]:
+def _list_bands(
+    bands: Iterable[Words], order: Positions, nodes: Ints, last: Ints
+) -> Iterator[Members]:
     """Yield the members of each band's buckets that have several members, in sorted order."""
     # A packed key has the upper bits of the hash, and the position in its lower `bits`.
     bits = np.uint64(bits_for(len(order)))
     position_mask = (np.uint64(1) << bits) - np.uint64(1)
-    for band in range(keys.values.shape[1]):
-        packed = pack_keys(keys.values[order[nodes], band], nodes.astype(np.uint32), len(order))
+    documents = order[nodes]
+    for band, keys in enumerate(bands):
+        packed = pack_keys(keys[documents], nodes.astype(np.uint32), len(order))
         begins = begins_run(packed >> bits)
         is_shared = ~(begins & np.append(begins[1:], True))
         position = (packed[is_shared] & position_mask).astype(np.int64)
@@ -374,7 +388,7 @@ def _merge_pairs(found: Iterable[BucketPairs], one_hit_is_enough: bool) -> tuple
         if not one_hit_is_enough:
             needed.append(batch.needed)
     if one_hit_is_enough:
-        return np.unique(np.concatenate(listed)), np.concatenate(unlisted)
+        return sort_distinct(np.concatenate(listed)), np.concatenate(unlisted)
     candidates, row, hits = np.unique(np.concatenate(listed), return_index=True, return_counts=True)
     is_candidate = hits >= np.concatenate(needed)[row]
     return candidates[is_candidate], np.concatenate(unlisted)
@@ -393,7 +407,7 @@ def _with_copies(pairs: Ints, first: Ints) -> Ints:
     right = pairs >> 32
     copies = by_first[ranges(starts[right], sizes[right])]
     left = np.repeat(pairs & _LOW_HALF, sizes[right])
-    return np.unique(_pack(left, copies)[left < copies])
+    return sort_distinct(_pack(left, copies)[left < copies])
 
 
 def _pack(left: Integers, right: Integers) -> Ints:

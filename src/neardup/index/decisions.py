@@ -5,7 +5,7 @@ The decisions are equal to `dedup` of the same documents in the same order, what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -300,7 +300,7 @@ def _confirm(
         parts.append(method.measure(described, described, inner.row, inner.query))
     if len(stored.row):
         parts.append(measure_stored(rules, snapshot, described, stored).measured)
-    measured = _join_measured(parts)
+    measured = Measured.join(parts)
     num_stored = len(stored_rows)
     left = np.concatenate([num_stored + inner.row, np.searchsorted(stored_rows, stored.row)])
     right = num_stored + np.concatenate([inner.query, stored.query])
@@ -310,14 +310,6 @@ def _confirm(
         right=right[is_duplicate].astype(np.uint32),
         measured=measured.take(is_duplicate),
     )
-
-
-def _join_measured(parts: Sequence[Measured]) -> Measured:
-    """Return the measures of pairs, one part or more, one after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    names = parts[0].columns
-    return Measured({name: np.concatenate([part[name] for part in parts]) for name in names})
 
 
 class StoredPairs(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -201,6 +201,14 @@ class Measured:
     def exact(self) -> Mask:
         """Mask of the pairs whose texts are the same after normalisation."""
         return self.columns[EXACT.name]
+
+    @staticmethod
+    def join(parts: Sequence[Measured]) -> Measured:
+        """Return the rows of parts, at least one, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        names = parts[0].columns
+        return Measured({name: np.concatenate([part[name] for part in parts]) for name in names})
 
     def take(self, rows: Rows) -> Measured:
         """Return some of the rows."""
