@@ -146,6 +146,7 @@ def propose(
     one_hit_is_enough = lookup.bands is not None
     candidates, unlisted = _merge_pairs(pair_members(batches, limit), one_hit_is_enough)
     left, right = _unpack(_with_copies(candidates, first))
+    unlisted = sort_distinct(unlisted)
     return Candidates(left, right, Unlisted(*_unpack(_with_copies(unlisted, first))))
 
 
@@ -388,7 +389,9 @@ def _merge_pairs(found: Iterable[BucketPairs], one_hit_is_enough: bool) -> tuple
         if not one_hit_is_enough:
             needed.append(batch.needed)
     if one_hit_is_enough:
-        return sort_distinct(np.concatenate(listed)), np.concatenate(unlisted)
+        pairs = np.concatenate(listed)
+        listed.clear()  # before the pairs are copied: they may take most of the memory
+        return sort_distinct(pairs), np.concatenate(unlisted)
     candidates, row, hits = np.unique(np.concatenate(listed), return_index=True, return_counts=True)
     is_candidate = hits >= np.concatenate(needed)[row]
     return candidates[is_candidate], np.concatenate(unlisted)
@@ -397,17 +400,24 @@ def _merge_pairs(found: Iterable[BucketPairs], one_hit_is_enough: bool) -> tuple
 def _with_copies(pairs: Ints, first: Ints) -> Ints:
     """Return packed pairs, sorted, of the left document with the right one and each of its copies.
 
-    A pair is left out if the copy comes before the left document. first : int64 by position, the
-    first position with the same content.
+    A pair is left out if the copy comes before the left document. pairs : distinct, sorted.
+    first : int64 by position, the first position with the same content.
     """
     # The copies of a content are a run of `by_first`, which begins at `starts[first]`.
     by_first = np.argsort(first, kind="stable")
     sizes = np.bincount(first, minlength=len(first))
     starts = np.cumsum(sizes) - sizes
-    right = pairs >> 32
+    has_copies = (sizes > 1)[pairs >> 32]
+    if not has_copies.any():
+        return pairs
+    # Most documents have no copies: their pairs are not taken apart, which takes much memory.
+    repeated = pairs[has_copies]
+    right = repeated >> 32
     copies = by_first[ranges(starts[right], sizes[right])]
-    left = np.repeat(pairs & _LOW_HALF, sizes[right])
-    return sort_distinct(_pack(left, copies)[left < copies])
+    left = np.repeat(repeated & _LOW_HALF, sizes[right])
+    joined = np.concatenate([pairs[~has_copies], _pack(left, copies)[left < copies]])
+    joined.sort()
+    return joined
 
 
 def _pack(left: Integers, right: Integers) -> Ints:
