@@ -180,7 +180,7 @@ class Method(ABC):
     @property
     def awaits_count(self) -> bool:
         """True if the keys depend on the number of documents: an engine counts them first, and
-        makes the keys of `for_corpus`.
+        makes the keys of `for_corpus`. Requires: no `rule`, and a look-up with `bands`.
         """
         return False
 
