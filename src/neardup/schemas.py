@@ -607,6 +607,8 @@ FINGERPRINTS = _schema(
 """Distinct fingerprints, for each block in which they may agree with others."""
 NEAR = _schema(_LEFT, _RIGHT)
 """Leaders of fingerprints within the distance, in both orders."""
+NUM_DOCUMENTS = _schema(_field("documents", "int64", "A number of documents, to be added up."))
+"""The documents of a batch."""
 COUNTS = _schema(
     _field("feature", "int64", "The hash of a feature; 0, which is no hash, for all documents."),
     _field("documents", "int64", "The number of documents that contain it."),
@@ -684,6 +686,11 @@ KEYS = Column(
     "keys",
     "uint64",
     "By part: the key of the document in one band, or one word of its fingerprint.",
+)
+SALTS = Column(
+    "salts",
+    "uint64",
+    "The hash of the group of the document, 0 without groups, if keys are made after reading.",
 )
 IDS = Column("ids", "uint8", "The ids of all documents in UTF-8, one after the other.")
 ID_OFFSETS = Column(

@@ -189,7 +189,7 @@ def test_files_keep_their_format_and_their_vectors(tmp_path):
             "name": "hyperplanes",
             "version": 1,
             "dimensions": None,
-            "planes": 21,
+            "planes": method_of(METHOD).for_corpus(len(LISTS)).bands.rows_per_band,
             "seed": 1,
         }
         page = (tmp_path / f"of-{name}" / "report.html").read_text()
@@ -475,6 +475,15 @@ def test_spark_removes_and_signs_the_same(spark, tmp_path):
         tmp_path / "in.parquet", method=METHOD, engine="spark", output=tmp_path / "out"
     )
     assert removed_of(result) == REMOVED
+    # The engines choose the same planes, which rejected rows do not change: the same are missed.
+    lines = [json.dumps({"vector": vector}) for vector in [*LISTS, *([[1.0]] * 2 * len(LISTS))]]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    missing = {"method": Vectors(threshold=0.95, recall=0.2), "max_unreadable": 1}
+    here = neardup.dedup(tmp_path / "in.jsonl", **missing)
+    there = neardup.dedup(tmp_path / "in.jsonl", engine="spark", **missing)
+    assert there.report["scheme"] == here.report["scheme"]
+    assert there.removed.equals(here.removed)
+    assert here.report["counts"]["rejected"] == 2 * len(LISTS)
     files = {"output": tmp_path / "files", "tables": False}
     report = neardup.dedup(tmp_path / "in.parquet", method=METHOD, engine="spark", **files).report
     assert report["counts"]["removed"] == len(REMOVED)
@@ -528,14 +537,92 @@ def test_vectors_of_one_direction_are_copies():
 
 @pytest.mark.parametrize("threshold", [0.01, 0.3, 0.5, 0.8, 0.95, 1.0])
 @pytest.mark.parametrize("recall", [0.5, 0.99, 0.999999])
-def test_bands_reach_the_recall_and_one_band_less_does_not(threshold, recall):
-    method = method_of(Vectors(threshold=threshold, recall=recall))
+@pytest.mark.parametrize("num_documents", [0, 1, 10_000, 2**31])
+def test_bands_reach_the_recall_and_one_band_less_does_not(threshold, recall, num_documents):
+    method = method_of(Vectors(threshold=threshold, recall=recall)).for_corpus(num_documents)
     num_bands, num_bits = method.bands
     agreement = (1 - math.acos(threshold) / math.pi) ** num_bits  # of one band, by the angle
     reached = 1 - (1 - agreement) ** num_bands
     assert reached >= recall - 1e-9
     assert method.hit_probability(np.array([threshold])) == pytest.approx(reached, rel=1e-9)
     assert threshold == 1.0 or 1 - (1 - agreement) ** (num_bands - 1) < recall
+
+
+# The fastest of the planes that benchmarks/results/vectors.md compares, or within 1.2 of them.
+FASTEST = {10_000: 15, 100_000: 18, 300_000: 20, 1_000_000: 22}
+
+
+@pytest.mark.parametrize("num_documents", FASTEST)
+def test_planes_are_the_fastest_for_the_number_of_vectors(num_documents):
+    method = method_of(Vectors(threshold=0.9))
+    assert method.for_corpus(num_documents).bands.rows_per_band == FASTEST[num_documents]
+    set_planes = method_of(Vectors(threshold=0.9, planes=17)).for_corpus(num_documents)
+    assert set_planes.bands.rows_per_band == 17
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"threads": 1}, {"threads": 3}, {"batch_rows": 7}, {"keep": "last"}, {"linkage": "connected"}],
+    ids=str,
+)
+def test_planes_depend_on_the_number_of_vectors_alone(options):
+    method = Vectors(threshold=0.95)
+    expected = neardup.dedup(LISTS, method=method).report
+    report = neardup.dedup(LISTS[::-1], method=method, **options).report
+    assert report["bands"] == expected["bands"]
+    assert report["scheme"] == expected["scheme"]
+    assert report["bands"]["rows_per_band"] == expected["scheme"]["planes"]
+    more = neardup.dedup(LISTS * 20, method=method).report
+    assert more["scheme"]["planes"] > expected["scheme"]["planes"]
+
+
+def test_keys_that_are_made_after_reading_are_those_of_the_same_planes():
+    # Of a low recall, so that some pairs are missed: the same ones.
+    counted = neardup.dedup(LISTS, method=Vectors(threshold=0.95, recall=0.2))
+    planes = counted.report["scheme"]["planes"]
+    read = neardup.dedup(LISTS, method=Vectors(threshold=0.95, recall=0.2, planes=planes))
+    assert counted.removed.equals(read.removed)
+    assert counted.report["counts"] == read.report["counts"]
+    assert 0 < counted.removed.num_rows < len(REMOVED)
+
+
+class StopAt:
+    """Progress that interrupts a run where a stage begins."""
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+
+    def begin(self, stage: str, total: int | None) -> None:
+        if stage == self.stage:
+            raise KeyboardInterrupt
+
+    def advance(self, documents: int, num_bytes: int) -> None:
+        pass
+
+    def end(self, stage: str, seconds: float) -> None:
+        pass
+
+
+@pytest.mark.parametrize("stage", ["propose", "sort", "write"])
+def test_an_interrupted_run_makes_its_keys_anew(tmp_path, stage):
+    shards = ["a"] * 50 + ["b"] * (len(LISTS) - 50)
+    pq.write_table(table_of(KINDS[3], shard=shards), tmp_path / "in.parquet")
+    options = {"method": METHOD, "within": "shard"}
+    expected = neardup.dedup(tmp_path / "in.parquet", **options)
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        neardup.dedup(tmp_path / "in.parquet", output=out, progress=StopAt(stage), **options)
+    resumed = neardup.dedup(tmp_path / "in.parquet", output=out, resume=True, **options)
+    assert resumed.removed.equals(expected.removed)
+    assert resumed.report["counts"] == expected.report["counts"]
+
+
+def test_an_index_keeps_the_planes_of_its_creation(tmp_path):
+    method = Vectors(threshold=0.95, dimensions=5)
+    with neardup.Index.create(tmp_path / "index", method=method) as index:
+        planes = index.method.planes
+        index.add_many(LISTS)
+        assert index.method.planes == planes == method_of(method).bands.rows_per_band
 
 
 def test_bands_that_cannot_reach_the_recall_are_refused():
@@ -549,7 +636,8 @@ def test_bands_that_cannot_reach_the_recall_are_refused():
 def test_the_estimated_recall_is_that_of_the_angles():
     result = neardup.find_pairs(LISTS, method=Vectors(threshold=0.95, recall=0.5))
     near = [row["similarity"] for row in result.pairs.to_pylist() if not row["exact"]]
-    bands = method_of(Vectors(threshold=0.95, recall=0.5)).bands
+    method = method_of(Vectors(threshold=0.95, recall=0.5))
+    bands = method.for_corpus(len(LISTS)).bands
     found = 1 - (1 - (1 - np.arccos(near) / np.pi) ** bands.rows_per_band) ** bands.num_bands
     assert result.report["recall"]["estimated"] == pytest.approx(len(near) / np.sum(1 / found))
     with pytest.raises(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
 import threading
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -205,12 +206,34 @@ def test_an_input_that_changes_ends_the_run_and_leaves_nothing(tmp_path: Path, m
         make_inputs(tmp_path / "in", "parquet")
 
 
+def test_the_largest_files_are_begun_first(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "in").mkdir()
+    for name, count in (("a", 20), ("b", 3), ("c", 60), ("d", 20)):
+        lines = [json.dumps({"text": f"{name} {number}"}) + "\n" for number in range(count)]
+        (tmp_path / f"in/{name}.jsonl").write_text("".join(lines))
+    monkeypatch.setattr(write, "_LARGE", 10)
+    begun = []
+    write_parts = write._write_parts
+
+    def begin(parts: list, *arguments: object, **options: object):
+        begun.extend(Path(part.task.part.name).stem for part in parts)
+        return write_parts(parts, *arguments, **options)
+
+    monkeypatch.setattr(write, "_write_parts", begin)
+    neardup.dedup(str(tmp_path / "in"), output=tmp_path / "out", threads=1)
+    assert begun == ["c", "a", "d", "b"]  # of equal files, the first one
+    names = [Path(name).stem for name in files_in(tmp_path / "out/kept")]
+    assert sorted(names) == ["a", "b", "c", "d"]
+
+
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("method", ["write", "close"])
-def test_the_first_error_in_the_order_of_the_files_is_raised(
+def test_of_several_errors_that_of_the_largest_file_is_raised(
     tmp_path: Path, monkeypatch, threads, method
 ) -> None:
     make_inputs(tmp_path / "in", "jsonl")
+    failing = [path for path in (tmp_path / "in").iterdir() if path.name != "0.jsonl"]
+    largest = max(failing, key=lambda path: path.stat().st_size).name
     monkeypatch.setattr(write, "_LARGE", 1000)
     usual = getattr(sinks.ByteSink, method)
 
@@ -220,7 +243,7 @@ def test_the_first_error_in_the_order_of_the_files_is_raised(
         usual(self, *arguments)
 
     monkeypatch.setattr(sinks.ByteSink, method, fail)
-    with pytest.raises(OutputError, match=r"1\.jsonl: No space left"):
+    with pytest.raises(OutputError, match=rf"{re.escape(largest)}: No space left"):
         neardup.dedup(str(tmp_path / "in"), output=tmp_path / "out", threads=threads)
     assert not list(tmp_path.rglob("*.partial/kept"))
     assert not list(tmp_path.rglob("*.jsonl.partial"))

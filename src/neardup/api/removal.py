@@ -30,6 +30,7 @@ from neardup.output.job import Job, Product, Table
 from neardup.output.passages import examples_of, passages_table
 from neardup.output.tables import id_batches, mask_batches, pair_batches, removed_batches
 from neardup.progress import Progress, Stages
+from neardup.report import wording
 from neardup.report.contents import Findings, dedup_report
 from neardup.report.dedup_html import render_report
 from neardup.report.items import Example
@@ -222,7 +223,8 @@ class Removal(_AnyRemoval):
                 writing.read_texts(decided.tasks, corpus.part_ends, shown.documents, threads)
             )
         if shown.texts:
-            # On the thread beside, while documents are written.
+            # On the thread beside, while documents are written. The page needs the sentences.
+            beside.submit(wording.sentences)
             self._marking = beside.submit(writing.examples, shown, decided.locations, method)
         if self.settings.write == "kept":
             writing.write_kept(

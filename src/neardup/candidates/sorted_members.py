@@ -23,6 +23,7 @@ from neardup.arrays import (
     mask_of,
     ranges,
     rank_in_run,
+    sort_distinct,
 )
 from neardup.candidates.bands import bits_for, pack_keys
 from neardup.candidates.blocks import Radius
@@ -106,7 +107,13 @@ Possible = Callable[[Integers, Integers], Mask]
 
 
 def propose(
-    lookup: Lookup, keys: Keys, order: Positions, max_bucket_size: int, *, all_pairs: bool = False
+    lookup: Lookup,
+    keys: Keys,
+    order: Positions,
+    max_bucket_size: int,
+    *,
+    all_pairs: bool = False,
+    bands: Iterable[Words] | None = None,
 ) -> Candidates:
     """Pair each document with the earlier documents that its buckets list.
 
@@ -118,6 +125,8 @@ def propose(
     max_bucket_size : the greatest number of members that a bucket lists, the earliest ones.
     all_pairs : whether copies are members of buckets too. Otherwise a copy queries with its first
         document.
+    bands : the keys of each band, uint64 (num_documents,), in place of `keys.values`: all of them
+        may not fit in memory.
     """
     positions = np.arange(len(order))
     first = positions  # by position: the first copy of its content
@@ -127,11 +136,16 @@ def propose(
     last[first] = positions  # the last copy of a content is written last
     nodes = positions[keys.featured[order] & (first == positions)]
 
-    batches = _list_buckets(lookup, keys, order, nodes, last)
+    if lookup.bands is not None:
+        columns = keys.values.T if bands is None else bands
+        batches = _list_bands(columns, order, nodes, last)
+    else:
+        batches = _list_buckets(lookup, keys, order, nodes, last)
     limit = lookup.limit(max_bucket_size, all_pairs=all_pairs)
     one_hit_is_enough = lookup.bands is not None
     candidates, unlisted = _merge_pairs(pair_members(batches, limit), one_hit_is_enough)
     left, right = _unpack(_with_copies(candidates, first))
+    unlisted = sort_distinct(unlisted)
     return Candidates(left, right, Unlisted(*_unpack(_with_copies(unlisted, first))))
 
 
@@ -160,22 +174,23 @@ def _list_buckets(
 
     nodes : int64, the positions that are members. last : int64 by position, its last copy.
     """
-    if lookup.bands is not None:
-        yield from _list_bands(keys, order, nodes, last)
-    elif lookup.radius is not None:
+    if lookup.radius is not None:
         yield _list_near(keys, order, nodes, last, lookup.radius).sort()
     else:
         sizes = np.zeros_like(nodes)  # unused: these pairs are not filtered by size
         yield list_members(lookup, keys.take(order[nodes]), nodes, last[nodes], sizes).sort()
 
 
-def _list_bands(keys: Keys, order: Positions, nodes: Ints, last: Ints) -> Iterator[Members]:
+def _list_bands(
+    bands: Iterable[Words], order: Positions, nodes: Ints, last: Ints
+) -> Iterator[Members]:
     """Yield the members of each band's buckets that have several members, in sorted order."""
     # A packed key has the upper bits of the hash, and the position in its lower `bits`.
     bits = np.uint64(bits_for(len(order)))
     position_mask = (np.uint64(1) << bits) - np.uint64(1)
-    for band in range(keys.values.shape[1]):
-        packed = pack_keys(keys.values[order[nodes], band], nodes.astype(np.uint32), len(order))
+    documents = order[nodes]
+    for band, keys in enumerate(bands):
+        packed = pack_keys(keys[documents], nodes.astype(np.uint32), len(order))
         begins = begins_run(packed >> bits)
         is_shared = ~(begins & np.append(begins[1:], True))
         position = (packed[is_shared] & position_mask).astype(np.int64)
@@ -372,7 +387,9 @@ def _merge_pairs(found: Iterable[BucketPairs], one_hit_is_enough: bool) -> tuple
         if not one_hit_is_enough:
             needed.append(batch.needed)
     if one_hit_is_enough:
-        return np.unique(np.concatenate(listed)), np.concatenate(unlisted)
+        pairs = np.concatenate(listed)
+        listed.clear()  # before the pairs are copied: they may take most of the memory
+        return sort_distinct(pairs), np.concatenate(unlisted)
     candidates, row, hits = np.unique(np.concatenate(listed), return_index=True, return_counts=True)
     is_candidate = hits >= np.concatenate(needed)[row]
     return candidates[is_candidate], np.concatenate(unlisted)
@@ -381,17 +398,24 @@ def _merge_pairs(found: Iterable[BucketPairs], one_hit_is_enough: bool) -> tuple
 def _with_copies(pairs: Ints, first: Ints) -> Ints:
     """Return packed pairs, sorted, of the left document with the right one and each of its copies.
 
-    A pair is left out if the copy comes before the left document. first : int64 by position, the
-    first position with the same content.
+    A pair is left out if the copy comes before the left document. pairs : distinct, sorted.
+    first : int64 by position, the first position with the same content.
     """
     # The copies of a content are a run of `by_first`, which begins at `starts[first]`.
     by_first = np.argsort(first, kind="stable")
     sizes = np.bincount(first, minlength=len(first))
     starts = np.cumsum(sizes) - sizes
-    right = pairs >> 32
+    has_copies = (sizes > 1)[pairs >> 32]
+    if not has_copies.any():
+        return pairs
+    # Most documents have no copies: their pairs are not taken apart, which takes much memory.
+    repeated = pairs[has_copies]
+    right = repeated >> 32
     copies = by_first[ranges(starts[right], sizes[right])]
-    left = np.repeat(pairs & _LOW_HALF, sizes[right])
-    return np.unique(_pack(left, copies)[left < copies])
+    left = np.repeat(repeated & _LOW_HALF, sizes[right])
+    joined = np.concatenate([pairs[~has_copies], _pack(left, copies)[left < copies]])
+    joined.sort()
+    return joined
 
 
 def _pack(left: Integers, right: Integers) -> Ints:

@@ -23,7 +23,7 @@ from neardup.methods.base import Described, Method
 from neardup.schemas import KEPT, answers_schema, indexed_schema
 from neardup.stores.base import Snapshot
 from neardup.stores.key_tables import KeyEntries, KeyTables
-from neardup.verify.measured import Measured, join_measured, measured_of_copies
+from neardup.verify.measured import Measured, measured_of_copies
 
 
 class Rules(NamedTuple):
@@ -317,7 +317,7 @@ def _confirm(
         parts.append(method.measure(described, described, inner.row, inner.query))
     if len(stored.row):
         parts.append(measure_stored(rules, snapshot, described, stored).measured)
-    measured = join_measured(parts)
+    measured = Measured.join(parts)
     num_stored = len(stored_rows)
     left = np.concatenate([num_stored + inner.row, np.searchsorted(stored_rows, stored.row)])
     right = num_stored + np.concatenate([inner.query, stored.query])

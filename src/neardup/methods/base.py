@@ -175,6 +175,19 @@ class Method(ABC):
             selection, max_bucket_size=max(self.max_bucket_size, _MIN_BUCKET_OF_ALL_PAIRS)
         )
 
+    # The number of documents.
+
+    @property
+    def awaits_count(self) -> bool:
+        """True if the keys depend on the number of documents: an engine counts them first, and
+        makes the keys of `for_corpus`. Requires: no `rule`, and a look-up with `bands`.
+        """
+        return False
+
+    def for_corpus(self: Self, num_documents: int) -> Self:
+        """Return the method with the keys that are cheapest for a number of documents."""
+        return self
+
     # Document frequencies.
 
     @property

@@ -31,18 +31,24 @@ from neardup.verify.measured import Measured
 
 _MAX_PLANES = int(constraints_of(Vectors)["planes"].high or 0)
 _MAX_BANDS = 512  # more were not measured
-# A band costs about as much as half a pair compared. Of 600,000 unrelated vectors, half come before
-# a vector, and a band proposes 2^-planes of them: measured 2 us a pair and 1.2 us a band of 20
-# planes of 256 numbers.
-_UNRELATED = 300_000
+# For vectors that are not counted: an index grows, and `sign` does not compare.
+_USUAL_DOCUMENTS = 300_000
+# Processor time of a vector of 256 numbers, in units of a pair: measured 1 us for a pair, 0.016 us
+# for a hyperplane, and 0.15 us to sort and group the key of a band.
+_PLANE_COST = 0.015
+_BAND_COST = 0.1
 _CURVE_FROM = 0.5
 
 
 @dataclass(frozen=True)
 class VectorsMethod(Method):
-    """Cosine of vectors."""
+    """Cosine of vectors.
+
+    num_documents : the vectors among which the bands are the cheapest.
+    """
 
     settings: Vectors
+    num_documents: int = _USUAL_DOCUMENTS
 
     feature_name: ClassVar[str] = "vectors"
     scheme_fields: ClassVar[frozenset[str]] = frozenset(Vectors.sketch_options)
@@ -57,6 +63,12 @@ class VectorsMethod(Method):
         ------
         SettingError
             If _MAX_BANDS bands do not reach it.
+
+        Notes
+        -----
+        A band with one more hyperplane proposes half as many pairs of unrelated vectors, but there
+        are more bands. The number of vectors decides, so that the bands depend neither on their
+        order nor on the engine.
         """
         planes = self.settings.planes
         same = float(same_side(self.settings.threshold))  # the probability, for one hyperplane
@@ -71,10 +83,22 @@ class VectorsMethod(Method):
                 f"than {_MAX_BANDS} bands of {planes} hyperplanes. Set fewer planes (--planes), or "
                 "leave planes unset."
             )
-        return min(
-            fitting,
-            key=lambda bands: bands.num_bands * (1.0 + _UNRELATED * 0.5**bands.rows_per_band),
-        )
+        return min(fitting, key=self._cost)
+
+    def _cost(self, bands: Bands) -> float:
+        """Return the cost of a vector, in units of a pair, if all vectors are unrelated."""
+        # Half of the vectors come before another one, on average. Two unrelated vectors lie on the
+        # same side of a hyperplane with probability 1/2.
+        num_pairs = self.num_documents / 2 * 0.5**bands.rows_per_band
+        return bands.num_bands * (_BAND_COST + _PLANE_COST * bands.rows_per_band + num_pairs)
+
+    @property
+    def awaits_count(self) -> bool:
+        """True if the planes are not set: they are chosen for the number of vectors."""
+        return self.settings.planes is None
+
+    def for_corpus(self, num_documents: int) -> VectorsMethod:
+        return replace(self, num_documents=num_documents)
 
     @property
     def lookup(self) -> BandLookup:

@@ -108,7 +108,8 @@ def write_kept(
 ) -> None:
     """Read the new documents again and write the kept ones, in the format of their inputs.
 
-    Several files are written at once; the first error in their order ends all.
+    Several files are written at once, the largest ones first; the first error in this order ends
+    all.
 
     Parameters
     ----------
@@ -133,6 +134,8 @@ def write_kept(
         _Part(task, first) for task, first in zip(tasks, firsts, strict=False) if not task.against
     ]
     groups = list(group_small(parts, _Part.num_bytes, _LARGE))
+    # The largest first: begun last, it would be written while no other thread has work.
+    groups.sort(key=lambda group: sum(part.num_bytes() for part in group), reverse=True)
     # Many small files, such as pages, take time in Python, which more threads would only share.
     num_large = sum(len(group) <= _FEW for group in groups)
     num_files = max(1, min(threads, _MAX_FILES, num_large))

@@ -119,7 +119,11 @@ class Reading:
         self.settings = settings
         self.stores_sets = stores_sets
         self.first_ids = first_ids
+        self._keys = schemas.KEYS
         self.summarise = summarise or method.summarise
+        if method.awaits_count:  # the search makes the keys, after all documents are counted
+            self._keys = schemas.SALTS
+            self.summarise = _salts
         self.num_ranks = len(rank_columns(selection.keep))
         self.columns = _new_columns(tasks)
         self.is_within = selection.within is not None
@@ -208,7 +212,7 @@ class Reading:
         scratch.append(schemas.CONTENT, features.content)
         # A column for each band, so that the search reads one after the other.
         for part in range(keys.values.shape[1]):
-            scratch.append(schemas.KEYS.at(part), keys.values[:, part])
+            scratch.append(self._keys.at(part), keys.values[:, part])
         tally.shingles += int(features.sets.offsets[-1])
         tally.without_features += int(np.count_nonzero(~keys.featured))
 
@@ -322,6 +326,15 @@ class Reading:
         data = pa.py_buffer(self.scratch.column(schemas.NAMES))
         texts = pa.LargeStringArray.from_buffers(len(lengths), offsets, data)
         return ValueNames(self.scratch.column(schemas.NAME_HASHES), texts)
+
+
+def _salts(features: Features) -> Keys:
+    """Return 0 for each document in place of keys. `set_apart` salts it like a key, so that it is
+    the hash of the group.
+    """
+    num_documents = len(features.content)
+    zeros = np.zeros((num_documents, 1), np.uint64)
+    return Keys(zeros, features.content, features.sets.sizes > 0)
 
 
 def _new_columns(tasks: Sequence[Task]) -> Columns:

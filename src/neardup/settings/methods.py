@@ -543,7 +543,7 @@ class Vectors(VectorSettings):
     recall: float = parameter(0.99, constraints_of(MinHash)["recall"])
     planes: int | None = parameter(
         None,
-        "Hyperplanes per band. Default: chosen from threshold and recall.",
+        "Hyperplanes per band. Default: chosen from threshold, recall and the number of vectors.",
         int,
         low=1,
         high=31,

@@ -202,6 +202,14 @@ class Measured:
         """Mask of the pairs whose texts are the same after normalisation."""
         return self.columns[EXACT.name]
 
+    @staticmethod
+    def join(parts: Sequence[Measured]) -> Measured:
+        """Return the rows of parts, at least one, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        names = parts[0].columns
+        return Measured({name: np.concatenate([part[name] for part in parts]) for name in names})
+
     def take(self, rows: Rows) -> Measured:
         """Return some of the rows."""
         return Measured({name: values[rows] for name, values in self.columns.items()})
@@ -213,14 +221,6 @@ class Measured:
     def arrow(self, measures: Measures) -> list[pa.Array]:
         """Return measures as Arrow columns."""
         return [arrow_of(self.columns[measure.name]) for measure in measures]
-
-
-def join_measured(parts: Sequence[Measured]) -> Measured:
-    """Return the measures of pairs, one part or more, one after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    names = parts[0].columns
-    return Measured({name: np.concatenate([part[name] for part in parts]) for name in names})
 
 
 def measured_of_copies(count: int, measures: Measures) -> Measured:

@@ -41,7 +41,7 @@ from neardup.runs.run import Run
 from neardup.runs.scratch import Scratch, prepare
 from neardup.stores import embedded
 from neardup.stores.base import Changes, StoredSnapshot, Writer
-from neardup.verify.measured import Measured, join_measured
+from neardup.verify.measured import Measured
 
 _NO_TEXT = "(The index stores no text.)"
 _TEXTS_AT_ONCE = 1024  # texts in a batch
@@ -405,7 +405,7 @@ def _join(parts: list[_Decisions]) -> _Decisions:
         num_repeated=sum(part.num_repeated for part in parts),
         removed=np.concatenate([part.removed for part in parts]),
         keepers=np.concatenate([part.keepers for part in parts]),
-        measured=join_measured([part.measured for part in parts]),
+        measured=Measured.join([part.measured for part in parts]),
         seen=np.unique(np.concatenate([part.seen for part in parts])),
     )
 

@@ -103,11 +103,7 @@ def run_searches(
 
     Requires: the selections of all searches have the same settings of reading.
     """
-    methods: list[Method] = []
-    for search in requested:
-        # By identity: methods hold tables, which are not compared.
-        if all(search.method is not method for method in methods):
-            methods.append(search.method)
+    methods = _methods_of(requested)
     source = _read(
         tasks,
         methods[0],
@@ -126,9 +122,9 @@ def run_searches(
             tempfile.TemporaryDirectory(dir=scratch.directory) as path,
             ScratchOfSearch(Path(path), scratch, columns_of[number]) as columns,
         ):
-            documents = source._replace(
-                method=search.method.with_idf(source.method.idf), scratch=columns
-            )
+            method = search.method.with_idf(source.method.idf)
+            method = method.for_corpus(source.corpus.num_documents)
+            documents = source._replace(method=method, scratch=columns)
             # No name: the generator would hold the features of this search during the next one.
             yield _find(
                 documents,
@@ -138,6 +134,16 @@ def run_searches(
                 threads=count_threads(run_settings.threads),
                 located=located,
             ).decide(search.rule)
+
+
+def _methods_of(requested: Sequence[Search]) -> list[Method]:
+    """Return the methods of searches, each once."""
+    methods: list[Method] = []
+    for search in requested:
+        # By identity: methods hold tables, which are not compared.
+        if all(search.method is not method for method in methods):
+            methods.append(search.method)
+    return methods
 
 
 def _counted(limits: Sequence[Method], method: Method) -> list[Method]:
@@ -231,7 +237,7 @@ def _measure(
 ) -> Measured:
     """Return the measures of pairs of documents."""
     return searches.measure_pairs(
-        method, searches.read_described(scratch, queue.featured), kept, documents
+        method, searches.read_described(scratch, method, queue.featured), kept, documents
     )
 
 
@@ -276,7 +282,13 @@ def _read(
         is_needed = searches.search_of(method).compiles_first
         compiled = compiler.submit(lambda: is_needed and kernels.first_run.compile_kernels())
         corpus = describe_all(reading, progress, compiled.result)
-    return SetSource(tasks=tasks, corpus=corpus, method=method, scratch=scratch, stored=stores_sets)
+    return SetSource(
+        tasks=tasks,
+        corpus=corpus,
+        method=method.for_corpus(corpus.num_documents),
+        scratch=scratch,
+        stored=stores_sets,
+    )
 
 
 def _summarise_at(method: Method, limits: Sequence[Method]) -> Callable[[Features], Keys]:

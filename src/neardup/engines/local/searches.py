@@ -8,7 +8,7 @@ checks that both give the same result.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -40,6 +40,7 @@ _FEW = 16_384  # documents that one thread sieves alone
 _STRETCH_AHEAD = 1024  # documents that a thread measures before their turn
 _PAIRS_AHEAD = 1 << 16  # pairs that it may find among them
 _PAIRS_AT_ONCE = 65_536  # pairs that are measured in one batch
+_STRETCH_OF_KEYS = 4096  # documents whose keys a thread makes at a time
 _BYTES_OF_BANDS = 1 << 25  # memory to group bands at once, for each thread
 _BYTES_OF_BAND = 20  # memory to group one band, for each document
 _MIN_FOUND = 1 << 18  # pairs that a kernel finds before they are written
@@ -476,7 +477,9 @@ class ComposedSearch(LocalSearch):
 
     def propose(self) -> None:
         """Propose the candidates by the look-up of the method."""
-        self._documents = read_described(self.scratch, self.queue.featured)
+        self._documents = read_described(self.scratch, self.method, self.queue.featured)
+        if self.method.awaits_count:
+            self._store_keys()
         self._order_by_size(self.method.compact(self._documents.features.sets).sizes)
         self._candidates = propose(
             self.method.lookup,
@@ -484,11 +487,34 @@ class ComposedSearch(LocalSearch):
             self.queue.order,
             self.scope.max_bucket_size,
             all_pairs=self.scope.all_pairs,
+            bands=self._bands(),
         )
         self.wanted = np.zeros_like(self.queue.featured)
         if not self.method.ordered:  # the sets of an ordered method are not sorted
             for positions in (self._candidates.left, self._candidates.right):
                 self.wanted[self.queue.order[positions]] = True
+
+    def _store_keys(self) -> None:
+        """Store the keys of all documents, which were not made while they were read."""
+        features = self._documents.features
+        salts = self.scratch.column(schemas.SALTS.at(0))
+
+        def make(documents: slice) -> Words:
+            part = features.take(np.arange(documents.start, documents.stop))
+            return self.method.summarise(part).values ^ salts[documents, None]
+
+        parts = stretches(len(salts), _STRETCH_OF_KEYS)
+        for _, keys in map_ordered(parts, make, self.scope.threads):
+            for band, column in enumerate(keys.T):
+                self.scratch.append(schemas.KEYS.at(band), column)
+            self.scratch.release_pages()
+        self.scratch.close_columns()
+
+    def _bands(self) -> Iterator[Words]:
+        """Yield the keys of each band, one band at a time in memory."""
+        for column in key_columns(self.scratch):
+            yield column
+            self.scratch.release_pages()
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         """Measure the candidates, and decide."""
@@ -502,11 +528,8 @@ class ComposedSearch(LocalSearch):
             left = left[is_compared]
             right = right[is_compared]
 
-        measured = measure_pairs(
-            self.method, self._documents, queue.order[left], queue.order[right]
-        )
-        confirmed = self.method.is_duplicate(measured) | measured.exact
-        sifted = self._sift(left[confirmed], right[confirmed], measured.take(confirmed))
+        confirmed, measured = self._confirm(queue.order[left], queue.order[right])
+        sifted = self._sift(left[confirmed], right[confirmed], measured)
         progress.advance(len(queue.order), 0)
         return Confirmed(
             kept=sifted.kept,
@@ -518,6 +541,28 @@ class ComposedSearch(LocalSearch):
             compared=len(self._candidates.left),
             collisions=0,
         )
+
+    def _confirm(self, left: Positions, right: Positions) -> tuple[Mask, Measured]:
+        """Measure pairs of documents on a pool of threads.
+
+        Returns
+        -------
+        confirmed : bool (num_pairs,), whether a pair is a duplicate.
+        measured : the measures of the confirmed pairs.
+        """
+
+        def confirm(part: slice) -> tuple[Mask, Measured]:
+            measured = self.method.measure(
+                self._documents, self._documents, left[part], right[part]
+            )
+            confirmed = self.method.is_duplicate(measured) | measured.exact
+            return confirmed, measured.take(confirmed)
+
+        # One slice also without pairs, so that the result has its columns.
+        parts = stretches(max(1, len(left)), _PAIRS_AT_ONCE)
+        found = [result for _, result in map_ordered(parts, confirm, self.scope.threads)]
+        confirmed = np.concatenate([mask for mask, _ in found])
+        return confirmed, Measured.join([measured for _, measured in found])
 
     def _has_full_bucket(self) -> Mask:
         """Return whether a bucket of each position does not list an earlier document."""
@@ -598,19 +643,19 @@ def read_keys(scratch: Scratch) -> Words:
     return np.stack(columns, axis=1) if columns else np.empty((0, 0), np.uint64)
 
 
-def read_described(scratch: Scratch, featured: Mask) -> Described:
+def read_described(scratch: Scratch, method: Method, featured: Mask) -> Described:
     """Return all documents of a run as input of the method's stages, mapped from scratch
-    columns.
+    columns; without keys of bands, which no method measures and which may not fit in memory.
     """
     content = scratch.column(schemas.CONTENT)
     sets = _read_lists(scratch, schemas.SHINGLES, schemas.SHINGLE_STARTS)
     structure = None
     if len(scratch.column(schemas.TAG_STARTS)):
         structure = _read_lists(scratch, schemas.TAGS, schemas.TAG_STARTS)
-    keys = read_keys(scratch)
+    keys = np.empty((len(content), 0), np.uint64)
     # A method without keys, such as containment, has no columns.
-    if len(keys) != len(content):
-        keys = np.empty((len(content), 0), np.uint64)
+    if method.lookup.bands is None and len(scratch.column(schemas.KEYS.at(0))):
+        keys = read_keys(scratch)
     return Described(Features(content, sets, structure), Keys(keys, content, featured, sets))
 
 
@@ -632,9 +677,7 @@ def measure_pairs(
     # One slice also without pairs, so that the result has its columns.
     slices = stretches(max(1, len(left)), _PAIRS_AT_ONCE)
     parts = [method.measure(documents, documents, left[part], right[part]) for part in slices]
-    return Measured(
-        {name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns}
-    )
+    return Measured.join(parts)
 
 
 def collect_near(scratch: Scratch, batches: Iterable[NearPairs]) -> NearPairs:

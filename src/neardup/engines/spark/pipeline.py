@@ -229,6 +229,11 @@ class Run:
 
     def search(self) -> Search:
         """Describe all documents, and find and measure pairs."""
+        method = self.method.value
+        if method.awaits_count:
+            with self.named("count"):
+                counted = method.for_corpus(self._count_documents())
+            self.method = self.spark.sparkContext.broadcast(counted)
         with self.named("describe"):
             self._describe_and_place()
         with self.named("propose"):
@@ -432,6 +437,12 @@ class Run:
     def _copies_query(self) -> bool:
         """True if the copies of a content look up buckets."""
         return not self.distinct or self.method.value.directed
+
+    def _count_documents(self) -> int:
+        """Count the documents in a pass of its own, since their keys depend on the number."""
+        count = partial(stages.count_rows, read=self.corpus.read)
+        rows = self._map(self.corpus.all(), count, declare(schemas.NUM_DOCUMENTS)).toArrow()
+        return int(rows["documents"].to_numpy().sum())
 
     # Describe documents, and give them positions.
 
