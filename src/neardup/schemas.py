@@ -526,9 +526,9 @@ COPIES = _schema(_POSITION, _FIRST, _LAST)
 """Documents that share their content with others."""
 SETS = _schema(_POSITION, _LAST, _DISTINCT, _HASH, _KEYS, _SETS, _TAGS, _CELLS)
 """The features of documents, by which pairs are measured."""
-AUDITED = _schema(_field("document", pa.int64(), "The document, as in READ."), _HASH, _KEYS, _SETS)
+SAMPLED = _schema(_field("document", pa.int64(), "The document, as in READ."), _HASH, _KEYS, _SETS)
 """Sampled documents, which are compared with all others."""
-AUDIT_COUNTS = _schema(
+SAMPLE_COUNTS = _schema(
     _field("sample", pa.int64(), "The number of a sampled document."),
     _field("found", pa.int64(), "Its pairs that have a key in common."),
     _field("true", pa.int64(), "All its pairs at or above the threshold."),

@@ -132,7 +132,7 @@ INDEX = Capabilities(
         ),
         _BUCKETS,
         Limit(
-            "audit_sample",
+            "recall_sample",
             accepted=(0,),
             reason="an index has no scratch files to compare all documents from",
         ),
@@ -222,7 +222,7 @@ LARGE_SPARK = Capabilities(
             reason="groups are decided about one after the other, on the driver",
         ),
         Limit("rethreshold", accepted=(False,), reason="the pairs are kept on the driver"),
-        Limit("audit_sample", accepted=(0,), reason="the sample is drawn on the driver"),
+        Limit("recall_sample", accepted=(0,), reason="the sample is drawn on the driver"),
         Limit("sources", accepted=(None,), reason="the values of all documents are on the driver"),
         Limit("dates", accepted=(None,), reason="the values of all documents are on the driver"),
     ),

@@ -367,7 +367,7 @@ class SelectionOptions(CacheOptions, EngineOptions, total=False):
     within: str | None
     linkage: Linkage
     max_bucket_size: int | None
-    audit_sample: int
+    recall_sample: int
 
 
 _SETTINGS = (RunSettings, FolderSettings, EngineSettings, SelectionSettings)

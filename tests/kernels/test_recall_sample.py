@@ -1,4 +1,4 @@
-"""The audit finds what a comparison of all with all finds."""
+"""A recall sample finds what a comparison of all with all finds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.kernels import audit as kernel
+from neardup.kernels import recall_sample as kernel
 from neardup.kernels.sieve import make_postings
 from neardup.kernels.sorted_sets import Sets
 from reference.sets import jaccard
@@ -47,7 +47,7 @@ def test_found_and_true_pairs_are_those_of_all_comparisons(
 
 
 def compare_all(sets, contents, keys, sampled, threshold, stretch_size) -> kernel.Counts:
-    """Run the audit stretch by stretch."""
+    """Compare stretch by stretch."""
     sizes = np.array([len(one) for one in sets], np.uint32)
     starts = np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)
     hashes = np.array([value for one in sets for value in sorted(one)], np.uint64)
