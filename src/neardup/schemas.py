@@ -216,6 +216,33 @@ def pairs_schema(measures: Measures) -> pa.Schema:
     )
 
 
+def judged_schema() -> pa.Schema:
+    """Return the schema of the removed documents of an audit, with a verdict about each."""
+    return _schema(
+        _field(
+            "id", "string", "The removed document: its id column as text, else its running number."
+        ),
+        *_PLACE,
+        _field(
+            "verdict",
+            "string",
+            "copy or near, if a kept document has the same tokens or reaches the threshold; chain "
+            "or group, if similar documents lead to a kept one or to removed ones only; alone; or "
+            "empty, without features.",
+        ),
+        _field("checked", "bool", "Whether it was compared with all kept documents."),
+        _nullable("similarity", "float64", "To the nearest kept document; null if not compared."),
+        _nullable("kept_id", "string", "The nearest kept document, if one is known."),
+        _nullable("kept_file", "string", "The input that it came from."),
+        _nullable("kept_row", "int64", "Its row in that input."),
+    )
+
+
+def unmatched_schema() -> pa.Schema:
+    """Return the schema of kept documents that are not in the original of an audit."""
+    return _schema(*_PLACE)
+
+
 def clusters_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the table of every document with its cluster."""
     return _schema(

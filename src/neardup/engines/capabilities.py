@@ -18,6 +18,7 @@ COMMANDS = (
     "document_frequencies",
     "find_contamination",
     "remove_passages",
+    "audit",
 )
 """The functions that run over a collection, and the commands of the same names."""
 
