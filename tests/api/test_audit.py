@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import random
+import struct
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 import neardup
-from neardup.errors import InputError, SettingError
+from neardup.cli.audit import _gate
+from neardup.cli.main import cli
+from neardup.errors import ColumnError, InputError, SettingError
 from reference.audits import NGRAM, Planted, made_up, verdicts_of, with_changes, with_duplicates
 from reference.statistics import most_misses
 
@@ -296,3 +301,187 @@ def test_the_exact_share_is_that_of_all_comparisons():
     expected = verdicts_of(planted.texts, set(planted.kept), 0.8)
     verdicts = [verdict for verdict, _ in expected if verdict != "kept"]
     assert result.lost == pytest.approx(np.mean([verdict == "alone" for verdict in verdicts]))
+
+
+AUDIT_DATA = Path(__file__).parents[1] / "data" / "audit"
+
+
+def listed(path, **options):
+    """Return the removed ids of an audit of the original files by a list."""
+    result = neardup.audit(AUDIT_DATA / "original", removed_ids=path, **options)
+    return result.removals["id"].to_pylist(), result
+
+
+class TestListsOfOthers:
+    """Removals and clusters as other tools write them; audit/datatrove is made by datatrove."""
+
+    def test_datatrove_numbers_documents_within_files_without_the_empty_ones(self):
+        removed, result = listed(AUDIT_DATA / "datatrove", clusters=AUDIT_DATA / "datatrove")
+        # File 1 has no text in its second row, and datatrove calls the third its second document.
+        assert removed == ["0-3", "2-0", "2-3"]
+        assert result.removals["kept_id"].to_pylist() == ["0-1", "1-2", "0-0"]
+        assert result.sound == 1.0
+        assert result.report["clusters"] == {
+            "clusters": 3,
+            "without_kept": 0,
+            "with_several_kept": 0,
+            "removed_outside": 0,
+            "sound_by_own_cluster": 3,
+            "sound_by_other_cluster": 0,
+            "unknown": 0,
+        }
+
+    def test_datatrove_with_other_files_is_refused(self, tmp_path):
+        first = AUDIT_DATA / "original" / "0.jsonl"
+        with pytest.raises(InputError, match="is about input 2, and the original has 1"):
+            neardup.audit(first, removed_ids=AUDIT_DATA / "datatrove")
+        (tmp_path / "000000.remove").write_bytes(struct.pack("<I", 4))
+        with pytest.raises(InputError, match="names document 4, and the input has 4 with text"):
+            neardup.audit(first, removed_ids=tmp_path)
+
+    def test_lines_of_ids(self, tmp_path):
+        path = tmp_path / "removed.txt"
+        path.write_text("2-3\n0-3\nunknown\n")
+        removed, result = listed(path)
+        assert removed == ["0-3", "2-3"]
+        assert result.report["counts"]["unknown"] == 1
+
+    @pytest.mark.parametrize("suffix", ["parquet", "jsonl", "csv"])
+    def test_a_table_with_a_column_of_ids(self, tmp_path, suffix):
+        path = tmp_path / f"removed.{suffix}"
+        ids = ["2-3", "0-3"]
+        if suffix == "parquet":
+            pq.write_table(pa.table({"id": ids}), path)
+        elif suffix == "csv":
+            path.write_text("id,score\n" + "".join(f"{one},1\n" for one in ids))
+        else:
+            path.write_text("".join(json.dumps({"id": one}) + "\n" for one in ids))
+        assert listed(path)[0] == ["0-3", "2-3"]
+
+    def test_the_ids_of_curator_are_row_numbers(self, tmp_path):
+        # FuzzyDuplicateIds/part.N.parquet of NeMo Curator: IdentifyDuplicatesStage.
+        folder = tmp_path / "FuzzyDuplicateIds"
+        folder.mkdir()
+        for number, rows in enumerate(([8], [3, 11])):
+            table = pa.table({"_curator_dedup_id": pa.array(rows, pa.int64())})
+            pq.write_table(table, folder / f"part.{number}.parquet")
+        assert listed(folder)[0] == ["0-3", "2-0", "2-3"]
+
+    def test_the_groups_of_curator_are_clusters(self, tmp_path):
+        # The output of its ConnectedComponentsStage, by document.
+        groups = pa.table(
+            {
+                "_curator_dedup_id": pa.array([1, 3, 6, 8, 0, 11], pa.int64()),
+                "_duplicate_group_id": pa.array([0, 0, 1, 1, 2, 2], pa.int64()),
+            }
+        )
+        pq.write_table(groups, tmp_path / "groups.parquet")
+        result = neardup.audit(
+            AUDIT_DATA / "original",
+            removed_ids=AUDIT_DATA / "datatrove",
+            clusters=tmp_path / "groups.parquet",
+        )
+        assert result.report["clusters"]["clusters"] == 3
+        assert result.report["clusters"]["sound_by_own_cluster"] == 3
+
+    def test_text_dedup_keeps_the_row_whose_number_names_its_cluster(self, tmp_path):
+        # A dataset that text-dedup saved with skip_filtering, keep_index_column and
+        # keep_cluster_column.
+        table = pa.table({"__INDEX__": range(12), "__CLUSTER__": [0, 1, 2, 1, *range(4, 12)]})
+        pq.write_table(table, tmp_path / "all.parquet")
+        removed, result = listed(tmp_path / "all.parquet", clusters=tmp_path / "all.parquet")
+        assert removed == ["0-3"]
+        assert result.report["clusters"]["clusters"] == 1
+
+    def test_the_annotations_of_duplodocus(self, tmp_path):
+        # Its output with annotate: true: cc_idx 0 is kept.
+        rows = []
+        marks = {"0-1": (7, 0), "0-3": (7, 1), "2-3": (9, 1), "0-0": (9, 0)}
+        for path in sorted((AUDIT_DATA / "original").iterdir()):
+            for line in path.read_text().splitlines():
+                row = json.loads(line)
+                if row["id"] in marks:
+                    cluster, rank = marks[row["id"]]
+                    row["metadata"] = {"minhash": {"cc_id": cluster, "cc_size": 2, "cc_idx": rank}}
+                rows.append(json.dumps(row) + "\n")
+        path = tmp_path / "annotated.jsonl"
+        path.write_text("".join(rows))
+        removed, result = listed(path, clusters=path)
+        assert removed == ["0-3", "2-3"]
+        assert result.report["clusters"]["clusters"] == 2
+        assert result.report["clusters"]["sound_by_own_cluster"] == 2
+
+    def test_a_table_without_known_columns_is_refused(self, tmp_path):
+        path = tmp_path / "odd.parquet"
+        pq.write_table(pa.table({"name": ["0-3"]}), path)
+        with pytest.raises(ColumnError, match=r"No column of ids in .*odd\.parquet: it has name"):
+            listed(path)
+
+    def test_a_list_of_other_ids_is_refused(self, tmp_path):
+        path = tmp_path / "removed.txt"
+        path.write_text("x\ny\n")
+        with pytest.raises(InputError, match=r"None of the 2 ids of .*removed\.txt is in"):
+            listed(path)
+
+    def test_datasets_before_and_after(self, tmp_path):
+        datasets = pytest.importorskip("datasets")
+        rows = [
+            json.loads(line)
+            for path in sorted((AUDIT_DATA / "original").iterdir())
+            for line in path.read_text().splitlines()
+        ]
+        before = datasets.Dataset.from_list(rows)
+        after = before.filter(lambda row: row["id"] not in ("0-3", "2-3"))
+        result = neardup.audit(before, kept=after)
+        assert result.removals["id"].to_pylist() == ["0-3", "2-3"]
+        assert result.sound == 1.0
+
+
+class TestCommand:
+    def run(self, *arguments, folder):
+        command = ["audit", str(AUDIT_DATA / "original"), "-o", str(folder / "out"), *arguments]
+        return CliRunner().invoke(cli, command)
+
+    def removed(self, tmp_path, *ids):
+        path = tmp_path / "removed.txt"
+        path.write_text("".join(f"{one}\n" for one in ids))
+        return str(path)
+
+    def test_it_prints_the_shares_and_the_faults(self, tmp_path):
+        ids = self.removed(tmp_path, "0-3", "1-0")
+        result = self.run("--removed-ids", ids, folder=tmp_path)
+        assert result.exit_code == 0
+        lines = {" ".join(line.split()[:2]): line for line in result.stdout.splitlines()}
+        assert "50.0 %, exactly" in lines["Sound 1"]
+        assert "50.0 %, exactly" in lines["Lost 1"]
+        assert "Like none" in lines
+
+    @pytest.mark.parametrize(
+        ("rate", "code", "message"),
+        [("0.4", 3, "lost: 1 of 2 removed documents, above --fail-above 0.4."), ("0.5", 0, "")],
+    )
+    def test_a_gate_fails_above_its_rate(self, tmp_path, rate, code, message):
+        ids = self.removed(tmp_path, "0-3", "1-0")
+        result = self.run("--removed-ids", ids, "--fail-above", rate, folder=tmp_path)
+        assert result.exit_code == code
+        assert message in result.stderr
+
+    @pytest.mark.parametrize(("policy", "code"), [("reject", 4), ("skip", 0)])
+    def test_a_gate_passes_only_over_what_it_read(self, tmp_path, policy, code):
+        kept = tmp_path / "kept.jsonl"
+        lines = [
+            line
+            for path in sorted((AUDIT_DATA / "original").iterdir())
+            for line in path.read_text().splitlines()
+        ]
+        kept.write_text("\n".join(lines[:-1]) + "\n{damaged\n")
+        arguments = ["--kept", str(kept), "--fail-above", "1", "--on-error", policy]
+        result = self.run(*arguments, folder=tmp_path)
+        assert result.exit_code == code, result.output
+        if code:
+            assert "not all documents could be read" in result.stderr
+
+    def test_a_gate_does_not_pass_on_a_sample_that_does_not_show_it(self, capsys):
+        lost = {"documents": 1, "share": 0.01, "low": 0.0, "high": 0.05}
+        assert _gate({"lost": lost, "counts": {"judged": 100}}, 0.02) == 4
+        assert "the sample does not show that at most 0.02" in capsys.readouterr().err

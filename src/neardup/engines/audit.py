@@ -307,7 +307,7 @@ class Findings:
         is_own = cluster_of[self.judgement.keepers[removed]] == cluster_of[removed]
         return {
             "clusters": _count(sizes > 1),
-            "without_kept": _count(num_kept == 0) & (sizes > 0),
+            "without_kept": _count((num_kept == 0) & (sizes > 0)),
             "with_several_kept": _count(num_kept > 1),
             "removed_outside": _count(self._is_removed & ~has_cluster),
             "sound_by_own_cluster": _count(is_own),
