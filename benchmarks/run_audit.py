@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -48,8 +49,9 @@ DEFAULTS = (
     Peer("datasketch", "datasketch_dedup.py", 9, 13),
     # MinhashConfig(): 14 buckets of 8 hashes.
     Peer("datatrove", "datatrove_dedup.py", 14, 8),
-    # check_false_positive is off by default.
-    Peer("text-dedup", "text_dedup_dedup.py", 9, 13, "none"),
+    # The bands and rows that it computes for a threshold of 0.8 and 128 hashes, of which it has no
+    # defaults; check_false_positive is off by default.
+    Peer("text-dedup", "text_dedup_dedup.py", 9, 13),
 )
 
 
@@ -73,7 +75,15 @@ def run_peer(peer: Peer, source: Path, output: Path, python: str) -> bool:
     """Run a peer; return whether it could."""
     command = [python, str(PEERS / peer.adapter), str(source), str(output)]
     command += ["--bands", str(peer.bands), "--rows", str(peer.rows), "--confirm", peer.confirm]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # Packages on PYTHONPATH are for this Python.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict(os.environ) if python == sys.executable else environment,
+    )
     if done.returncode:
         reason = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
         print(f"{peer.name} is left out: {''.join(reason)}", file=sys.stderr)
@@ -118,7 +128,9 @@ def main() -> None:
             for peer in DEFAULTS:
                 output = Path(work) / peer.name
                 if run_peer(peer, source, output, pythons.get(peer.name, sys.executable)):
-                    result = neardup.audit(source, kept=output / "kept.parquet", match="id")
+                    result = neardup.audit(
+                        source, kept=output / "kept.parquet", match="id", sample=1_000_000
+                    )
                     print(row_of(name, peer, result.report), flush=True)
 
 

@@ -99,7 +99,7 @@ def audit(
     match: Literal["auto", "id", "text"] = "auto",
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
-    sample: int = 10_000,
+    sample: int = 1_000,
     count_by: ColumnNames = None,
     lang: Language = "en",
     tables: bool = True,

@@ -13,7 +13,7 @@ class AuditSettings(Validated):
     """The limits of an audit; docs/audit.md explains them."""
 
     sample: int = parameter(
-        10_000,
+        1_000,
         "The maximum number of removals without a similar kept document in the search that are "
         "compared with all kept documents; of more, a sample is drawn.",
         low=1,
