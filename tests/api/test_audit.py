@@ -65,11 +65,11 @@ def with_last_copies(rng) -> Planted:
     return Planted(planted.texts, [number - 1 for number in firsts])
 
 
-def by_estimate(rng) -> Planted:
+def by_estimate(rng, num_pairs=300) -> Planted:
     """A signature of 64 hashes decided about pairs of every similarity."""
     texts = []
     kept = []
-    for _ in range(300):
+    for _ in range(num_pairs):
         first = made_up(rng)
         num_changes = rng.randrange(0, 40)
         shared = (98 - num_changes) / (98 + num_changes)
@@ -296,7 +296,7 @@ def test_the_interval_of_a_sample_covers_the_lost_share():
 
 def test_the_exact_share_is_that_of_all_comparisons():
     method = neardup.MinHash(ngram=NGRAM, threshold=0.8, num_bands=3, rows_per_band=10)
-    planted = by_estimate(random.Random(11))
+    planted = by_estimate(random.Random(11), 80)
     result = neardup.audit(planted.texts, kept=planted.kept_texts, method=method)
     expected = verdicts_of(planted.texts, set(planted.kept), 0.8)
     verdicts = [verdict for verdict, _ in expected if verdict != "kept"]

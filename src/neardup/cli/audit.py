@@ -41,10 +41,7 @@ _FILES = {"report": "report.html", "removals": "removals.parquet", "left": "left
 
 @command(
     "Check the removals of a deduplication, ours or another tool's.",
-    common=(
-        "output overwrite kept removed_ids clusters match sample fail_above threshold ngram tokens "
-        "text_column id_column"
-    ),
+    common="output overwrite kept removed_ids clusters sample fail_above threshold ngram id_column",
     greedy="--kept",
 )
 @inputs_argument

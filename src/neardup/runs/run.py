@@ -436,7 +436,13 @@ def _spelled_signature(function: Callable[..., Any], options: type) -> inspect.S
     return signature.replace(parameters=parameters)
 
 
-_SOURCES = {"source": "inputs", "items": "inputs", "against": "against", "corpus": "corpus"}
+_SOURCES = {
+    "source": "inputs",
+    "items": "inputs",
+    "against": "against",
+    "corpus": "corpus",
+    "kept": "kept",
+}
 """The parameters that are collections, with their names on the command line."""
 _MAX_NAMES = 1000  # names of inputs in a report
 _UNREPORTED = {
