@@ -16,8 +16,11 @@ _MIN_EXPLAINED = 5  # lost documents that show a shift
 _MIN_SHARE = 0.5  # of the lost documents that a shift explains
 _FALSE_ALARM = 1e-3  # probability that the best of all random shifts explains as many
 _NEAR = 0.05  # below the threshold; two standard deviations of 256 hashes at 0.8
-_BELOW = 0.15  # below the threshold; four standard deviations of 128 hashes at 0.8
-_DECAY = 4.0  # ratio of the errors of an estimate in the nearest and the farthest third of _BELOW
+BELOW = 0.15
+"""The distance below the threshold of a removal that an estimate may explain: four standard
+deviations of 128 hashes at 0.8.
+"""
+_DECAY = 4.0  # ratio of the errors of an estimate in the nearest and the farthest third of BELOW
 
 
 class Shift(NamedTuple):
@@ -124,7 +127,7 @@ def removals_below(similarity: Floats, threshold: float) -> Below:
     measure or a shared bucket alone remove such pairs as well.
     """
     gap = threshold - similarity
-    num_below = int(np.count_nonzero((gap > 0) & (gap <= _BELOW)))
+    num_below = int(np.count_nonzero((gap > 0) & (gap <= BELOW)))
     num_near = int(np.count_nonzero((gap > 0) & (gap <= _NEAR)))
-    num_far = int(np.count_nonzero((gap > _BELOW - _NEAR) & (gap <= _BELOW)))
+    num_far = int(np.count_nonzero((gap > BELOW - _NEAR) & (gap <= BELOW)))
     return Below(num_below, num_near >= max(1.0, _DECAY * num_far))

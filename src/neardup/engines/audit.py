@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from neardup.arrays import Floats, Integers, Ints, Mask, Positions, Words, arrow_of
 from neardup.decide.clusters import first_members
-from neardup.decide.faults import find_shifts, removals_below
+from neardup.decide.faults import BELOW, find_shifts, removals_below
 from neardup.decide.outcome import Pairs
 from neardup.decide.referee import (
     ALONE,
@@ -243,7 +243,7 @@ class Findings:
         groups = self.groups()
         is_alone = judgement.where(ALONE) & judgement.checked
         below = removals_below(judgement.similarity[is_alone], threshold)
-        is_far = is_alone & (judgement.similarity < threshold - 0.15)
+        is_far = is_alone & (judgement.similarity < threshold - BELOW)
         is_below = is_alone & ~is_far
         faults: list[JsonObject] = [
             *self._shifts(),
