@@ -339,6 +339,17 @@ class TestListsOfOthers:
         with pytest.raises(InputError, match="names document 4, and the input has 4 with text"):
             neardup.audit(first, removed_ids=tmp_path)
 
+    def test_a_damaged_file_of_datatrove_is_refused(self, tmp_path):
+        (tmp_path / "000000.clusters").write_bytes(struct.pack("<3I", 1, 0, 3))
+        with pytest.raises(InputError, match="is cut off: got 12 bytes, and a row has 8"):
+            listed(AUDIT_DATA / "datatrove", clusters=tmp_path)
+
+    def test_annotations_that_are_no_numbers_are_refused(self, tmp_path):
+        path = tmp_path / "annotated.jsonl"
+        path.write_text('{"id": "0-1", "cc_idx": "first"}\n')
+        with pytest.raises(ColumnError, match="contains string"):
+            listed(path)
+
     def test_lines_of_ids(self, tmp_path):
         path = tmp_path / "removed.txt"
         path.write_text("2-3\n0-3\nunknown\n")

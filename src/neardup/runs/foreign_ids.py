@@ -107,8 +107,7 @@ def read_removed(path: str, original: Original) -> Named:
     parts = _datatrove_files(path, "remove")
     if parts:
         found = [
-            original.document_at(part, np.fromfile(file, "<u4").astype(np.int64), file.name)
-            for part, file in parts
+            original.document_at(part, _numbers(file, 1)[:, 0], file.name) for part, file in parts
         ]
         return Named(np.unique(np.concatenate(found)), 0)
     found = [np.empty(0, np.int64)]
@@ -131,7 +130,7 @@ def read_clusters(path: str, column: str | None, original: Original) -> Clustere
     found = [Clustered(np.empty(0, np.int64), np.empty(0, np.uint64), 0)]
     parts = _datatrove_files(path, "clusters")
     for part, file in parts:
-        pairs = np.fromfile(file, "<u4").reshape(-1, 2).astype(np.int64)
+        pairs = _numbers(file, 2)
         documents = original.document_at(part, pairs[:, 0], file.name)
         found.append(Clustered(documents, pairs[:, 1].astype(np.uint64), 0))
     for table in () if parts else _listings(path, (column,) if column else _CLUSTERS):
@@ -158,6 +157,16 @@ def _datatrove_files(path: str, suffix: str) -> list[tuple[int, Path]]:
     folder = Path(path)
     files = sorted(folder.glob(f"*.{suffix}")) if folder.is_dir() else []
     return [(int(file.stem), file) for file in files if re.fullmatch(r"\d{1,9}", file.stem)]
+
+
+def _numbers(file: Path, width: int) -> Ints:
+    """Return the numbers in a file of datatrove, int64 (num_rows, width)."""
+    if file.stat().st_size % (4 * width):
+        raise InputError(
+            f"{file} is cut off: got {file.stat().st_size:,} bytes, and a row has {4 * width}. "
+            "Copy it again."
+        )
+    return np.fromfile(file, "<u4").astype(np.int64).reshape(-1, width)
 
 
 class _Listing(NamedTuple):
@@ -215,8 +224,7 @@ def _listing(rows: pa.RecordBatch, name: str, cluster_names: Sequence[str]) -> _
     is_removed = np.ones(len(rows), np.bool_)
     ranks = next(filter(None, (_column(rows, rank) for rank in _RANKS)), None)
     if ranks is not None:
-        # A document without an annotation is in no cluster.
-        is_removed = pc.fill_null(pc.cast(ranks, pa.int64()), 0).to_numpy() > 0
+        is_removed = _positive(ranks, name)
     elif id_column == "__INDEX__" and "__CLUSTER__" in rows.schema.names:
         # text-dedup names a cluster by the number of the document that it keeps.
         is_kept = pc.equal(rows["__CLUSTER__"], rows["__INDEX__"])
@@ -228,6 +236,19 @@ def _listing(rows: pa.RecordBatch, name: str, cluster_names: Sequence[str]) -> _
         clusters = hash_ids(values)
         has_cluster = values.is_valid().to_numpy(zero_copy_only=False)
     return _Listing(id_column, hash_ids(ids), is_removed, clusters, has_cluster)
+
+
+def _positive(ranks: pa.Array, name: str) -> Mask:
+    """Return which numbers are above 0; a document without an annotation has null."""
+    try:
+        numbers = pc.fill_null(pc.cast(ranks, pa.int64()), 0)
+    except pa.ArrowException as error:
+        raise ColumnError(
+            f"The column of numbers in clusters of {name} contains {ranks.type}: {error}. Convert "
+            "it to whole numbers."
+        ) from error
+    positive: Mask = numbers.to_numpy(zero_copy_only=False) > 0
+    return positive
 
 
 def _first_of(
