@@ -382,7 +382,7 @@ class _AuditProduct(Product[Audit]):
             scheme=searched.method.scheme(),
             **self._settings(),
             **self._shares(),
-            faults=findings.faults(searched.method.limit.value),
+            faults=findings.faults(),
             groups=findings.groups(),
             keepers=findings.keepers(),
             left=findings.left_among_kept(),

@@ -97,6 +97,14 @@ class Findings:
         return late
 
     @property
+    def _is_below(self) -> Mask:
+        """The lost removals whose nearest kept document is just below the threshold."""
+        least = self.searched.method.limit.value - BELOW
+        judgement = self.judgement
+        below: Mask = judgement.where(ALONE) & judgement.checked & (judgement.similarity >= least)
+        return below
+
+    @property
     def num_judged(self) -> int:
         """The removed documents with features."""
         return _count(self._is_removed & ~self.judgement.where(EMPTY))
@@ -237,14 +245,14 @@ class Findings:
             "removed_by_us_only": _count(~self._is_removed & ~self.ours),
         }
 
-    def faults(self, threshold: float) -> list[JsonObject]:
+    def faults(self) -> list[JsonObject]:
         """Return the faults that were seen, each with the number of documents."""
         judgement = self.judgement
         groups = self.groups()
-        is_alone = judgement.where(ALONE) & judgement.checked
-        below = removals_below(judgement.similarity[is_alone], threshold)
-        is_far = is_alone & (judgement.similarity < threshold - BELOW)
-        is_below = is_alone & ~is_far
+        is_below = self._is_below
+        threshold = self.searched.method.limit.value
+        below = removals_below(judgement.similarity[is_below], threshold)
+        is_far = judgement.where(ALONE) & judgement.checked & ~is_below
         faults: list[JsonObject] = [
             *self._shifts(),
             {"fault": "chain", "documents": self._estimated(judgement.where(CHAIN))},
@@ -384,7 +392,8 @@ class Findings:
         judgement = self.judgement
         is_checked = judgement.checked
         return {
-            "unlike": self._least_similar(judgement.where(ALONE) & is_checked),
+            "unlike": self._least_similar(judgement.where(ALONE) & is_checked & ~self._is_below),
+            "below_threshold": self._least_similar(self._is_below),
             "chain": self._least_similar(judgement.where(CHAIN) & is_checked),
             "no_copy_kept": self._pairs_of_groups(),
             "later_copy_kept": self._least_similar(self._is_late),
