@@ -12,7 +12,7 @@ SCALE ?= --gigabytes 30 --documents 100000000 --fingerprints 1000000000 --alike 
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
 .PHONY: help demo notebooks test test-all test-times test-versions lint docs write-docs format bench bench-simhash bench-minhash \
-	bench-index bench-service bench-online bench-pages bench-contamination bench-passages bench-scale bench-processors bench-vectors accuracy pictures \
+	bench-index bench-service bench-online bench-pages bench-contamination bench-audit bench-passages bench-scale bench-processors bench-vectors accuracy pictures \
 	site release-check wheel clean
 .DELETE_ON_ERROR:
 
@@ -95,6 +95,9 @@ bench-pages: $(VENV)/test.stamp  ## run the benchmark of web pages: some minutes
 
 bench-contamination: $(VENV)/test.stamp  ## measure which test items are found in a corpus: two minutes, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_contamination.py --data "$(DATA)" $(BENCH)
+
+bench-audit: $(VENV)/test.stamp  ## audit the removals of other packages at their default settings: half an hour, see benchmarks/README.md
+	$(BIN)/python benchmarks/run_audit.py "$(DATA)" $(BENCH)
 
 bench-passages: $(VENV)/test.stamp  ## cut repeated passages and check the answer by a suffix array: two minutes, see benchmarks/README.md
 	-$(PIP) install --requirement benchmarks/requirements-passages.txt

@@ -7,7 +7,7 @@ import neardup
 
 DATA = Path(__file__).parent / "data"
 
-result = neardup.dedup(DATA / "licenses.parquet", audit_sample=200)
+result = neardup.dedup(DATA / "licenses.parquet", recall_sample=200)
 
 # removed: a row for each removed document; `cluster` is the number of the kept document.
 sizes = Counter(result.removed["cluster"].to_pylist())
@@ -35,8 +35,8 @@ print(
     "Seconds by stage:",
     {timing["stage"]: round(timing["seconds"], 2) for timing in report["timings"]},
 )
-audit = report["audit"]
+sample = report["recall_sample"]
 print(
-    f"Audit: {audit['found']} of {audit['pairs']} pairs of {audit['documents']} sampled documents "
-    "were proposed."
+    f"Recall sample: {sample['found']} of {sample['pairs']} pairs of {sample['documents']} "
+    "documents were proposed."
 )

@@ -315,12 +315,12 @@ def test_every_column_is_documented_with_its_type_and_meaning(schema) -> None:
 def test_every_key_of_the_report_is_documented() -> None:
     page = (DOCS / "file-formats.md").read_text(encoding="utf-8")
     section = page.split("### report.json\n", 1)[1].split("\n### ", 1)[0]
-    report = neardup.dedup(["a b c d e f g", "a b c d e f g!", "x"], audit_sample=2).report
+    report = neardup.dedup(["a b c d e f g", "a b c d e f g!", "x"], recall_sample=2).report
     keys = {
         *report,
         *report["counts"],
         *report["inputs"][0],
-        *report["audit"],
+        *report["recall_sample"],
         *report["bound"],
         *report["scheme"],
     }

@@ -312,8 +312,8 @@ def test_every_name_of_the_submodule_has_a_docstring_and_is_in_no_other_place(na
     assert name not in neardup.__all__
 
 
-def test_no_more_than_forty_one_names_are_at_the_top():
-    assert len(neardup.__all__) <= 41
+def test_no_more_than_forty_three_names_are_at_the_top():
+    assert len(neardup.__all__) <= 43
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -99,11 +99,11 @@ def measure(name: str, texts: list[str], ngram: int) -> None:
         measured = len(wanted & found.keys()) / max(1, len(wanted))
         estimate = result.report["recall"]
         bands = result.report["bands"]
-        run = neardup.dedup(texts, method=method, max_bucket_size=100_000, audit_sample=500)
+        run = neardup.dedup(texts, method=method, max_bucket_size=100_000, recall_sample=500)
         kept = np.ones(len(texts), bool)
         kept[run.removed["id"].to_numpy().astype(np.int64)] = False
         missed = missed_removals(kept, truth, method.threshold)
-        audit = run.report["audit"]
+        sample = run.report["recall_sample"]
         cells = [
             name,
             f"{method.threshold:g}",
@@ -115,7 +115,7 @@ def measure(name: str, texts: list[str], ngram: int) -> None:
                 f"{percent(estimate['estimated'])} ({percent(estimate['low'])} to "
                 f"{percent(estimate['high'])})"
             ),
-            f"{percent(audit['recall'])} ({percent(audit['low'])} to {percent(audit['high'])})",
+            f"{percent(sample['recall'])} ({percent(sample['low'])} to {percent(sample['high'])})",
             f"{missed:,} of {run.report['counts']['removed'] + missed:,}",
         ]
         print("| " + " | ".join(cells) + " |", flush=True)
@@ -136,7 +136,7 @@ if __name__ == "__main__":
         "true pairs",
         "found",
         "estimated",
-        "audit of 500",
+        "sample of 500",
     )
     print("| " + " | ".join((*heads, "missed removals")) + " |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")

@@ -16,6 +16,7 @@ from neardup.version import __version__ as __version__
 # line.
 if TYPE_CHECKING:
     from neardup.answers import Answer as Answer, Document as Document, Hit as Hit  # noqa: I001
+    from neardup.api.audit import Audit as Audit, audit as audit
     from neardup.api.cluster import cluster as cluster
     from neardup.api.contamination import find_contamination as find_contamination
     from neardup.api.dedup import dedup as dedup
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "neardup.answers": "Answer Document Hit",
+    "neardup.api.audit": "Audit audit",
     "neardup.api.cluster": "cluster",
     "neardup.api.contamination": "find_contamination",
     "neardup.api.dedup": "dedup",

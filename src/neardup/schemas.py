@@ -219,6 +219,33 @@ def pairs_schema(measures: Measures) -> pa.Schema:
     )
 
 
+def judged_schema() -> pa.Schema:
+    """Return the schema of the removed documents of an audit, with a verdict about each."""
+    return _schema(
+        _field(
+            "id", "string", "The removed document: its id column as text, else its running number."
+        ),
+        *_PLACE,
+        _field(
+            "verdict",
+            "string",
+            "copy or near, if a kept document has the same tokens or reaches the threshold; chain "
+            "or group, if similar documents lead to a kept one or to removed ones only; alone; or "
+            "empty, without features.",
+        ),
+        _field("checked", "bool", "Whether it was compared with all kept documents."),
+        _nullable("similarity", "float64", "To the nearest kept document; null if not compared."),
+        _nullable("kept_id", "string", "The nearest kept document, if one is known."),
+        _nullable("kept_file", "string", "The input that it came from."),
+        _nullable("kept_row", "int64", "Its row in that input."),
+    )
+
+
+def unmatched_schema() -> pa.Schema:
+    """Return the schema of kept documents that are not in the original of an audit."""
+    return _schema(*_PLACE)
+
+
 def clusters_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the table of every document with its cluster."""
     return _schema(
@@ -552,9 +579,9 @@ COPIES = _schema(_POSITION, _FIRST, _LAST)
 """Documents that share their content with others."""
 SETS = _schema(_POSITION, _LAST, _DISTINCT, _HASH, _KEYS, _SETS, _TAGS, _CELLS)
 """The features of documents, by which pairs are measured."""
-AUDITED = _schema(_field("document", "int64", "The document, as in READ."), _HASH, _KEYS, _SETS)
+SAMPLED = _schema(_field("document", "int64", "The document, as in READ."), _HASH, _KEYS, _SETS)
 """Sampled documents, which are compared with all others."""
-AUDIT_COUNTS = _schema(
+SAMPLE_COUNTS = _schema(
     _field("sample", "int64", "The number of a sampled document."),
     _field("found", "int64", "Its pairs that have a key in common."),
     _field("true", "int64", "All its pairs at or above the threshold."),

@@ -225,6 +225,16 @@ def test_contamination():
     assert pq.read_table("out/hits.parquet").equals(result.hits)
 
 
+def test_audit():
+    rows = Path("in.jsonl").read_text().splitlines(keepends=True)
+    Path("kept.jsonl").write_text("".join(rows[1:]))
+    report = printed("audit", "in.jsonl", "--kept", "kept.jsonl", "-o", "out")
+    result = neardup.audit("in.jsonl", kept="kept.jsonl")
+    assert untimed(report) == untimed(result.report)
+    assert report["counts"]["removed"] == 1
+    assert pq.read_table("out/removals.parquet").equals(result.removals)
+
+
 def test_passages():
     notice = (
         "We use cookies to give you the best experience on our site; by going on you accept all of "

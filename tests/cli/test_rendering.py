@@ -73,7 +73,7 @@ REPORT = {
     "compile_seconds": 0.0,
     "bound": {"max_bucket_size": 64, "documents": 0},
     "recall": {"estimated": 0.9951, "low": 0.994, "high": 0.9962},
-    "audit": {
+    "recall_sample": {
         "documents": 1000,
         "pairs": 500,
         "found": 496,

@@ -402,9 +402,9 @@ ERRORS = {
         ["find-pairs", "in.jsonl", "-o", "p.csv", "--bits", "64"],
         "--bits belongs to --method simhash",
     ),
-    "an audit of fingerprints": (
-        ["dedup", "in.jsonl", "-o", "out", "--method", "simhash", "--audit-sample", "5"],
-        "audit_sample measures the recall of MinHash: got audit_sample=5 with SimHash",
+    "a recall sample of fingerprints": (
+        ["dedup", "in.jsonl", "-o", "out", "--method", "simhash", "--recall-sample", "5"],
+        "recall_sample measures the recall of MinHash: got recall_sample=5 with SimHash",
     ),
     "table that is missing": (
         [

@@ -45,7 +45,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "sources": (None, "site", "input"),
     "dates": (None, "date"),
     "linkage": ("sieve", "connected"),
-    "audit_sample": (0, 2),
+    "recall_sample": (0, 2),
     "threads": (None, 2),
     "batch_rows": (None, 2),
     "cache_bytes": (None, 0),

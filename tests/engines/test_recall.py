@@ -17,7 +17,7 @@ from neardup.candidates.samples import Samples, hit_probability
 from neardup.features.shingles import shingle_documents
 from neardup.fingerprints.minhash import band_keys, sign
 from neardup.settings.methods import MinHash
-from neardup.verify.recall import audit_recall, estimate_recall
+from neardup.verify.recall import estimate_recall, measure_recall
 from reference.pairs import exact_pairs
 from reference.statistics import (
     binomial_interval,
@@ -276,23 +276,23 @@ def test_the_estimated_recall_of_the_sieve_agrees_with_the_measured_one(
 
 
 @pytest.mark.parametrize(("bands", "seed"), [(Bands(3, 8), 1), (Bands(2, 5), 2)])
-def test_an_audit_of_all_documents_is_brute_force(bands, seed, truths):
+def test_a_sample_of_all_documents_is_brute_force(bands, seed, truths):
     truth = truths("en_licenses", 0.8)
     method = truth.method(bands, seed)
     result = neardup.find_pairs(truth.table, method=method, max_bucket_size=100_000)
-    audited = neardup.dedup(truth.table, method=method, audit_sample=len(truth.texts)).report[
-        "audit"
+    sampled = neardup.dedup(truth.table, method=method, recall_sample=len(truth.texts)).report[
+        "recall_sample"
     ]
-    assert audited["pairs"] == 2 * len(truth.pairs)  # from both sides
-    assert audited["found"] == 2 * result.pairs.num_rows
-    assert audited["recall"] == result.pairs.num_rows / len(truth.pairs)
-    assert audited["low"] <= audited["recall"] <= audited["high"]
+    assert sampled["pairs"] == 2 * len(truth.pairs)  # from both sides
+    assert sampled["found"] == 2 * result.pairs.num_rows
+    assert sampled["recall"] == result.pairs.num_rows / len(truth.pairs)
+    assert sampled["low"] <= sampled["recall"] <= sampled["high"]
 
 
 @pytest.mark.parametrize(("name", "threshold", "bands"), LOW_RECALL)
-def test_an_audit_of_a_few_documents_covers_the_recall_of_all(name, threshold, bands, truths):
+def test_a_sample_of_a_few_documents_covers_the_recall_of_all(name, threshold, bands, truths):
     truth = truths(name, threshold)
-    num_audits = 200
+    num_samples = 200
     size = 300
     hits = candidates(truth, bands, 1)
     count = len(truth.texts)
@@ -303,26 +303,26 @@ def test_an_audit_of_a_few_documents_covers_the_recall_of_all(name, threshold, b
     recall = hits.mean()
     misses = 0
     randomness = np.random.default_rng(1)
-    for _ in range(num_audits):
+    for _ in range(num_samples):
         drawn = randomness.choice(count, min(size, count // 2), replace=False)
-        audited = audit_recall(found[drawn], true[drawn])
-        assert audited is not None
-        misses += not audited.low <= recall <= audited.high
-    assert misses <= most_misses(num_audits, 0.05, COVERAGE_FALSE_ALARM)
+        sampled = measure_recall(found[drawn], true[drawn])
+        assert sampled is not None
+        misses += not sampled.low <= recall <= sampled.high
+    assert misses <= most_misses(num_samples, 0.05, COVERAGE_FALSE_ALARM)
 
 
 @pytest.mark.slow
-def test_the_audit_of_a_run_covers_the_measured_recall(truths):
+def test_the_recall_sample_of_a_run_covers_the_measured_recall(truths):
     """The same documents are drawn each time, other signatures."""
     truth = truths("zh_poetry", 0.5)
     misses = 0
     for seed in range(NUM_RUNS):
         method = truth.method(Bands(3, 8), seed)
-        audited = neardup.dedup(
-            truth.table, method=method, audit_sample=min(300, len(truth.texts) // 2)
-        ).report["audit"]
+        sampled = neardup.dedup(
+            truth.table, method=method, recall_sample=min(300, len(truth.texts) // 2)
+        ).report["recall_sample"]
         misses += (
-            not audited["low"] <= candidates(truth, Bands(3, 8), seed).mean() <= audited["high"]
+            not sampled["low"] <= candidates(truth, Bands(3, 8), seed).mean() <= sampled["high"]
         )
     assert misses <= most_misses(NUM_RUNS, 0.05, COVERAGE_FALSE_ALARM)
 
@@ -366,10 +366,10 @@ def test_no_recall_is_known_where_full_buckets_hide_pairs(method, texts):
 def test_nothing_found_is_nothing_said():
     none = np.empty(0)
     assert estimate_recall(none, none.astype(np.uint32), lambda values: values) is None
-    assert audit_recall(np.zeros(5, np.int64), np.zeros(5, np.int64)) is None
-    summary = neardup.dedup(["one text", "and quite another"], audit_sample=2).report
+    assert measure_recall(np.zeros(5, np.int64), np.zeros(5, np.int64)) is None
+    summary = neardup.dedup(["one text", "and quite another"], recall_sample=2).report
     assert summary["recall"] is None
-    assert summary["audit"]["recall"] is None
+    assert summary["recall_sample"]["recall"] is None
 
 
 def test_pairs_that_are_always_found_leave_no_doubt():

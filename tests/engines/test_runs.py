@@ -330,11 +330,13 @@ def test_half_a_surrogate_pair_is_no_text() -> None:
         neardup.compare("a", "b\ud800")
 
 
-def test_an_audit_of_containment_is_refused_as_nothing_would_be_measured() -> None:
+def test_a_recall_sample_of_containment_is_refused_as_nothing_would_be_measured() -> None:
     with pytest.raises(
-        neardup.SettingError, match="audit_sample measures the recall of Jaccard similarity"
+        neardup.SettingError, match="recall_sample measures the recall of Jaccard similarity"
     ):
-        neardup.dedup(["a", "b"], method=neardup.MinHash(similarity="containment"), audit_sample=10)
+        neardup.dedup(
+            ["a", "b"], method=neardup.MinHash(similarity="containment"), recall_sample=10
+        )
 
 
 def test_bands_are_refused_where_samples_propose() -> None:

@@ -122,16 +122,16 @@ def test_threads_find_the_same_pairs_in_the_same_order(monkeypatch, bytes_of_ban
         assert again.report["counts"] == pairs.report["counts"]
 
 
-def test_the_audit_is_the_same_for_every_number_of_threads(real_texts):
+def test_the_recall_sample_is_the_same_for_every_number_of_threads(real_texts):
     texts = real_texts("en_licenses", 100_000)
-    audits = [
-        runs.run(texts, METHOD, audit_sample=30, threads=threads, batch_rows=batch_rows).report[
-            "audit"
+    samples = [
+        runs.run(texts, METHOD, recall_sample=30, threads=threads, batch_rows=batch_rows).report[
+            "recall_sample"
         ]
         for threads, batch_rows in ((1, 1), (2, 7), (2, None))
     ]
-    assert audits[0] == audits[1] == audits[2]
-    assert audits[0]["pairs"] > 0
+    assert samples[0] == samples[1] == samples[2]
+    assert samples[0]["pairs"] > 0
 
 
 @pytest.mark.slow

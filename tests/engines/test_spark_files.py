@@ -111,7 +111,7 @@ def compare(spark, tmp_path: Path, source, options: dict) -> dict:
         "incomplete",
         "unreadable",
         "bound",
-        "audit",
+        "recall_sample",
         "cluster_sizes",
         "similarities",
         "distances",
@@ -254,9 +254,9 @@ RULES = {
     },
     "none": {"keep": "none", "against": 0},
     "none of full buckets": {"keep": "none", "max_bucket_size": 1},
-    "a sample": {"audit_sample": 60, "within": "year", "against": 0},
+    "a sample": {"recall_sample": 60, "within": "year", "against": 0},
     "all as a sample": {
-        "audit_sample": 1000,
+        "recall_sample": 1000,
         "method": neardup.MinHash(threshold=0.25, recall=0.5),
     },
 }
@@ -289,8 +289,8 @@ def test_every_rule_gives_the_folder_of_a_local_run(spark, tmp_path, name):
     report = compare(spark, tmp_path, files, options)
     assert report["counts"]["removed"] > 5
     assert report["counts"]["without_features"] > 0
-    if options.get("audit_sample"):
-        assert report["audit"]["pairs"] > 0
+    if options.get("recall_sample"):
+        assert report["recall_sample"]["pairs"] > 0
     if options.get("max_bucket_size"):
         assert report["bound"]["documents"] > 0
 
@@ -405,7 +405,7 @@ def test_other_limits_give_the_rows_of_a_local_run(spark, tmp_path, tables):
     [
         ("group_by", "repository"),
         ("keep", "longest:2"),
-        ("audit_sample", 9),
+        ("recall_sample", 9),
         ("rethreshold", True),
         ("sources", "input"),
         ("dates", "year"),

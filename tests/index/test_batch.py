@@ -264,7 +264,7 @@ def test_rejected_rows_are_listed(make, tmp_path):
     [
         ({"keep": "longest"}, SettingError, "keep must be 'first' with an index"),
         ({"linkage": "connected"}, SettingError, "linkage must be 'sieve' with an index"),
-        ({"audit_sample": 5}, SettingError, "audit_sample must be 0"),
+        ({"recall_sample": 5}, SettingError, "recall_sample must be 0"),
         ({"resume": True}, SettingError, "resume continues the run of an output folder"),
         ({"max_bucket_size": 7}, SettingError, "max_bucket_size must be None or 64 with an index"),
         (

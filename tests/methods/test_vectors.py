@@ -641,9 +641,9 @@ def test_the_estimated_recall_is_that_of_the_angles():
     found = 1 - (1 - (1 - np.arccos(near) / np.pi) ** bands.rows_per_band) ** bands.num_bands
     assert result.report["recall"]["estimated"] == pytest.approx(len(near) / np.sum(1 / found))
     with pytest.raises(
-        SettingError, match="audit_sample measures the recall of Jaccard similarity only"
+        SettingError, match="recall_sample measures the recall of Jaccard similarity only"
     ):
-        neardup.dedup(LISTS, method="vectors", audit_sample=3)
+        neardup.dedup(LISTS, method="vectors", recall_sample=3)
     with pytest.raises(
         SettingError,
         match="passages are cut from texts: got passages=50 with Vectors, which compares",

@@ -4,6 +4,8 @@ and runs them.
 
 TWO_METHODS = ["--compare-methods", "minhash", "--compare-methods", "simhash"]
 FAILURES = [
+    ["audit", "in.jsonl", "-o", "new"],
+    ["audit", "in.jsonl", "--kept", "page.html", "-o", "new", "--match", "text"],
     *(
         ["dedup", name, "-o", "new"]
         for name in ("in.jsnl", "no/such/file", "*.zzz", "x.foo", "x.arc", "x.wat.gz", "no.jsonl")
@@ -162,6 +164,8 @@ TABLE_COMMANDS = [
         "1",
     ],
     ["contamination", "q.jsonl", "--corpus", "in.jsonl", "-o", "c3", "--fail-above", "1"],
+    ["audit", "in.jsonl", "--kept", "one.jsonl", "-o", "a1", "--fail-above", "0"],
+    ["audit", "in.jsonl", "--kept", "damaged.jsonl", "-o", "a2", "--fail-above", "1"],
     ["passages", "in.jsonl", "-o", "cut"],
     ["passages", "damaged.jsonl", "-o", "cut2"],
     ["document-frequencies", "in.jsonl", "-o", "idf.parquet"],

@@ -56,7 +56,7 @@ def report(**changes: Any) -> dict[str, Any]:
         "counts": counts,
         "bands": {"num_bands": 20, "rows_per_band": 9},
         "recall": {"estimated": 0.9968, "low": 0.9951, "high": 0.9992},
-        "audit": {
+        "recall_sample": {
             "documents": 1_001,
             "pairs": 318,
             "found": 316,
@@ -116,7 +116,7 @@ def simhash_report(**changes: Any) -> dict[str, Any]:
             "short": 1_004,
         },
         "recall": None,
-        "audit": None,
+        "recall_sample": None,
         "bound": {"max_bucket_size": 1_002, "documents": 0},
         "similarities": None,
         "distances": [9_001, 6_002, 5_003, 3_099],

@@ -462,7 +462,7 @@ def test_the_tables_of_every_command_are_chinese(tmp_path, monkeypatch, met):
     known = """in errors curve found cut many idf report passages kept hits items boilerplate html svg parquet jsonl
         index minhash simhash MinHash SimHash jaccard similarity threshold tokens words ngram num bands rows per band
         storage features expected documents neardup UTC hashes version max bucket size cache bytes JSON monday
-        rejected hit text texts shingle tags html main page pages min structure"""  # noqa: E501
+        rejected removals left hit text texts shingle tags html main page pages min structure"""  # noqa: E501
     known = {*known.split(), *" ".join(texts).split()}
     for arguments in TABLE_COMMANDS:
         result = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"})

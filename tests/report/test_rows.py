@@ -20,7 +20,7 @@ TEXTS = [TEXT, TEXT.upper(), f"{TEXT} eleven", "another text", ""]
 PASSAGE = "A notice that stands below each page of the site, and is long enough. " * 3
 
 RUNS = {
-    "dedup": lambda out: neardup.dedup(TEXTS, audit_sample=3, output=out),
+    "dedup": lambda out: neardup.dedup(TEXTS, recall_sample=3, output=out),
     "dedup against": lambda out: neardup.dedup(TEXTS, against=[TEXT], output=out),
     "simhash": lambda out: neardup.dedup(TEXTS, method="simhash", output=out),
     "cluster": lambda out: neardup.cluster(TEXTS, output=out),

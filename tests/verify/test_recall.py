@@ -1,4 +1,4 @@
-"""The recall of an audit against its formulas: Cochran 1977, section 6.3, and Wilson 1927."""
+"""The recall of a sample against its formulas: Cochran 1977, section 6.3, and Wilson 1927."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import NormalDist, variance
 import numpy as np
 import pytest
 
-from neardup.verify.recall import audit_recall, wilson
+from neardup.verify.recall import measure_recall, wilson
 
 Z = NormalDist().inv_cdf(0.975)
 
@@ -39,14 +39,14 @@ def test_the_bounds_of_wilson_solve_his_equation(share, count):
     ],
     ids=["one", "two that differ", "two alike", "five", "none found", "all found"],
 )
-def test_the_interval_of_an_audit_is_the_wider_of_two(found, true):
+def test_the_interval_of_a_sample_is_the_wider_of_two(found, true):
     share = sum(found) / sum(true)
     rests = [f - share * t for f, t in zip(found, true, strict=True) if t]
     spread = 0.0
     if len(rests) > 1:
         spread = Z * math.sqrt(len(rests) * variance(rests)) / sum(true)
     low, high = wilson_bounds(share, len(rests))
-    recall = audit_recall(np.array(found), np.array(true))
+    recall = measure_recall(np.array(found), np.array(true))
     assert recall is not None
     assert (recall.estimated, recall.num_pairs) == (pytest.approx(share), sum(true))
     assert recall.low == pytest.approx(max(0.0, min(low, share - spread)), abs=1e-12)
@@ -54,4 +54,4 @@ def test_the_interval_of_an_audit_is_the_wider_of_two(found, true):
 
 
 def test_documents_without_duplicates_have_no_recall():
-    assert audit_recall(np.zeros(3, np.int64), np.zeros(3, np.int64)) is None
+    assert measure_recall(np.zeros(3, np.int64), np.zeros(3, np.int64)) is None

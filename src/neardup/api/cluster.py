@@ -47,7 +47,7 @@ def cluster(
 
     Parameters
     ----------
-    source, method, threshold, max_distance, keep, within, lang, max_bucket_size, audit_sample : as
+    source, method, threshold, max_distance, keep, within, lang, max_bucket_size, recall_sample : as
         in `dedup`.
     overwrite, scratch, resume, engine, master : as in `dedup`.
     against : known documents, each the first of a cluster. A document joins the most similar of all

@@ -112,7 +112,7 @@ def dedup(
         counted in the report. It keeps the work linear on boilerplate. Default: 64 in a band (1,000
         in a search for all pairs), 1,000 with one fingerprint, 10,000 with one sampled shingle
         (containment).
-    audit_sample : the number of sampled documents to compare exactly with all others, to measure
+    recall_sample : the number of sampled documents to compare exactly with all others, to measure
         the recall; 0 for none.
     text_column, id_column : names of columns. Default: the first of text, content, body,
         raw_content and html; of id, doc_id, document_id, _id and url. The texts of several columns,

@@ -27,6 +27,7 @@ _COMMANDS = (
     "cluster",
     "passages",
     "contamination",
+    "audit",
     "compare",
     "evaluate",
     "sweep",

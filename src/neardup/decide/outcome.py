@@ -367,9 +367,9 @@ class Totals:
     does not list it. collisions : pairs of near fingerprints whose features are below the
     threshold. num_fingerprints, num_near_pairs : the distinct fingerprints, and the pairs of them
     within the distance. Counts that an engine does not have are None. recall : the estimate; None
-    if the search cannot miss a pair. audited : the recall measured on a sample. short : documents
-    of fewer than SHORT features. others : uint32, documents that are removed without a keeper, such
-    as the rest of a group. added : the columns that are added to kept documents.
+    if the search cannot miss a pair. sampled_recall : the recall measured on a sample. short :
+    documents of fewer than SHORT features. others : uint32, documents that are removed without a
+    keeper, such as the rest of a group. added : the columns that are added to kept documents.
     """
 
     corpus: Corpus
@@ -381,7 +381,7 @@ class Totals:
     num_fingerprints: int | None = None
     num_near_pairs: int | None = None
     recall: Recall | None = None
-    audited: Recall | None = None
+    sampled_recall: Recall | None = None
     others: Positions = field(default_factory=lambda: np.empty(0, np.uint32))
     added: Added | None = None
 

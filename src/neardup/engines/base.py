@@ -103,7 +103,7 @@ class Searched:
     short, num_fingerprints, num_near_pairs : as in `Totals`.
     expected : takes the positions and measures of pairs, and returns the similarities on which the
         probability depends that the pairs are proposed; None if the recall is not estimated.
-    audited : the recall measured on a sample.
+    sampled_recall : the recall measured on a sample.
     engine : facts for the report that only the engine knows.
     release : drops the data that the engine stores for the rule, once it has decided.
     """
@@ -119,7 +119,7 @@ class Searched:
     num_fingerprints: int | None = None
     num_near_pairs: int | None = None
     expected: Callable[[Positions, Positions, Measured], Floats] | None = None
-    audited: Recall | None = None
+    sampled_recall: Recall | None = None
     engine: EngineFacts = NO_FACTS
     release: Callable[[], None] = release_nothing
 
@@ -147,7 +147,7 @@ class Searched:
             num_fingerprints=self.num_fingerprints,
             num_near_pairs=self.num_near_pairs,
             recall=self._recall(decision),
-            audited=self.audited,
+            sampled_recall=self.sampled_recall,
             removals=decision.removals,
             pairs=pairs,
             others=decision.others,
@@ -301,8 +301,8 @@ class Engine(ABC):
         is read.
         """
         run = self.run
-        if run.selection.audit_sample:
-            method_of(run.method).refuse_audit(run.selection.audit_sample)
+        if run.selection.recall_sample:
+            method_of(run.method).refuse_recall_sample(run.selection.recall_sample)
         found = run.find()
         method = found.method.resolve()
         run.rule.refuse(method)

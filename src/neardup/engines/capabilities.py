@@ -18,6 +18,7 @@ COMMANDS = (
     "document_frequencies",
     "find_contamination",
     "remove_passages",
+    "audit",
 )
 """The functions that run over a collection, and the commands of the same names."""
 
@@ -131,7 +132,7 @@ INDEX = Capabilities(
         ),
         _BUCKETS,
         Limit(
-            "audit_sample",
+            "recall_sample",
             accepted=(0,),
             reason="an index has no scratch files to compare all documents from",
         ),
@@ -211,7 +212,7 @@ LARGE_SPARK = Capabilities(
             reason="groups are decided about one after the other, on the driver",
         ),
         Limit("rethreshold", accepted=(False,), reason="the pairs are kept on the driver"),
-        Limit("audit_sample", accepted=(0,), reason="the sample is drawn on the driver"),
+        Limit("recall_sample", accepted=(0,), reason="the sample is drawn on the driver"),
         Limit("sources", reason="the values of all documents are on the driver"),
         Limit("dates", reason="the values of all documents are on the driver"),
     ),

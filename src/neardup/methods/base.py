@@ -318,11 +318,11 @@ class Method(ABC):
         """Return the similarity to pass to `hit_probability`, for pairs of sets of these sizes."""
         return similarity
 
-    def refuse_audit(self, audit_sample: int) -> None:
-        """Raise SettingError if this method cannot be audited."""
+    def refuse_recall_sample(self, recall_sample: int) -> None:
+        """Raise SettingError if the recall of this method cannot be measured on a sample."""
         raise SettingError(
-            "audit_sample measures the recall of bands, and this method has none: got "
-            f"audit_sample={audit_sample}. Leave audit_sample (--audit-sample) at 0."
+            "recall_sample measures the recall of bands, and this method has none: got "
+            f"recall_sample={recall_sample}. Leave recall_sample (--recall-sample) at 0."
         )
 
     # Evaluation.

@@ -259,13 +259,13 @@ class MinHashMethod(Method):
         shared = similarity * np.sqrt(left_sizes * right_sizes)
         return np.asarray(shared / np.maximum(left_sizes + right_sizes - shared, 1.0))
 
-    def refuse_audit(self, audit_sample: int) -> None:
+    def refuse_recall_sample(self, recall_sample: int) -> None:
         if self.settings.similarity != "jaccard" or self.settings.min_structure is not None:
             raise SettingError(
-                "audit_sample measures the recall of Jaccard similarity only: got "
-                f"audit_sample={audit_sample} with similarity={self.settings.similarity!r}, "
-                f"min_structure={self.settings.min_structure!r}. Leave audit_sample "
-                "(--audit-sample) at 0; every run estimates its recall."
+                "recall_sample measures the recall of Jaccard similarity only: got "
+                f"recall_sample={recall_sample} with similarity={self.settings.similarity!r}, "
+                f"min_structure={self.settings.min_structure!r}. Leave recall_sample "
+                "(--recall-sample) at 0; every run estimates its recall."
             )
 
     def curve(self, lowest: float | None = None) -> Curve:

@@ -186,11 +186,11 @@ class SimHashMethod(Method):
     def strength(self, measured: Measured) -> Floats:
         return measured[SIMILARITY.name] if self.confirms_sets else super().strength(measured)
 
-    def refuse_audit(self, audit_sample: int) -> None:
+    def refuse_recall_sample(self, recall_sample: int) -> None:
         raise SettingError(
-            f"audit_sample measures the recall of MinHash: got audit_sample={audit_sample} with "
-            "SimHash, whose search misses no pair within max_distance. Leave audit_sample "
-            "(--audit-sample) at 0."
+            f"recall_sample measures the recall of MinHash: got recall_sample={recall_sample} with "
+            "SimHash, whose search misses no pair within max_distance. Leave recall_sample "
+            "(--recall-sample) at 0."
         )
 
     def curve(self, lowest: float | None = None) -> Curve:

@@ -25,8 +25,8 @@ from neardup.features.shingles import Workspace, shingle_documents
 from neardup.methods.base import Described, Method
 from neardup.schemas import SIMILARITY
 from neardup.settings.methods import Shingling
-from neardup.verify.audit import Audit, Audited
 from neardup.verify.measured import Measured, can_reach
+from neardup.verify.recall_sample import ComparedDocuments, RecallSample
 
 Batches = Iterable[pa.RecordBatch]
 Read = Callable[[Batches], Iterator[pa.RecordBatch]]
@@ -98,10 +98,10 @@ def describe_sets(batches: Batches, method: Method, read: Read) -> Iterator[pa.R
 
 
 def describe_sample(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
-    """Return documents as schemas.AUDITED."""
+    """Return documents as schemas.SAMPLED."""
     for texts, features, keys in _described_batches(batches, method, read):
         yield batch_of(
-            schemas.AUDITED,
+            schemas.SAMPLED,
             texts["document"],
             binary_rows(features.content),
             binary_rows(keys.values),
@@ -109,31 +109,31 @@ def describe_sample(batches: Batches, method: Method, read: Read) -> Iterator[pa
         )
 
 
-def audit_documents(
+def compare_with_sample(
     batches: Batches, method: Method, read: Read, sample: Sequence[pa.RecordBatch], threshold: float
 ) -> Iterator[pa.RecordBatch]:
-    """Compare documents with a sample, schemas.AUDITED; return schemas.AUDIT_COUNTS."""
-    audits = [Audit(_audited(part), np.arange(len(part)), threshold) for part in sample]
+    """Compare documents with a sample, schemas.SAMPLED; return schemas.SAMPLE_COUNTS."""
+    samples = [RecallSample(_compared(part), np.arange(len(part)), threshold) for part in sample]
     for rows in describe_sample(batches, method, read):
         # Each batch is described once and compared with every part of the sample.
-        for audit in audits:
-            audit.compare(_audited(rows))
+        for part in samples:
+            part.compare(_compared(rows))
     first = 0
-    for audit in audits:
-        numbers = np.arange(first, first + len(audit.true))
+    for part in samples:
+        numbers = np.arange(first, first + len(part.true))
         first += len(numbers)
-        counts = batch_of(schemas.AUDIT_COUNTS, numbers, audit.found, audit.true)
+        counts = batch_of(schemas.SAMPLE_COUNTS, numbers, part.found, part.true)
         # A document without true pairs says nothing about recall.
-        yield counts.filter(arrow_of(audit.true > 0))
+        yield counts.filter(arrow_of(part.true > 0))
 
 
-def _audited(rows: pa.RecordBatch) -> Audited:
+def _compared(rows: pa.RecordBatch) -> ComparedDocuments:
     lists = lists_of(rows["features"])
     starts = np.ascontiguousarray(lists.offsets[:-1])
     sets = kernels.sorted_sets.Sets(writable(lists.hashes), starts, lists.sizes.astype(np.uint32))
     # The kernel reads the keys of a band one after the other.
     keys = np.array(rows_of(rows["keys"]).T, order="C")
-    return Audited(writable(rows_of(rows["content"])), keys, sets)
+    return ComparedDocuments(writable(rows_of(rows["content"])), keys, sets)
 
 
 def set_apart(

@@ -142,11 +142,11 @@ class VectorsMethod(Method):
     def hit_probability(self) -> Callable[[Floats], Floats]:
         return partial(_hit_probability, bands=self.bands)
 
-    def refuse_audit(self, audit_sample: int) -> None:
+    def refuse_recall_sample(self, recall_sample: int) -> None:
         raise SettingError(
-            "audit_sample measures the recall of Jaccard similarity only: got "
-            f"audit_sample={audit_sample} with Vectors. Leave audit_sample (--audit-sample) at 0; "
-            "every run estimates its recall."
+            "recall_sample measures the recall of Jaccard similarity only: got "
+            f"recall_sample={recall_sample} with Vectors. Leave recall_sample (--recall-sample) at "
+            "0; every run estimates its recall."
         )
 
     def curve(self, lowest: float | None = None) -> Curve:

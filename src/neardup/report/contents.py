@@ -311,7 +311,7 @@ def search_fields(found: Findings, counts: SearchCounts | None = None) -> JsonOb
         "losses": describe_losses(tally.losses, tally.documents),
         "search": Part(method.describe_search(outcome)),
         "recall": _recall(outcome.recall),
-        "audit": _audit(outcome.audited, found.selection.audit_sample),
+        "recall_sample": _recall_sample(outcome.sampled_recall, found.selection.recall_sample),
         "bound": found.bound,
         "histogram": Part(method.histogram(outcome.counts)),
         "cluster_sizes": outcome.counts.cluster_sizes,
@@ -473,7 +473,7 @@ def _recall(recall: Recall | None) -> dict[str, float] | None:
     return {"estimated": recall.estimated, "low": recall.low, "high": recall.high}
 
 
-def _audit(recall: Recall | None, documents: int) -> JsonObject | None:
+def _recall_sample(recall: Recall | None, documents: int) -> JsonObject | None:
     if not documents:
         return None
     found: JsonObject = {"pairs": 0, "found": 0, "recall": None, "low": None, "high": None}

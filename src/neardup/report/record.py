@@ -119,7 +119,7 @@ class SearchReport(Report):
     losses: Part
     search: Part
     recall: JsonObject | None
-    audit: JsonObject | None
+    recall_sample: JsonObject | None
     bound: JsonObject
     histogram: Part
     cluster_sizes: list[list[int]]

@@ -203,14 +203,18 @@ def search_rows(report: ReportValues) -> list[Row]:
     """Return the recall of a run, estimated and measured, and the counts of its search."""
     facts = _facts(report)
     rows = [_recall(report, facts)] if "recall" in report else []
-    audit = report.get("audit")
-    if audit:
-        measured = audit.get("recall") is not None
+    sample = report.get("recall_sample")
+    if sample:
+        measured = sample.get("recall") is not None
         hidden = say("remarks.hidden") if facts["bucket_overflows"] else ""
         key = "measured" if measured else "no_duplicate"
-        remark = say(f"recall.{key}", **audit, interval=_interval(audit), hidden=hidden)
+        remark = say(f"recall.{key}", **sample, interval=_interval(sample), hidden=hidden)
         rows.append(
-            Row(say("counts.audit"), percent(audit["recall"]) if measured else "-", remark=remark)
+            Row(
+                say("counts.recall_sample"),
+                percent(sample["recall"]) if measured else "-",
+                remark=remark,
+            )
         )
     return [*rows, *_count_rows(report, _SEARCH)]
 

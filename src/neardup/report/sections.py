@@ -137,7 +137,7 @@ def _size_table(report: ReportValues) -> str:
 
 
 def recall(report: ReportValues) -> str:
-    """Return the explanation of the recall: its guarantee, or its estimate and audit."""
+    """Return the explanation of the recall: its guarantee, or its estimate and measurement."""
     near = part_of(report, "fingerprints")
     bands = part_of(report, "bands")
     if near:
@@ -146,7 +146,7 @@ def recall(report: ReportValues) -> str:
         )
         return f'<div class="prose">{guarantee}</div>'
     text = say("recall.estimate") if report.get("recall") else ""
-    text += say("recall.audit") if report.get("audit") else ""
+    text += say("recall.sample") if report.get("recall_sample") else ""
     if not bands:
         return text
     b = bands["num_bands"]

@@ -18,6 +18,7 @@ _LOCATED_IN = {
     "dedup": "removed.parquet",
     "cluster": "clusters.parquet",
     "remove_passages": "passages.parquet",
+    "audit": "removals.parquet",
 }
 """The file of the output that has the file and the row of each document, by command."""
 _FIRST_CHECK = 1000  # ids before the first comparison of FirstIds

@@ -380,7 +380,7 @@ class SelectionOptions(CacheOptions, EngineOptions, total=False):
     within: str | None
     linkage: Linkage
     max_bucket_size: int | None
-    audit_sample: int
+    recall_sample: int
 
 
 _SETTINGS = (RunSettings, FolderSettings, EngineSettings, SelectionSettings)
@@ -449,7 +449,13 @@ def _spelled_signature(function: Callable[..., Any], options: type) -> inspect.S
     return signature.replace(parameters=parameters)
 
 
-_SOURCES = {"source": "inputs", "items": "inputs", "against": "against", "corpus": "corpus"}
+_SOURCES = {
+    "source": "inputs",
+    "items": "inputs",
+    "against": "against",
+    "corpus": "corpus",
+    "kept": "kept",
+}
 """The parameters that are collections, with their names on the command line."""
 _MAX_NAMES = 1000  # names of inputs in a report
 _UNREPORTED = {

@@ -116,7 +116,7 @@ class SelectionSettings(Validated):
         low=1,
         high=100_000,
     )
-    audit_sample: int = parameter(
+    recall_sample: int = parameter(
         0,
         (
             "The number of sampled documents to compare exactly with all others, to measure the "

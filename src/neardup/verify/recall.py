@@ -59,12 +59,12 @@ def estimate_recall(
     return Recall(estimated=num_pairs / total, low=low, high=high, num_pairs=num_pairs)
 
 
-def audit_recall(found: Ints, true: Ints) -> Recall | None:
+def measure_recall(found: Ints, true: Ints) -> Recall | None:
     """Measure the recall on documents that were compared with all other documents.
 
     Parameters
     ----------
-    found, true : int64 arrays of shape (num_documents,), the proposed pairs of each audited
+    found, true : int64 arrays of shape (num_documents,), the proposed pairs of each sampled
         document, and all its duplicate pairs.
 
     Returns

@@ -44,11 +44,11 @@ from neardup.runs.reading import (
 )
 from neardup.runs.scratch import Scratch, ScratchOfSearch, prepare
 from neardup.settings.run import RunSettings, SelectionSettings
-from neardup.verify.audit import Audit, Audited, draw_sample
 from neardup.verify.measured import Measured
-from neardup.verify.recall import Recall, audit_recall
+from neardup.verify.recall import Recall, measure_recall
+from neardup.verify.recall_sample import ComparedDocuments, RecallSample, draw_sample
 
-_AUDITED_AT_ONCE = 8192  # documents that are compared with the sample
+_SAMPLED_AT_ONCE = 8192  # documents that are compared with the sample
 
 
 @dataclass
@@ -199,7 +199,7 @@ def _find(
         num_fingerprints=0 if near is None else near.num_fingerprints,
         num_near_pairs=0 if near is None else near.num_pairs,
         expected=_expect(method, search.queue, compared.shingles.sizes),
-        audited=_audit(source, selection.audit_sample, threads, stages),
+        sampled_recall=_measure_recall(source, selection.recall_sample, threads, stages),
     )
 
 
@@ -364,7 +364,9 @@ def _expect(
     return expected
 
 
-def _audit(source: SetSource, sample_size: int, threads: int, stages: Stages) -> Recall | None:
+def _measure_recall(
+    source: SetSource, sample_size: int, threads: int, stages: Stages
+) -> Recall | None:
     """Return the share of true pairs of sampled documents that the bands propose, or None if there
     are no such pairs.
     """
@@ -372,7 +374,7 @@ def _audit(source: SetSource, sample_size: int, threads: int, stages: Stages) ->
         return None
     scratch = source.scratch
     total = source.corpus.num_documents
-    with stages.stage("audit", 2 * total) as progress:  # documents to sort, then to compare
+    with stages.stage("recall_sample", 2 * total) as progress:  # documents to sort, then to compare
         # Sampled documents are compared with all: all sets are needed.
         sets = build_sets(source, np.ones(total, np.bool_), threads, progress, "all-sets")
         samples = draw_sample(sets.sizes > 0, sample_size)
@@ -383,11 +385,11 @@ def _audit(source: SetSource, sample_size: int, threads: int, stages: Stages) ->
         columns = searches.key_columns(scratch)
         keys = np.stack([column[samples] for column in columns])
         threshold = source.method.settings.threshold
-        audit = Audit(Audited(content[samples], keys, sets), samples, threshold)
+        sample = RecallSample(ComparedDocuments(content[samples], keys, sets), samples, threshold)
         # A part at a time, so that the mapped pages can be released between.
-        for part in stretches(total, _AUDITED_AT_ONCE):
+        for part in stretches(total, _SAMPLED_AT_ONCE):
             keys = np.stack([column[part] for column in columns])
-            audit.compare(Audited(content[part], keys, sets, part.start))
+            sample.compare(ComparedDocuments(content[part], keys, sets, part.start))
             progress.advance(len(keys[0]), 0)
             scratch.release_pages()
-    return audit_recall(audit.found, audit.true)
+    return measure_recall(sample.found, sample.true)

@@ -58,7 +58,7 @@ from neardup.runs.run import Found, Run
 from neardup.runs.scratch import Scratch
 from neardup.runs.signed import SignedCounts
 from neardup.settings.methods import MinHash, Shingling
-from neardup.verify.audit import draw_sample
+from neardup.verify.recall_sample import draw_sample
 
 
 class SparkEngine(Engine):
@@ -149,17 +149,19 @@ class SparkEngine(Engine):
             listed = list_documents(search.listed, run.rule, tasks, run.selection.keep)
             put_rejected(scratch, listed.rejected)
             searched = find_here(flow, search, listed, tasks, run.rule)
-        audited = None
-        sample_size = run.selection.audit_sample
+        sampled_recall = None
+        sample_size = run.selection.recall_sample
         if sample_size:
-            with flow.named("audit"):
+            with flow.named("recall_sample"):
                 sample = listed.keys[draw_sample(listed.sizes > 0, sample_size)]
-                audited = flow.audit(sample, flow.method.value.settings.threshold)
+                sampled_recall = flow.measure_recall(sample, flow.method.value.settings.threshold)
         has_ids = any(task.columns.id is not None for task in tasks)
         hashes = hash_ids(listed.ids) if has_ids else np.empty(0, np.uint64)
         repeated = check_ids(run, hashes, searched.corpus, searched.locations)
         warnings = inputs.warnings + repeated
-        return replace(searched, warnings=warnings, audited=audited, engine=_facts(rounds=0))
+        return replace(
+            searched, warnings=warnings, sampled_recall=sampled_recall, engine=_facts(rounds=0)
+        )
 
 
 def run_searches(

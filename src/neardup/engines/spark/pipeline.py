@@ -48,7 +48,7 @@ from neardup.methods.base import Method
 from neardup.progress import Progress, Stages
 from neardup.settings.methods import Shingling
 from neardup.settings.run import SelectionSettings
-from neardup.verify.recall import Recall, audit_recall
+from neardup.verify.recall import Recall, measure_recall
 
 DRIVER_DOCUMENTS = 5_000_000
 """Documents that the driver collects at most: some 80 bytes each, without their ids."""
@@ -143,8 +143,8 @@ class Run:
     The documents of files in input order travel as blocks (`_packed`). Documents in another order,
     or of a DataFrame, are rows until their positions are known.
 
-    `search` comes first: `decide` and `measure` use the documents that it describes. `audit`,
-    `count`, `sign` and `search_items` need no search. `release` comes last.
+    `search` comes first: `decide` and `measure` use the documents that it describes.
+    `measure_recall`, `count`, `sign` and `search_items` need no search. `release` comes last.
 
     Parameters
     ----------
@@ -291,23 +291,25 @@ class Run:
         removed = self._persist(best.select("best.*"))
         return Outcome(hidden, removals, removed, rounds)
 
-    def audit(self, documents: Ints, threshold: float) -> Recall | None:
+    def measure_recall(self, documents: Ints, threshold: float) -> Recall | None:
         """Compare sampled documents with all others; return the share of their pairs that have a
         key in common.
         """
         read = self.corpus.read
         keys = self.spark.createDataFrame(pa.table({"document": documents}))
         describe = partial(stages.describe_sample, read=read)
-        described = self._map(self.corpus.chosen(keys), describe, declare(schemas.AUDITED))
+        described = self._map(self.corpus.chosen(keys), describe, declare(schemas.SAMPLED))
         # The order of the sample decides the last digits of the interval.
         rows = described.toArrow().sort_by("document").combine_chunks()
         sample = self.spark.sparkContext.broadcast(rows.to_batches())
-        compare = partial(workers.audit_documents, read=read, sample=sample, threshold=threshold)
-        counts = self._map(self.corpus.all(), compare, declare(schemas.AUDIT_COUNTS)).toArrow()
+        compare = partial(
+            workers.compare_with_sample, read=read, sample=sample, threshold=threshold
+        )
+        counts = self._map(self.corpus.all(), compare, declare(schemas.SAMPLE_COUNTS)).toArrow()
         numbers = counts["sample"].to_numpy()
         found = np.bincount(numbers, counts["found"].to_numpy())
         true = np.bincount(numbers, counts["true"].to_numpy())
-        return audit_recall(found.astype(np.int64), true.astype(np.int64))
+        return measure_recall(found.astype(np.int64), true.astype(np.int64))
 
     def count_parts(self, listed: DataFrame) -> pa.Table:
         """Return the counts of the parts of a search, PARTS. listed : as in Search."""

@@ -236,15 +236,15 @@ def list_needed(
         yield batch_of(schemas.NEEDED, distinct[number], cell)
 
 
-def audit_documents(
+def compare_with_sample(
     batches: Batches,
     method: Method,
     read: Read,
     sample: Broadcast[list[pa.RecordBatch]],
     threshold: float,
 ) -> Iterator[pa.RecordBatch]:
-    """Compare documents with a sample; see stages.audit_documents."""
-    return stages.audit_documents(batches, method, read, sample.value, threshold)
+    """Compare documents with a sample; see stages.compare_with_sample."""
+    return stages.compare_with_sample(batches, method, read, sample.value, threshold)
 
 
 def search_items(

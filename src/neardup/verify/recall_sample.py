@@ -25,7 +25,7 @@ def draw_sample(is_featured: Mask, num_documents: int) -> Ints:
     return np.sort(featured[drawn]).astype(np.int64)
 
 
-class Audited(NamedTuple):
+class ComparedDocuments(NamedTuple):
     """Documents to compare.
 
     content : uint64 (num_documents, 2). keys : uint64 (num_keys, num_documents). sets : the sets of
@@ -38,7 +38,7 @@ class Audited(NamedTuple):
     first: int = 0
 
 
-class Audit:
+class RecallSample:
     """A sample, and the number of pairs of each of its documents so far.
 
     `found` has the pairs that share a band, `true` all pairs, both int64 (num_samples,). Copies
@@ -49,20 +49,22 @@ class Audit:
     rows : int64 (num_samples,), the sampled documents in `sample.sets`.
     """
 
-    def __init__(self, sample: Audited, rows: Ints, threshold: float) -> None:
+    def __init__(self, sample: ComparedDocuments, rows: Ints, threshold: float) -> None:
         sizes = sample.sets.sizes[rows]
         num_hashes = int(sizes.astype(np.int64).sum())
         self._postings = kernels.sieve.make_postings(num_hashes, num_hashes)
-        kernels.audit.fill(self._postings, sample.sets.hashes, sample.sets.starts[rows], sizes)
-        self._sample = kernels.audit.Sample(rows, sizes, sample.content, sample.keys)
+        kernels.recall_sample.fill(
+            self._postings, sample.sets.hashes, sample.sets.starts[rows], sizes
+        )
+        self._sample = kernels.recall_sample.Sample(rows, sizes, sample.content, sample.keys)
         self._threshold = threshold
         self.found = np.zeros(len(rows), np.int64)
         self.true = np.zeros(len(rows), np.int64)
 
-    def compare(self, documents: Audited) -> None:
+    def compare(self, documents: ComparedDocuments) -> None:
         """Count the pairs of the sample with further documents."""
-        stretch = kernels.audit.Stretch(documents.first, documents.content, documents.keys)
-        counts = kernels.audit.Counts(self.found, self.true)
-        kernels.audit.compare(
+        stretch = kernels.recall_sample.Stretch(documents.first, documents.content, documents.keys)
+        counts = kernels.recall_sample.Counts(self.found, self.true)
+        kernels.recall_sample.compare(
             self._postings, self._sample, stretch, documents.sets, self._threshold, counts
         )

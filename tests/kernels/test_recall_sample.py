@@ -1,4 +1,4 @@
-"""The audit finds what a comparison of all with all finds."""
+"""A recall sample finds what a comparison of all with all finds."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.kernels import audit as kernel
+from neardup.features.described import Lists
+from neardup.kernels import recall_sample as kernel
 from neardup.kernels.sieve import make_postings
 from neardup.kernels.sorted_sets import Sets
+from neardup.verify.nearest import NearestDocuments
 from reference.sets import jaccard
 
 SETS = st.sets(st.one_of(st.integers(0, 9), st.integers(2**64 - 4, 2**64 - 1)), max_size=8)
@@ -47,7 +49,7 @@ def test_found_and_true_pairs_are_those_of_all_comparisons(
 
 
 def compare_all(sets, contents, keys, sampled, threshold, stretch_size) -> kernel.Counts:
-    """Run the audit stretch by stretch."""
+    """Compare stretch by stretch."""
     sizes = np.array([len(one) for one in sets], np.uint32)
     starts = np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)
     hashes = np.array([value for one in sets for value in sorted(one)], np.uint64)
@@ -65,3 +67,24 @@ def compare_all(sets, contents, keys, sampled, threshold, stretch_size) -> kerne
         stretch = kernel.Stretch(first, content[part], np.ascontiguousarray(columns[:, part]))
         kernel.compare(postings, sample, stretch, Sets(hashes, starts, sizes), threshold, counts)
     return counts
+
+
+@given(DOCUMENTS, st.data(), st.integers(1, 10))
+def test_the_nearest_document_is_that_of_all_comparisons(documents, data, stretch_size):
+    sets = [sorted(document) for document, _ in documents]
+    sampled = sorted(data.draw(st.sets(st.sampled_from(range(len(sets))), min_size=1)))
+    nearest = NearestDocuments(lists_of([sets[number] for number in sampled]))
+    for first in range(0, len(sets), stretch_size):
+        part = sets[first : first + stretch_size]
+        nearest.compare(np.arange(first, first + len(part)), lists_of(part))
+    for place, number in enumerate(sampled):
+        similarities = [jaccard(set(sets[number]), set(other)) for other in sets]
+        best = max(similarities)
+        assert nearest.similarity[place] == best
+        # Of equally similar ones the first; a document that shares nothing is none.
+        assert nearest.documents[place] == (similarities.index(best) if best else -1)
+
+
+def lists_of(sets) -> Lists:
+    offsets = np.cumsum([0, *map(len, sets)]).astype(np.int64)
+    return Lists(np.array([value for one in sets for value in one], np.uint64), offsets)

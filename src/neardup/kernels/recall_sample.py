@@ -39,6 +39,16 @@ class Counts(NamedTuple):
     true: np.ndarray
 
 
+class Nearest(NamedTuple):
+    """The document most similar to each sampled one so far.
+
+    documents : int64 (num_samples,), its number, -1 for none. similarity : float64, 0 for none.
+    """
+
+    documents: np.ndarray
+    similarity: np.ndarray
+
+
 @kernel
 def fill(postings, hashes, starts, sizes):
     """Enter the sets of the sampled documents, hashes[starts[i]:starts[i] + sizes[i]]. postings :
@@ -78,6 +88,27 @@ def compare(postings, sample, stretch, sets, threshold, counts):
             if jaccard >= threshold and not _is_copy(sample, other, stretch, column):
                 counts.true[other] += 1
                 counts.found[other] += num_equal(sample.keys[:, other], stretch.keys[:, column]) > 0
+
+
+@kernel(allocates=True)
+def find_nearest(postings, sizes, hashes, offsets, documents, nearest):
+    """Replace the nearest document of each sampled one where one of these is more similar.
+
+    postings : as `fill` leaves them. sizes : of the sampled sets. hashes, offsets : the sets of the
+    documents, each hash once. documents : their numbers; of equally similar ones the first stays.
+    """
+    shared = np.zeros(len(sizes), I64)
+    touched = np.empty(len(sizes), I64)
+    for row in range(len(documents)):
+        size = offsets[row + 1] - offsets[row]
+        count = _count_shared(postings, hashes[offsets[row] : offsets[row + 1]], shared, touched)
+        for i in range(count):
+            other = touched[i]
+            jaccard = similarity(shared[other], size, I64(sizes[other]), JACCARD)
+            shared[other] = 0  # for the next document; others are zero already
+            if jaccard > nearest.similarity[other]:
+                nearest.similarity[other] = jaccard
+                nearest.documents[other] = documents[row]
 
 
 @kernel

@@ -1,0 +1,136 @@
+"""The command `neardup audit`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+from rich.console import Console
+
+import neardup
+from neardup.cli.methods import build_method, method_options
+from neardup.cli.render.reports import print_troubles
+from neardup.cli.render.table import Rows
+from neardup.cli.running import (
+    ABOVE,
+    INCOMPLETE,
+    UNREAD,
+    accepts_losses,
+    show,
+    tell_losses,
+    write_folder,
+)
+from neardup.cli.settings import Named, SettingType, command, option, settings_options
+from neardup.cli.sources import (
+    folder_options,
+    inputs_argument,
+    printing_options,
+    source_options,
+)
+from neardup.files import AnyPath, JsonObject
+from neardup.report.audit import audit_rows
+from neardup.report.rows import cost_rows
+from neardup.report.wording import say, translated, visible
+from neardup.settings.audit import AuditOutput, AuditSettings, KeptSettings
+from neardup.settings.constraints import Constraint
+from neardup.settings.run import RunSettings
+
+_FILES = {"report": "report.html", "removals": "removals.parquet", "left": "left.parquet"}
+
+
+@command(
+    "Check the removals of a deduplication, ours or another tool's.",
+    common="output overwrite kept removed_ids clusters sample fail_above threshold ngram id_column",
+    greedy="--kept",
+)
+@inputs_argument
+@folder_options
+@settings_options(AuditOutput, "Output")
+@option(
+    "--fail-above RATE",
+    "Output",
+    "Exit with 3 if a greater share of the removed documents is lost, as in CI; or with 4 if "
+    "documents could not be read, unless --on-error skip accepts that, or if the sample does not "
+    "decide it.",
+    type=SettingType(Constraint("", float, low=0.0, high=1.0)),
+)
+@settings_options(KeptSettings, "Input")
+@source_options
+@method_options
+@settings_options(AuditSettings, "Decision")
+@settings_options(RunSettings, "Running")
+@printing_options
+def audit(inputs: list[Named], output: str, fail_above: float | None, **values: Any) -> None:
+    """Check the removals of a deduplication: is each removed document similar to a kept one?
+
+    INPUT has the original documents, --kept the documents that a tool kept, or --removed-ids the
+    ids that it removed. The output folder DIR contains removals.parquet with a verdict about each
+    removed document and the nearest kept one, left.parquet with the near-duplicates among the kept
+    documents, unmatched.parquet with kept documents that are not in the original, rejected.jsonl,
+    report.json and report.html; it appears once it is complete.
+
+    \b
+    Examples:
+      neardup audit original/ --kept kept/ -o out/
+      neardup audit original/ --kept kept/ --clusters clusters.parquet -o out/
+      neardup audit original/ --removed-ids removed.txt --threshold 0.7 -o out/
+      neardup audit original/ --removed-ids datatrove/remove/ -o out/
+      neardup audit original/ --kept kept/ -o out/ --fail-above 0.01        exit code 3 above 1 %
+    """
+    values["method"] = build_method(values)
+    result = write_folder(neardup.audit, inputs, output, values)
+    report = result.report
+    show(report, lambda: _print(report, result.output))
+    # The losses are told first: they also apply without --fail-above. A gate that does not pass
+    # replaces their code.
+    code = INCOMPLETE if tell_losses(report) else 0
+    if fail_above is not None:
+        code = _gate(report, fail_above) or code
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def _print(report: JsonObject, output: AnyPath) -> None:
+    """Print the closing table of an audit."""
+    console = Console(highlight=False)
+    table = Rows()
+    for rows in (audit_rows(report), cost_rows(report)):
+        table.add(rows)
+        table.line()
+    for name, file in _FILES.items():
+        table.line(say(f"files.{name}"), visible(os.path.join(output, file)), "bold cyan")
+    table.print(console)
+    print_troubles(report, console)
+
+
+def _gate(report: JsonObject, fail_above: float) -> int:
+    """Print why a gate does not pass, and return its exit code; 0 if it passes."""
+    lost = report["lost"]
+    judged = report["counts"]["judged"]
+    # Checked before the losses: a rate above the limit is found even in the part that was read.
+    if lost["share"] > fail_above:
+        found = f"{lost['documents']:,} of {judged:,} removed documents"
+        _complain(f"lost: {found}, above --fail-above {fail_above:g}.")
+        return ABOVE
+    if lost["high"] > fail_above:
+        _complain(
+            f"the sample does not show that at most {fail_above:g} of the removed documents are "
+            "lost, so --fail-above does not pass. Raise --sample."
+        )
+        return UNREAD
+    if accepts_losses():
+        return 0
+    is_too_long = report["excluded"] is not None and report["excluded"]["too_long"] > 0
+    if report["incomplete"] is not None or report["unreadable"] is not None or is_too_long:
+        _complain(
+            "not all documents could be read, so --fail-above does not pass. Make the inputs "
+            "readable, or accept this with --on-error skip."
+        )
+        return UNREAD
+    return 0
+
+
+def _complain(message: str) -> None:
+    """Print a line to standard error, in the language of the run."""
+    click.echo(f"neardup: {translated(message)}", err=True)

@@ -1,0 +1,270 @@
+"""Read the decisions of other tools: lists of removed documents, and clusters.
+
+Documents are named by the id column of the original, or by their numbers in the order of input.
+datatrove names them by the number of a file and a number in it (`MinhashDedupCluster`): a file
+`000002.remove` has little-endian 32-bit numbers of documents of the third input, `000002.clusters`
+pairs of a document and its cluster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.arrays import Integers, Ints, Mask, Words, arrow_of, find_in
+from neardup.documents.batch import Columns
+from neardup.documents.nested import column_of
+from neardup.documents.texts import as_ids
+from neardup.errors import ColumnError, InputError
+from neardup.features.grouping import hash_ids, hash_values
+from neardup.formats.reading import InputFile, Task
+from neardup.formats.registry import FORMATS
+from neardup.runs.columns import ID_NAMES
+from neardup.runs.input_files import list_inputs
+from neardup.runs.kept_rows import Rows
+
+_NUMBERS = ("_curator_dedup_id", "__INDEX__")
+"""Columns of numbers that tools give to rows in order, unless the original has the column."""
+_IDS = (*ID_NAMES, *_NUMBERS, "idx", "index")
+_CLUSTERS = (
+    *("cluster", "cluster_id", "__CLUSTER__", "_duplicate_group_id", "minhash_cluster_id"),
+    *("metadata.minhash_cluster_id", "metadata.minhash.cc_id", "minhash.cc_id", "cc_id", "group"),
+)
+_RANKS = ("metadata.minhash.cc_idx", "minhash.cc_idx", "cc_idx")
+"""Numbers of documents in their cluster, as duplodocus annotates them: all but 0 are removed."""
+
+
+class Named(NamedTuple):
+    """Documents of the original that a list names.
+
+    documents : int64, rising, each once. num_unknown : the names that are not in the original.
+    """
+
+    documents: Ints
+    num_unknown: int
+
+
+class Clustered(NamedTuple):
+    """Documents of the original with their clusters.
+
+    documents : int64 (num_documents,). clusters : int64 or uint64, numbered from 0 once the files
+    are joined. num_unknown : as in `Named`.
+    """
+
+    documents: Ints
+    clusters: Integers
+    num_unknown: int
+
+
+class Original(NamedTuple):
+    """The original, to which lists refer. id_column : its id column; None without one."""
+
+    rows: Rows
+    id_column: str | None
+
+    def named(self, table: _Listing) -> tuple[Ints, Mask]:
+        """Return the document of each row of a listing, and whether there is one."""
+        by_number = table.id_column in _NUMBERS and table.id_column != self.id_column
+        known = self.rows.ids
+        if by_number or not len(known):
+            numbers = arrow_of(np.arange(len(self.rows.texts))).cast(pa.string())
+            known = hash_values(numbers)
+        order = np.argsort(known, kind="stable")
+        index, is_known = find_in(known[order], table.ids)
+        return order[index], is_known
+
+    def document_at(self, part: int, numbers: Ints, name: str) -> Ints:
+        """Return documents by their numbers in a part, as datatrove counts them.
+
+        Its readers leave out documents without text.
+        """
+        ends = self.rows.part_ends
+        if part >= len(ends):
+            raise InputError(
+                f"{name} is about input {part}, and the original has {len(ends):,}. datatrove "
+                "numbers its tasks: run it with one task for each file, and give the same files."
+            )
+        start = int(ends[part - 1]) if part else 0
+        has_text = self.rows.texts[start : ends[part]] != hash_values(pa.array([""]))[0]
+        documents = start + np.flatnonzero(has_text)
+        if len(numbers) and int(numbers.max()) >= len(documents):
+            raise InputError(
+                f"{name} names document {int(numbers.max()):,}, and the input has "
+                f"{len(documents):,} with text. Give the files that datatrove has read, in its "
+                "order."
+            )
+        return documents[numbers]
+
+
+def read_removed(path: str, original: Original) -> Named:
+    """Return the documents that a list removes."""
+    parts = _datatrove_files(path, "remove")
+    if parts:
+        found = [
+            original.document_at(part, _numbers(file, 1)[:, 0], file.name) for part, file in parts
+        ]
+        return Named(np.unique(np.concatenate(found)), 0)
+    found = [np.empty(0, np.int64)]
+    num_unknown = 0
+    for table in _listings(path, ()):
+        of_rows, is_known = original.named(table)
+        found.append(of_rows[is_known & table.is_removed])
+        num_unknown += int(np.count_nonzero(~is_known))
+    return Named(np.unique(np.concatenate(found)), num_unknown)
+
+
+def read_clusters(path: str, column: str | None, original: Original) -> Clustered:
+    """Return the clusters of another tool. column : the name of their column, if it is not known.
+
+    Raises
+    ------
+    ColumnError
+        If a table has no column of clusters.
+    """
+    found = [Clustered(np.empty(0, np.int64), np.empty(0, np.uint64), 0)]
+    parts = _datatrove_files(path, "clusters")
+    for part, file in parts:
+        pairs = _numbers(file, 2)
+        documents = original.document_at(part, pairs[:, 0], file.name)
+        found.append(Clustered(documents, pairs[:, 1].astype(np.uint64), 0))
+    for table in () if parts else _listings(path, (column,) if column else _CLUSTERS):
+        documents, is_known = original.named(table)
+        has_cluster = is_known & table.has_cluster
+        num_unknown = int(np.count_nonzero(~is_known))
+        found.append(Clustered(documents[has_cluster], table.clusters[has_cluster], num_unknown))
+    return _joined(found)
+
+
+def _joined(parts: Sequence[Clustered]) -> Clustered:
+    """Return the clusters of several files, numbered from 0."""
+    names = np.concatenate([part.clusters for part in parts])
+    _, clusters = np.unique(names, return_inverse=True)
+    return Clustered(
+        documents=np.concatenate([part.documents for part in parts]),
+        clusters=clusters.astype(np.int64),
+        num_unknown=sum(part.num_unknown for part in parts),
+    )
+
+
+def _datatrove_files(path: str, suffix: str) -> list[tuple[int, Path]]:
+    """Return the files of datatrove in a folder, each with the number of its task."""
+    folder = Path(path)
+    files = sorted(folder.glob(f"*.{suffix}")) if folder.is_dir() else []
+    return [(int(file.stem), file) for file in files if re.fullmatch(r"\d{1,9}", file.stem)]
+
+
+def _numbers(file: Path, width: int) -> Ints:
+    """Return the numbers in a file of datatrove, int64 (num_rows, width)."""
+    if file.stat().st_size % (4 * width):
+        raise InputError(
+            f"{file} is cut off: got {file.stat().st_size:,} bytes, and a row has {4 * width}. "
+            "Copy it again."
+        )
+    return np.fromfile(file, "<u4").astype(np.int64).reshape(-1, width)
+
+
+class _Listing(NamedTuple):
+    """Rows of a list or of a table.
+
+    id_column : "" for lines of text. ids : uint64, the hash of each id. is_removed : bool, false
+    for the document that an annotation keeps. clusters : uint64, the hash of each cluster; empty if
+    they are not read. has_cluster : bool.
+    """
+
+    id_column: str
+    ids: Words
+    is_removed: Mask
+    clusters: Words
+    has_cluster: Mask
+
+
+def _listings(path: str, cluster_names: Sequence[str]) -> Iterator[_Listing]:
+    """Yield the rows of each file.
+
+    cluster_names : the names of a column of clusters; the first that exists is read.
+    """
+    for part in list_inputs([path], unit="line"):
+        if FORMATS[part.format].handler.read_table is not None:
+            for batch in _batches(part):
+                yield _listing(batch, part.name, cluster_names)
+        elif cluster_names:
+            raise ColumnError(
+                f"{part.name} is a {part.format} file, not a table of ids and clusters. Give "
+                "Parquet, Arrow, JSON lines, CSV or TSV."
+            )
+        else:
+            for lines in Task(part, Columns("text"), against=False).read():
+                rows = np.ones(len(lines.rows), np.bool_)
+                yield _Listing("", hash_values(lines.text), rows, np.empty(0, np.uint64), ~rows)
+
+
+def _batches(part: InputFile) -> list[pa.RecordBatch]:
+    """Return the rows of a table. Ids of text formats are read as strings."""
+    read_table = FORMATS[part.format].handler.read_table
+    assert read_table is not None  # a table
+    try:
+        batches: list[pa.RecordBatch] = read_table(part, _IDS).combine_chunks().to_batches()
+    # Arrow raises it for names of columns that are not UTF-8.
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(
+            f"{part.name} cannot be read as a list of ids: {reason}. Fix the file, or name another."
+        ) from error
+    return batches
+
+
+def _listing(rows: pa.RecordBatch, name: str, cluster_names: Sequence[str]) -> _Listing:
+    id_column, ids = _first_of(rows, _IDS, name, "ids")
+    is_removed = np.ones(len(rows), np.bool_)
+    ranks = next(filter(None, (_column(rows, rank) for rank in _RANKS)), None)
+    if ranks is not None:
+        is_removed = _positive(ranks, name)
+    elif id_column == "__INDEX__" and "__CLUSTER__" in rows.schema.names:
+        # text-dedup names a cluster by the number of the document that it keeps.
+        is_kept = pc.equal(rows["__CLUSTER__"], rows["__INDEX__"])
+        is_removed = ~pc.fill_null(is_kept, False).to_numpy(zero_copy_only=False)
+    clusters = np.empty(0, np.uint64)
+    has_cluster = np.zeros(len(rows), np.bool_)
+    if cluster_names:
+        _, values = _first_of(rows, cluster_names, name, "clusters")
+        clusters = hash_ids(values)
+        has_cluster = values.is_valid().to_numpy(zero_copy_only=False)
+    return _Listing(id_column, hash_ids(ids), is_removed, clusters, has_cluster)
+
+
+def _positive(ranks: pa.Array, name: str) -> Mask:
+    """Return which numbers are above 0; a document without an annotation has null."""
+    try:
+        numbers = pc.fill_null(pc.cast(ranks, pa.int64()), 0)
+    except pa.ArrowException as error:
+        raise ColumnError(
+            f"The column of numbers in clusters of {name} contains {ranks.type}: {error}. Convert "
+            "it to whole numbers."
+        ) from error
+    positive: Mask = numbers.to_numpy(zero_copy_only=False) > 0
+    return positive
+
+
+def _first_of(
+    rows: pa.RecordBatch, names: Sequence[str], source: str, kind: str
+) -> tuple[str, pa.Array]:
+    """Return the first of some columns that exists, as strings, with its name."""
+    for name in names:
+        column = _column(rows, name)
+        if column is not None:
+            return name, as_ids(column)[0]
+    raise ColumnError(
+        f"No column of {kind} in {source}: it has {', '.join(rows.schema.names)}. Known names are "
+        f"{', '.join(names)}. Rename the column, or name it (cluster_column, --cluster-column)."
+    )
+
+
+def _column(rows: pa.RecordBatch, name: str) -> pa.Array | None:
+    column: pa.Array | None = column_of(rows, name)
+    return column

@@ -1,0 +1,72 @@
+"""The settings of an audit of removals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from neardup.settings.constraints import ColumnNames, Validated, collection, parameter
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditSettings(Validated):
+    """The limits of an audit; docs/audit.md explains them."""
+
+    sample: int = parameter(
+        1_000,
+        "The maximum number of removals without a similar kept document in the search that are "
+        "compared with all kept documents; of more, a sample is drawn.",
+        low=1,
+        high=1_000_000,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptSettings(Validated):
+    """The decisions of the other tool."""
+
+    kept: Any = collection(
+        "The documents that were kept: all paths up to the next option; repeatable."
+    )
+    removed_ids: str | None = parameter(
+        None,
+        "A list of the removed documents instead of kept: lines of ids, a table with a column of "
+        "ids, or a folder of datatrove with .remove files.",
+        str,
+        sentinels=("PATH",),
+    )
+    clusters: str | None = parameter(
+        None,
+        "The clusters of the other tool: a table with a column of ids and a column of clusters, or "
+        "a folder of datatrove with .clusters files.",
+        str,
+        sentinels=("PATH",),
+    )
+    cluster_column: str | None = parameter(
+        None,
+        "The column of clusters. Default: the first known name, such as cluster or __CLUSTER__.",
+        str,
+        sentinels=("NAME",),
+    )
+    match: Literal["auto", "id", "text"] = parameter(
+        "auto",
+        "How kept documents are found in the original: by id, by the exact text, or auto: by id "
+        "if both sides have an id column, and no id of the original repeats.",
+        choices=("auto", "id", "text"),
+    )
+    count_by: ColumnNames = parameter(
+        None,
+        "Columns by whose values removals are counted, besides the inputs; by commas or repeated. "
+        "Default: source, language and lang, if the original has them.",
+        list,
+        sentinels=("NAME...",),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOutput(Validated):
+    """The output of an audit besides its tables."""
+
+    lang: Literal["en", "zh"] = parameter(
+        "en", "The language of the report: English or simplified Chinese.", choices=("en", "zh")
+    )
