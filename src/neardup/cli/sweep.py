@@ -36,10 +36,7 @@ _STEP = 0.05
 
 @command(
     "Count the documents that each of several thresholds removes.",
-    common=(
-        "thresholds ask answers page grade output overwrite text_column id_column method ngram "
-        "keep threads"
-    ),
+    common=("thresholds ask answers page grade output text_column id_column method ngram threads"),
 )
 @inputs_argument
 @option(
