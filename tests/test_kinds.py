@@ -43,7 +43,14 @@ def sources(tmp_path: Path) -> list[str]:
     (tmp_path / "doc" / "package").mkdir(parents=True)
     lines = "\n".join(f"package ({version}) {SENTENCES}" for version in range(40, 0, -1))
     (tmp_path / "doc" / "package" / "changelog.gz").write_bytes(gzip.compress(lines.encode()))
+    packages = "\n\n".join(
+        f"Package: {name}\nVersion: {version}\nSHA256: 0{version}\nDescription: {SENTENCES}"
+        for name in ("some-name", "other")
+        for version in (1, 2)
+    )
+    (tmp_path / "Packages").write_text(packages)
     folders = {
+        "apt": ("Packages",),
         "man": ("man1", "man2"),
         "python": ("lib1", "lib2"),
         "wheels": (".",),
@@ -60,6 +67,7 @@ def make(
     folder: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, list[dict[str, str]]]:
     """Run the tool; return the documents of each kind."""
+    monkeypatch.syspath_prepend(str(TOOL.parent))
     monkeypatch.setattr(sys, "argv", ["make_kinds.py", str(folder), *arguments])
     runpy.run_path(str(TOOL), run_name="__main__")
     return {
@@ -74,14 +82,26 @@ def test_releases_share_a_label_and_every_kind_can_be_evaluated(
 ) -> None:
     kinds = make(tmp_path / "kinds", sources, monkeypatch)
     assert sorted(kinds) == [
+        "adverts",
         "changelogs",
+        "contracts",
         "docstrings",
+        "editions",
+        "forms",
+        "letters",
         "manuals",
+        "minutes",
+        "notices",
         "products",
         "readmes",
+        "records",
+        "reports",
+        "revisions",
         "subtitles",
         "threads",
+        "verses",
     ]
+    assert {row["cluster"] for row in kinds["records"]} == {"some-name", "other"}
     assert [row["cluster"] for row in kinds["readmes"]] == ["some-name"] * 2
     assert [row["cluster"] for row in kinds["docstrings"]] == ["module.py"] * 2
     assert len({row["cluster"] for row in kinds["changelogs"]}) == 1

@@ -101,6 +101,8 @@ def render() -> str:
         *map(_entry, RESULTS),
         *_methods("Sweep"),
         _entry("Suggestion", suggestion),
+        _entry("Grade", suggestion),
+        _entry("Differences", suggestion),
     ]
     parts += [_INDEX, _settings_table(IndexSettings)]
     parts += [

@@ -21,7 +21,13 @@ changelogs : the oldest 20,000 characters of changelog.gz in packages below --do
     without the newest tenth and quarter of the lines; cluster: the text of the oldest half, which
     packages of one source share.
 
-Generated from paragraphs of these texts; the rules are the label:
+records : the paragraphs of packages in the lists of apt given by --apt (Packages, also .lz4 and
+    .gz), of several releases. cluster: the name of the package. They are few and short: at least
+    100 characters.
+
+Generated from paragraphs of these texts; the rules are the label, and tools/templated_kinds.py has
+those of forms, letters, editions, reports, adverts, revisions, verses, minutes, notices and
+contracts:
 
 threads : messages of 1 to 4 paragraphs, delivered by one or two lists of three, each with its own
     header and footer. A reply quotes all of the message before it with "> ", and adds 1 or 2
@@ -51,10 +57,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+
+import pyarrow as pa
+from templated_kinds import GENERATORS, Document
 
 SEED = 20261125
 MIN_CHARACTERS = 200
+SHORT = {"verses": 60, "notices": 60}  # MIN_CHARACTERS of kinds of short texts
 LISTS = {
     "users": (
         "To: users@lists.example\n",
@@ -93,14 +102,6 @@ SHOPS = {
         "Pick it up in one of our stores.",
     ),
 }
-
-
-class Document(NamedTuple):
-    """A line of a file."""
-
-    id: str
-    text: str
-    cluster: str
 
 
 def manuals(folders: Iterable[Path]) -> Iterator[Document]:
@@ -177,6 +178,22 @@ def changelogs(folders: Iterable[Path]) -> Iterator[Document]:
                 )
 
 
+def records(lists: Iterable[Path]) -> Iterator[Document]:
+    """Yield the different paragraphs of each package in lists."""
+    by_name: dict[str, list[Document]] = defaultdict(list)
+    for path in lists:
+        with pa.input_stream(str(path)) as stream:
+            text = stream.read().decode("utf-8", "replace")
+        for paragraph in text.split("\n\n"):
+            name = re.match(r"Package: (.*)", paragraph)
+            if name is not None:
+                shown = re.sub(r"(?m)^(MD5sum|SHA\d+): .*\n?", "", paragraph)
+                number = len(by_name[name[1]])
+                by_name[name[1]].append(Document(f"{name[1]}-{number}", shown, name[1]))
+    for found in by_name.values():
+        yield from {document.text: document for document in found}.values()
+
+
 def threads(paragraphs: list[str]) -> Iterator[Document]:
     """Yield messages and replies, as lists deliver them."""
     draw = random.Random(SEED)
@@ -246,13 +263,15 @@ def products(paragraphs: list[str]) -> Iterator[Document]:
                 yield Document(f"{series}-{model}-{shop}", text, f"{series}-{model}")
 
 
-def draw_clusters(documents: Iterable[Document], most: int) -> list[Document]:
+def draw_clusters(
+    documents: Iterable[Document], most: int, min_characters: int = MIN_CHARACTERS
+) -> list[Document]:
     """Return at most so many documents of whole clusters, drawn by a hash; at most half of them
     alone in theirs.
     """
     clusters: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
-        if len(document.text) >= MIN_CHARACTERS:
+        if len(document.text) >= min_characters:
             clusters[document.cluster].append(document)
     drawn: list[Document] = []
     for alone, limit in ((False, most), (True, most)):
@@ -272,7 +291,13 @@ def main() -> None:
     parser.add_argument(
         "--most", type=int, default=2000, help="documents of a kind at most; default 2000"
     )
-    real = {"man": manuals, "python": docstrings, "wheels": readmes, "doc": changelogs}
+    real = {
+        "man": manuals,
+        "python": docstrings,
+        "wheels": readmes,
+        "doc": changelogs,
+        "apt": records,
+    }
     for option in real:
         parser.add_argument(f"--{option}", type=Path, nargs="+", default=[], metavar="FOLDER")
     arguments = parser.parse_args()
@@ -287,8 +312,10 @@ def main() -> None:
         {part.strip() for one in texts for part in one.text.split("\n\n") if 80 < len(part) < 1200}
     )
     if len(paragraphs) >= 4:
-        for make in (threads, subtitles, products):
-            found[make.__name__] = draw_clusters(make(paragraphs), arguments.most)
+        for make in (threads, subtitles, products, *GENERATORS):
+            name = make.__name__
+            limit = SHORT.get(name, MIN_CHARACTERS)
+            found[name] = draw_clusters(make(paragraphs), arguments.most, limit)
     for name, documents in found.items():
         if documents:
             lines = [

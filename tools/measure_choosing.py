@@ -24,7 +24,11 @@ from make_examples import read_records
 from measure_methods import CHINESE, ENGLISH, Collection, load
 
 import neardup
+from neardup.arrays import arrow_of_strings
+from neardup.features.described import Lists
+from neardup.features.shingles import shingle_documents
 from neardup.verify import asking, choosing
+from neardup.verify.measured import similarity_of_lists
 from neardup.verify.scores import SAME, UNKNOWN, Labels
 
 NGRAMS = (1, 2, 3, 5)
@@ -99,11 +103,16 @@ def scores_of(data: Collection) -> F1:
 
 
 class Known(NamedTuple):
-    """The pairs of a set whose truth is known, from similarity 0.1 on."""
+    """The pairs of a set whose truth is known, from similarity 0.1 on, and their texts as lists of
+    shingles of each length.
+    """
 
     ngram: int
+    left: npt.NDArray[np.uint32]
+    right: npt.NDArray[np.uint32]
     similarity: npt.NDArray[np.float64]
     same: npt.NDArray[np.bool_]
+    lists: dict[int, Lists]
 
 
 class Answering(NamedTuple):
@@ -123,46 +132,54 @@ def known_pairs(data: Collection, ngram: int) -> Known:
     verdicts = data.truth.judge(left, right)
     known = verdicts != UNKNOWN
     similarity = pairs["similarity"].to_numpy()[known].astype(np.float64)
-    return Known(ngram, similarity, verdicts[known] == SAME)
+    texts = arrow_of_strings(data.texts)
+    lists = {}
+    for length in asking.LENGTHS:
+        shingles = shingle_documents(texts, neardup.MinHash(ngram=length))
+        lists[length] = Lists(shingles.hashes, shingles.offsets)
+    return Known(ngram, left[known], right[known], similarity, verdicts[known] == SAME, lists)
 
 
 def answered(known: Known, scores: F1, how: Answering) -> list[float]:
     """Return the F1 of the settings that answers favour, for each draw."""
-    steps = asking.count_steps(known.similarity)
-    given = asking.as_strict(DEFAULT.threshold, DEFAULT.ngram, known.ngram)
     found = []
     for seed in range(DRAWS):
-        drawn, same = draw(known, how, seed)
-        estimates = asking.estimate(steps, known.similarity[drawn], same)
+        drawn = asking.draw_pool(known.similarity, seed)
+        sample = compared(known, drawn)
+        rows, same = draw(known, drawn, how, seed)
+        estimates = asking.estimate(sample, rows, same)
         setting = DEFAULT.ngram, DEFAULT.threshold
         if estimates:
-            decision = asking.decide(estimates, how.min_precision, given)
+            decision = asking.decide(estimates, how.min_precision, *setting)
             if decision.changes:
-                setting = known.ngram, round(decision.found.threshold, 2)
+                setting = decision.found.ngram, round(decision.found.threshold, 2)
         found.append(scores[setting])
     return found
 
 
+def compared(known: Known, drawn: asking.Pool) -> asking.Sample:
+    """Return the similarities of a pool by each length."""
+    left = known.left[drawn.rows]
+    right = known.right[drawn.rows]
+    similarity = [
+        similarity_of_lists(lists, lists, left, right, "jaccard") for lists in known.lists.values()
+    ]
+    return asking.Sample(tuple(known.lists), np.array(similarity), drawn.weight, known.ngram)
+
+
 def draw(
-    known: Known, how: Answering, seed: int
+    known: Known, pool: asking.Pool, how: Answering, seed: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the pairs that a sweep asks about, from the bands by turns and then again, and the
-    answers.
-    """
-    order = np.random.default_rng(seed).permutation(len(known.similarity))
+    """Return the pairs of a pool that a sweep asks about, and again, and the answers."""
+    similarity = known.similarity[pool.rows]
     is_wrong = (
-        np.random.default_rng(1000 + seed).random(len(order)) < how.wrong
+        np.random.default_rng(1000 + seed).random(len(pool.rows)) < how.wrong
     )  # also where it is asked again
-    says_yes = known.same ^ is_wrong
-    band = asking.band_of(known.similarity[order])
-    most = 2 * how.count  # of a band, more than can be asked
-    members = [order[band == each][:most] for each in range(len(asking.BANDS) - 1, -1, -1)]
-    turns = np.concatenate([np.arange(len(each)) for each in members])
-    waiting = np.concatenate(members)[np.argsort(turns, kind="stable")].tolist()
-    drawn = waiting[: how.count]
-    waiting = waiting[how.count :]
-    while again := asking.bands_to_ask_again(known.similarity[drawn], says_yes[drawn], how.count):
-        bands = asking.band_of(known.similarity[waiting]).tolist()
+    says_yes = known.same[pool.rows] ^ is_wrong
+    drawn = list(range(min(how.count, len(pool.rows))))
+    waiting = list(range(len(drawn), len(pool.rows)))
+    while again := asking.bands_to_ask_again(similarity[drawn], says_yes[drawn], how.count):
+        bands = asking.band_of(similarity[waiting]).tolist()
         places = sorted(bands.index(each) for each in again if each in bands)
         if not places:
             break

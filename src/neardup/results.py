@@ -22,7 +22,7 @@ from neardup.output.tables import check_output
 from neardup.report import charts
 from neardup.report.items import MarkedPair, marked_text
 from neardup.report.page import first_rows
-from neardup.report.questions_html import render_questions
+from neardup.report.questions_html import ShownGrade, render_questions
 from neardup.report.rows import ReportValues, headline, scores
 from neardup.report.sections import notebook
 from neardup.report.wording import escape_text, speaking
@@ -33,7 +33,7 @@ from neardup.verify.scores import Score
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
 
-    from neardup.suggestion import Suggestion, SweepPair
+    from neardup.suggestion import Grades, Suggestion, SweepPair
 
 T = TypeVar("T")
 Chart = Callable[[ReportValues], str]
@@ -434,13 +434,16 @@ class Sweep(_Reported):
     examples : a list of SweepExample: up to three for each threshold, and the closest miss of the
         first one.
     suggestion : a Suggestion; None if the thresholds were given.
-    report : the counts, the suggestion and the cost, a dictionary.
+    report : the counts, the grades, the suggestion and the cost, a dictionary.
+    grades : a pair of Grade, copies and versions; None if the thresholds were given, or the method
+        does not compare words by their Jaccard similarity.
     """
 
     counts: pa.Table
     examples: list[SweepExample]
     suggestion: Suggestion | None
     report: JsonObject
+    grades: Grades | None = None
     _asking: Any = None  # the object that asks, of `api.choose`
 
     def ask(
@@ -493,8 +496,19 @@ class Sweep(_Reported):
         questions, known = self._asker().questions(count, _file_of(answers))
         file = check_output(path, (".html",), overwrite=True)
         with writing_to(file):
-            write_text(file, render_questions(self.report, questions, known))
+            write_text(file, render_questions(self.report, questions, known, self._shown_grades()))
         return len(questions)
+
+    def _shown_grades(self) -> list[ShownGrade]:
+        return [
+            ShownGrade(
+                name=grade.name,
+                title=str(grade),
+                explanation=grade.explanation,
+                pairs=[(pair._asdict(), pair.pair) for pair in (*grade.above, *grade.below)],
+            )
+            for grade in self.grades or ()
+        ]
 
     def _asker(self) -> Any:
         if self._asking is None:
@@ -517,7 +531,11 @@ class Sweep(_Reported):
         return _drawn(self.report, path, charts.sweep_chart)
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape_text(self)}</p>{self.plot()}{first_rows('Removed at each threshold', self.counts)}"  # noqa: E501
+        grades = "".join(
+            f"<p>{escape_text(grade)}<br>{escape_text(grade.explanation)}</p>"
+            for grade in self.grades or ()
+        )
+        return f"<p>{escape_text(self)}</p>{grades}{self.plot()}{first_rows('Removed at each threshold', self.counts)}"  # noqa: E501
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,4 +1,4 @@
-"""The settings that a sweep suggests, and the pairs that it shows."""
+"""The grades and the settings of a sweep, and the pairs that it shows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from neardup.errors import SettingError
 from neardup.files import AnyPath, JsonObject, write_text, writing_to
 from neardup.output.tables import check_output
 from neardup.report.items import MarkedPair
+from neardup.report.wording import plural
 from neardup.runs.run import method_options
 from neardup.settings.methods import MinHash
 from neardup.verify.asking import Estimate
@@ -33,6 +34,134 @@ class SweepPair(NamedTuple):
     again: bool = False
 
 
+GradeName = Literal["copies", "versions"]
+GRADES: dict[GradeName, str] = {"copies": "copies", "versions": "versions of one work"}
+"""The grades of a sweep, with their titles."""
+
+_EXPLANATIONS = {
+    "names": (
+        "Only names, numbers and dates differ in {share:.0f} % of these pairs: filled-in forms, or "
+        "one notice sent again?"
+    ),
+    "passages": (
+        "Whole passages differ in {share:.0f} % of these pairs: letters or adverts of one frame, "
+        "or one text with parts added or left out?"
+    ),
+    "words": (
+        "Words here and there differ in {share:.0f} % of these pairs: editions, translations or "
+        "revisions of one work?"
+    ),
+}
+_NO_DIFFERENCES: dict[GradeName, str] = {
+    "copies": "No other pairs than exact copies were drawn.",
+    "versions": "No other pairs than copies were drawn.",
+}
+_MAIN_SHARE = 0.5  # of the pairs, to name one kind of difference
+
+
+class Differences(NamedTuple):
+    """The kinds of differences in pairs of a grade, as shares of the pairs.
+
+    pairs : the number of pairs that were compared, in the first 2,000 characters. names : with
+    other names, numbers and dates only. passages : mostly with runs of ten words or more that only
+    one text has. words : with other words.
+    """
+
+    pairs: int
+    names: float
+    passages: float
+    words: float
+
+    def __str__(self) -> str:
+        """Return the main kind of difference, as a sentence that ends in a question."""
+        shares = {name: getattr(self, name) for name in _EXPLANATIONS}
+        main = max(shares, key=lambda name: shares[name])
+        if shares[main] >= _MAIN_SHARE:
+            return _EXPLANATIONS[main].format(share=100 * shares[main])
+        return (
+            f"These pairs differ in several ways: {100 * self.names:.0f} % only in names, numbers "
+            f"and dates, {100 * self.passages:.0f} % in whole passages, {100 * self.words:.0f} % "
+            "in words here and there."
+        )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Grade:
+    """A grade of similarity: its settings, their count and examples.
+
+    Attributes
+    ----------
+    name : copies, or versions.
+    method : the settings.
+    removed : the number of documents that `dedup` removes with them.
+    above, below : up to three SweepPair, the closest to the threshold from each side among the
+        pairs drawn from the collection.
+    differences : a Differences of pairs that are no exact copies, and of versions no copies; None
+        if no such pair was drawn.
+    """
+
+    name: GradeName
+    method: MinHash
+    removed: int
+    above: Sequence[SweepPair] = ()
+    below: Sequence[SweepPair] = ()
+    differences: Differences | None = None
+
+    def __repr__(self) -> str:
+        return f"<Grade: {self}>"
+
+    def __str__(self) -> str:
+        """Return the grade in one line."""
+        documents = plural(self.removed, "document")
+        words = plural(self.method.ngram, "word")
+        return f"{GRADES[self.name]}: {documents} at {words} @ {self.method.threshold:g}"
+
+    @property
+    def explanation(self) -> str:
+        """The differences in the pairs of the grade, in a sentence."""
+        if self.differences is not None:
+            return str(self.differences)
+        if not self.above and not self.below:
+            return "No pair was compared."
+        return _NO_DIFFERENCES[self.name]
+
+    def record(self) -> JsonObject:
+        """Return the entry of the report: settings, count and differences."""
+        differences = None if self.differences is None else self.differences._asdict()
+        return {
+            "ngram": self.method.ngram,
+            "threshold": self.method.threshold,
+            "removed": self.removed,
+            "explanation": self.explanation,
+            "differences": differences,
+        }
+
+    def write(self, path: AnyPath, *, overwrite: bool = False) -> Path:
+        """Write the settings to a TOML file, for `neardup dedup --config`.
+
+        Parameters
+        ----------
+        path : a file that ends in .toml.
+        overwrite : replace it, if it exists.
+        """
+        return _write_settings(
+            path, self.method, f"{self}. {self.explanation}", overwrite=overwrite
+        )
+
+
+class Grades(NamedTuple):
+    """Both grades of a collection: copies by the settings of the sweep, versions by its clearest
+    settings.
+    """
+
+    copies: Grade
+    versions: Grade
+
+    def record(self) -> JsonObject:
+        """Return the entry of the report."""
+        return {grade.name: grade.record() for grade in self}
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Suggestion:
     """The settings that a sweep suggests.
@@ -43,10 +172,8 @@ class Suggestion:
     changes : whether others are suggested.
     reason : why, in a sentence.
     clearest : the settings that separate groups best, suggested or not; None if there are none.
-    added : up to ten SweepPair that they add to the settings of the sweep.
-    above, below : up to three SweepPair, the closest to the threshold from each side.
     levels : the graph of the pairs at each threshold; see `verify.choosing.Level`.
-    estimate : the threshold with the largest F1 by answers, suggested or not, with its precision
+    estimate : the settings with the largest F1 by answers, suggested or not, with their precision
         and recall, as in `verify.asking.Estimate`; None without an answer that is yes.
     """
 
@@ -54,9 +181,6 @@ class Suggestion:
     changes: bool
     reason: str
     clearest: MinHash | None = None
-    added: Sequence[SweepPair] = ()
-    above: Sequence[SweepPair] = ()
-    below: Sequence[SweepPair] = ()
     levels: Sequence[Level] = ()
     estimate: Estimate | None = None
 
@@ -93,22 +217,26 @@ class Suggestion:
         path : a file that ends in .toml.
         overwrite : replace it, if it exists.
         """
-        file = check_output(path, (".toml",), overwrite=overwrite)
-        if callable(self.method.tokens):
-            raise SettingError(
-                "tokens is a Python function, which a file cannot contain. Pass the method to "
-                "dedup."
-            )
-        limits = {"ngram": self.method.ngram, "threshold": self.method.threshold}
-        values = method_options(self.method) | limits
-        lines = [
-            f"{key} = {_as_toml(value)}"
-            for key, value in values.items()
-            if key != "method" and value is not None
-        ]
-        with writing_to(file):
-            write_text(file, "\n".join([f"# {self.reason}", *lines, ""]))
-        return file
+        return _write_settings(path, self.method, self.reason, overwrite=overwrite)
+
+
+def _write_settings(path: AnyPath, method: MinHash, comment: str, *, overwrite: bool) -> Path:
+    """Write settings to a TOML file, below a comment."""
+    file = check_output(path, (".toml",), overwrite=overwrite)
+    if callable(method.tokens):
+        raise SettingError(
+            "tokens is a Python function, which a file cannot contain. Pass the method to dedup."
+        )
+    limits = {"ngram": method.ngram, "threshold": method.threshold}
+    values = method_options(method) | limits
+    lines = [
+        f"{key} = {_as_toml(value)}"
+        for key, value in values.items()
+        if key != "method" and value is not None
+    ]
+    with writing_to(file):
+        write_text(file, "\n".join([f"# {comment}", *lines, ""]))
+    return file
 
 
 def _as_toml(value: object) -> str:

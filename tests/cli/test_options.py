@@ -166,9 +166,10 @@ def test_the_options_of_a_command_are_the_arguments_of_its_function(command, fun
     of_asking = {
         "ask",
         "answers",
+        "grade",
         "page",
         "min_precision",
-    }  # of Sweep.ask and Sweep.write_questions
+    }  # of Sweep.ask, Sweep.write_questions and Grade.write
     arguments |= of_asking if command == "sweep" else set()
     assert (
         set(options_of(command))

@@ -109,6 +109,8 @@ FAILURES = [
     ["sweep", "in.jsonl", "--threshold", "0.5"],
     ["sweep", "in.jsonl", "--answers", "no.jsonl"],
     ["sweep", "in.jsonl", "--min-precision", "0.5"],
+    ["sweep", "in.jsonl", "--grade", "copies"],
+    ["sweep", "in.jsonl", "--grade", "copies", "-o", "a.toml", "--similarity", "cosine"],
     ["sweep", "in.jsonl", "--ask", "3", "--answers", "no.jsonl"],
     ["sweep", "in.jsonl", "--thresholds", "abc"],
     ["sweep", "in.jsonl", "--thresholds", "0.5,0.6", "--ask", "3"],

@@ -574,15 +574,32 @@ def test_a_sweep_speaks_chinese(tmp_path, monkeypatch, met):
     for name in ("short", "few", "none", "chain", "close"):
         said(f"{name}.jsonl")
     said("groups.jsonl", "--similarity", "cosine")
+    forms = [f"{words(*range(60))} " + " ".join(f"x{j} N{i}" for j in range(8)) for i in range(40)]
+    write("forms.jsonl", forms)
+    letters = []
+    revised = []
+    for first in range(1000, 5000, 100):
+        letter = list(range(first, first + 40))
+        changed = [number + 9000 * (number % 8 == 0) for number in letter]
+        texts = (letter, [*letter, *range(first + 40, first + 60)], letter, changed)
+        shown = ["".join(chr(0x4E00 + number) for number in numbers) for numbers in texts]
+        letters += shown[:2]
+        revised += shown[2:]
+    write("letters.jsonl", letters)
+    write("revised.jsonl", revised)
+    write("copies.jsonl", [groups[0]] * 3)
+    write("mixed.jsonl", [*forms[:4], *letters[:12], *revised[14:26]])
+    for name in ("forms", "letters", "revised", "copies", "mixed"):
+        said(f"{name}.jsonl")
     assert "q 结束：" in said(
         "groups.jsonl", "--ask", "9", "--answers", "a.jsonl", keys="x\n" + "y\n" * 9
     )
     said("groups.jsonl", "--ask", "9", "--answers", "b.jsonl", keys="n\n" * 9)
-    assert "建议：--ngram 2" in said(
+    assert "建议：--ngram 5" in said(
         "close.jsonl", "--ask", "9", "--answers", "c.jsonl", keys="y\n" * 9
     )
     halves = "y\nn\n" * 6
-    assert "没有精确率足够的阈值" in said(
+    assert "没有精确率足够的设置" in said(
         "close.jsonl", "--ask", "9", "--answers", "d.jsonl", keys=halves
     )
     said("groups.jsonl", "--ask", "9", "--page", "questions.html")

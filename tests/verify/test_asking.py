@@ -1,5 +1,5 @@
-"""A threshold is chosen from answers about pairs of nine bands of similarity, some of which may be
-wrong.
+"""A length of shingles and a threshold are chosen from answers about pairs of nine bands of
+similarity, some of which may be wrong.
 """
 
 from __future__ import annotations
@@ -41,10 +41,25 @@ UNRELATED = np.array(
 """The pairs of a collection by step of 0.05, most of which are chance similarities below 0.4."""
 
 
+POINTS = np.arange(10, 100) / 100 + 0.005
+"""The middles of intervals of 0.01, five in a step."""
+
+
+def estimate(by_step, similarity, same) -> list[asking.Estimate]:
+    """Return the estimates of shingles of 2 words, from the pairs of each step and the answers."""
+    sample = asking.Sample(
+        lengths=(2,),
+        similarity=np.concatenate([POINTS, similarity])[None],
+        weight=np.concatenate([np.repeat(by_step / 5, 5), np.zeros(len(similarity))]),
+        base=2,
+    )
+    return asking.estimate(sample, len(POINTS) + np.arange(len(similarity)), same)
+
+
 def decide(answers: dict[float, str], pairs=UNRELATED, min_precision=0.6) -> asking.Decision:
     """Return the decision by answers, a string of y and n for each similarity."""
     similarity, same = columns(answers)
-    return asking.decide(asking.estimate(pairs, similarity, same), min_precision, GIVEN)
+    return asking.decide(estimate(pairs, similarity, same), min_precision, 2, GIVEN)
 
 
 def columns(answers: dict[float, str]) -> tuple[np.ndarray, np.ndarray]:
@@ -60,8 +75,8 @@ def rising(first: float, keys: str = "yyy") -> dict[float, str]:
 @pytest.mark.parametrize("line", [0.3, 0.5, 0.6, 0.8])
 def test_with_all_pairs_answered_the_threshold_is_the_best_of_the_labels(line):
     similarity = np.arange(100, 1000) / 1000 + 0.0005
-    estimates = asking.estimate(asking.count_steps(similarity), similarity, similarity > line)
-    decision = asking.decide(estimates, 0.6, GIVEN)
+    estimates = estimate(np.full(18, 50), similarity, similarity > line)
+    decision = asking.decide(estimates, 0.6, 2, GIVEN)
     assert decision.found.threshold == pytest.approx(line)
     assert decision.changes
     for share in (decision.found.precision, decision.found.recall):
@@ -100,7 +115,7 @@ def test_a_threshold_with_too_low_a_precision_is_not_chosen_and_a_lower_limit_al
 
 
 def test_a_threshold_whose_precision_is_uncertain_is_not_chosen():
-    enough = asking.Estimate(0.5, 0.7, asking.Share(0.6, 0.3, 0.9), asking.Share(1, 1, 1), 27)
+    enough = asking.Estimate(2, 0.5, 0.7, asking.Share(0.6, 0.3, 0.9), asking.Share(1, 1, 1), 27)
     assert enough.is_precise(0.6)
     assert not enough._replace(precision=asking.Share(0.59, 0.3, 0.9)).is_precise(0.6)
     assert not enough._replace(precision=asking.Share(0.9, 0.29, 1.0)).is_precise(0.6)
@@ -109,11 +124,11 @@ def test_a_threshold_whose_precision_is_uncertain_is_not_chosen():
 def test_settings_that_are_no_better_than_the_given_ones_stay():
     def at(threshold: float, f1: float) -> asking.Estimate:
         sure = asking.Share(0.9, 0.8, 1.0)
-        return asking.Estimate(threshold, f1, sure, sure, 27)
+        return asking.Estimate(2, threshold, f1, sure, sure, 27)
 
-    assert not asking.decide([at(0.5, 0.6), at(0.9, 0.7), at(0.95, 0.7)], 0.6, 0.9).changes
-    assert asking.decide([at(0.5, 0.6), at(0.9, 0.7), at(0.95, 0.8)], 0.6, 0.9).changes
-    lower = asking.decide([at(0.5, 0.8), at(0.6, 0.8), at(0.9, 0.7)], 0.6, 0.9)
+    assert not asking.decide([at(0.5, 0.6), at(0.9, 0.7), at(0.95, 0.7)], 0.6, 2, 0.9).changes
+    assert asking.decide([at(0.5, 0.6), at(0.9, 0.7), at(0.95, 0.8)], 0.6, 2, 0.9).changes
+    lower = asking.decide([at(0.5, 0.8), at(0.6, 0.8), at(0.9, 0.7)], 0.6, 2, 0.9)
     assert (lower.changes, lower.found.threshold) == (True, 0.6)  # the highest of equals
 
 
@@ -149,7 +164,7 @@ def test_the_estimates_are_those_of_bayes_rule_over_curves_and_shares_of_wrong_a
                 precision += weight * found / 110
                 recall += weight * found / (found + missed)
                 f1 += weight * 2 * found / (110 + found + missed)
-    at_half = asking.estimate(pairs, *columns(answers))[8]
+    at_half = estimate(pairs, *columns(answers))[8]
     assert at_half.threshold == 0.5
     assert at_half.precision.estimated == pytest.approx(precision / total)
     assert at_half.recall.estimated == pytest.approx(recall / total)
@@ -162,15 +177,15 @@ def test_the_interval_has_the_truth_in_19_of_20_collections_of_which_the_curve_i
     draw = np.random.default_rng(4)
     inside = 0
     trials = 300
-    curves = asking._curves()
+    curves = asking._curves_at(POINTS)
     for curve in curves[draw.integers(len(curves), size=trials)]:
         similarity = np.repeat(MIDDLES, 3)
-        share = np.interp(similarity, asking._POINTS, curve)
+        share = np.interp(similarity, POINTS, curve)
         wrong = draw.choice([0.0, 0.05, 0.1, 0.15])
         same = draw.random(27) < wrong + (1 - 2 * wrong) * share
         by_step = curve.reshape(18, 5).mean(axis=1)
         truth = (UNRELATED[8:] * by_step[8:]).sum() / UNRELATED[8:].sum()
-        found = asking.estimate(UNRELATED, similarity, same)
+        found = estimate(UNRELATED, similarity, same)
         inside += (
             not found or found[8].precision.low - 1e-9 <= truth <= found[8].precision.high + 1e-9
         )
@@ -180,13 +195,13 @@ def test_the_interval_has_the_truth_in_19_of_20_collections_of_which_the_curve_i
 
 
 def test_a_pair_of_similarity_one_and_one_at_the_lowest_are_answers():
-    found = asking.estimate(np.ones(18, np.int64), np.array([0.1, 1.0]), np.array([False, True]))
+    found = estimate(np.ones(18, np.int64), np.array([0.1, 1.0]), np.array([False, True]))
     assert [each.threshold for each in found] == STEPS.tolist()
 
 
 def test_without_a_yes_there_is_no_estimate():
-    assert asking.estimate(np.ones(18, np.int64), np.array([0.5]), np.array([False])) == []
-    assert asking.estimate(np.ones(18, np.int64), np.array([]), np.array([], np.bool_)) == []
+    assert estimate(np.ones(18, np.int64), np.array([0.5]), np.array([False])) == []
+    assert estimate(np.ones(18, np.int64), np.array([]), np.array([], np.bool_)) == []
 
 
 @pytest.mark.parametrize(
@@ -213,12 +228,46 @@ def test_at_most_a_third_more_is_asked_again(count, more):
     assert len(asking.bands_to_ask_again(*columns(answers), count)) == more
 
 
-@pytest.mark.parametrize(
-    ("threshold", "ngram", "other", "equal"),
-    [(0.8, 5, 2, 0.9), (0.8, 5, 1, 0.95), (0.8, 3, 3, 0.8), (0.1, 1, 2, 0.1)],
-)
-def test_a_threshold_is_as_strict_as_one_for_other_shingles(threshold, ngram, other, equal):
-    assert asking.as_strict(threshold, ngram, other) == pytest.approx(equal)
+def three_lengths(truth: int) -> tuple[asking.Sample, np.ndarray]:
+    """Return pairs whose similarities by 1, 2 and 5 words are independent, and which of them are
+    duplicates: from 0.5 on by one of the lengths.
+    """
+    draw = np.random.default_rng(7)
+    similarity = draw.uniform(0.15, 1, (3, 900))
+    sample = asking.Sample((1, 2, 5), similarity, np.ones(900), base=2)
+    return sample, similarity[sample.lengths.index(truth)] >= 0.5
+
+
+@pytest.mark.parametrize("ngram", [1, 2, 5])
+def test_answers_choose_the_length_that_explains_them(ngram):
+    sample, same = three_lengths(ngram)
+    decision = asking.decide(asking.estimate(sample, np.arange(90), same[:90]), 0.6, 5, 0.8)
+    assert (decision.found.ngram, decision.found.threshold) == (ngram, 0.5)
+    assert decision.changes
+    assert (decision.given.ngram, decision.given.threshold) == (5, 0.8)
+
+
+def test_a_shorter_length_is_left_out_where_its_pairs_are_at_the_edge_of_the_search():
+    sample, same = three_lengths(1)
+    similarity = sample.similarity.copy()
+    similarity[1, similarity[0] < 0.7] = 0.12  # found by 2 words, but just
+    estimates = asking.estimate(sample._replace(similarity=similarity), np.arange(90), same[:90])
+    of_one = [each.threshold for each in estimates if each.ngram == 1]
+    assert 0.65 <= min(of_one) <= 0.7
+    assert len([each for each in estimates if each.ngram == 5]) == len(STEPS)
+
+
+def test_a_pool_has_fifty_pairs_of_each_step_that_stand_for_all():
+    draw = np.random.default_rng(3)
+    similarity = np.concatenate([draw.uniform(0.1, 0.15, 2000), draw.uniform(0.9, 1, 60), [0.5]])
+    pool = asking.draw_pool(similarity)
+    assert len(np.unique(pool.rows)) == len(pool.rows)
+    assert pool.weight.sum() == pytest.approx(len(similarity))
+    drawn = similarity[pool.rows]
+    assert np.count_nonzero(drawn < 0.15) == 50
+    assert set(pool.weight[drawn < 0.15].tolist()) == {40}
+    assert asking.band_of(drawn[:5]).tolist() == [8, 4, 0, 8, 0]
+    assert not len(asking.draw_pool(np.array([])).rows)
 
 
 @pytest.mark.slow

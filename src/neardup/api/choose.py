@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neardup.api.grades import ComparedPool, Counted, Drawn, compare_pool, describe_grades
 from neardup.arrays import Floats, Ints, Mask, arrow_of_strings
-from neardup.decide.outcome import Pairs
-from neardup.decide.rules import Every
+from neardup.decide.outcome import Outcome, Pairs
+from neardup.decide.rules import Every, rule_of
 from neardup.documents.batch import Corpus
 from neardup.engines.base import Search
 from neardup.engines.local import pipeline
@@ -38,7 +39,7 @@ from neardup.schemas import SIMILARITY
 from neardup.settings.constraints import check_kind, check_limit
 from neardup.settings.methods import MinHash
 from neardup.settings.run import MIN_PRECISION, SelectionSettings
-from neardup.suggestion import Suggestion, SweepPair
+from neardup.suggestion import Grades, Suggestion, SweepPair
 from neardup.verify import asking, choosing
 
 Answer = Callable[[SweepPair], bool | None]
@@ -51,11 +52,6 @@ _MAX_PAIRS = 30_000_000
 _MIN_BUCKET = 64
 _MAX_BUCKET = 100_000
 _WIDER = 10  # times, the next bound of buckets
-_POOL = 100  # pairs of each band that may be asked about
-_ADDED = 10  # pairs that a suggestion shows
-_CLOSE = 3  # pairs on each side of the threshold that a suggestion shows
-_MEASURED = 200  # pairs measured with the given settings, to find the added ones
-_SEED = 20261125  # fixed: the same collection gives the same questions
 
 
 _OTHERS = ("nfkc", "case_fold", "fold_chinese", "html", "seed", "recall", "threshold", "ngram")
@@ -69,18 +65,17 @@ def has_rule(given: object) -> bool:
     return len(others) == len(_OTHERS) and given == replace(MinHash(), **others)
 
 
-class _Drawn(NamedTuple):
-    """A pair of documents that may be shown: their numbers, their ids and their similarity."""
+class Choice(NamedTuple):
+    """The settings to suggest, the grades, and the object that asks, each None if it is missing."""
 
-    documents: tuple[int, int]
-    ids: tuple[str, str]
-    similarity: float
+    suggestion: Suggestion | None = None
+    grades: Grades | None = None
+    chooser: _Chooser | None = None
 
 
-def choose(
-    job: Job, tasks: list[Task], given: MinHash, corpus: Corpus
-) -> tuple[Suggestion, _Chooser | None]:
-    """Return the settings to suggest, and the object that asks; None if they cannot be chosen.
+def choose(job: Job, tasks: list[Task], given: MinHash, corpus: Corpus, *, removed: int) -> Choice:
+    """Return the settings to suggest and both grades. removed : the documents that the given
+    settings remove.
 
     Notes
     -----
@@ -88,14 +83,65 @@ def choose(
     have fewer than 20 different words, or of as many as the settings give, if not the default. The
     bound of the buckets limits the pairs to about 30 million. If the bound hides pairs, it is
     raised tenfold while there are fewer than 3 million; if pairs are still hidden, nothing is
-    suggested.
+    suggested. A second search, at the settings of versions, counts the documents that they remove.
     """
-    reason = _why_not(given, corpus.num_documents)
-    if reason is not None:
-        return Suggestion(given, False, reason), None
+    if not has_rule(given):
+        return Choice(Suggestion(given, False, NO_RULE), None, None)
+    copies = Counted(given, removed)
     loosest = replace(
         given, ngram=_ngram(tasks, given, corpus), threshold=choosing.LOWEST, recall=_RECALL
     )
+    general = replace(given, ngram=loosest.ngram, threshold=choosing.GENERAL)
+    if corpus.num_documents > _MAX_DOCUMENTS:
+        reason = (
+            f"{corpus.num_documents:,} documents are more than {_MAX_DOCUMENTS:,}. Choose on a "
+            "part of the collection."
+        )
+        versions = Counted(general, _count_removed(job, tasks, general))
+        grades = describe_grades(copies, versions, None, loosest)
+        return Choice(Suggestion(given, False, reason), grades, None)
+    found = _search(job, tasks, given, loosest, corpus)
+    clearest = found.suggestion.clearest
+    method = general if clearest is None else clearest
+    versions = Counted(method, _count_removed(job, tasks, method))
+    grades = describe_grades(copies, versions, found.pool, loosest)
+    return Choice(found.suggestion, grades, found.chooser)
+
+
+class _Found(NamedTuple):
+    """The results of the search from the lowest similarity on."""
+
+    suggestion: Suggestion
+    chooser: _Chooser
+    pool: ComparedPool
+
+
+def _search(
+    job: Job, tasks: list[Task], given: MinHash, loosest: MinHash, corpus: Corpus
+) -> _Found:
+    """Search from the lowest similarity on; return the settings to suggest and the pairs to ask
+    about.
+    """
+    found = _find_pairs(job, tasks, loosest, corpus)
+    lengths = asking.LENGTHS if given.ngram == MinHash().ngram else (given.ngram,)
+    methods = {ngram: replace(given, ngram=ngram) for ngram in lengths}
+    corpus = found.outcome.corpus
+    texts = _texts(tasks, corpus, found.drawn)
+    pool = compare_pool(found.drawn, found.weight, texts, loosest, methods)
+    chooser = _Chooser(tasks, corpus, given, loosest, sample=pool.sample, pool=found.drawn)
+    hidden = found.outcome.num_bucket_overflows
+    return _Found(chooser.suggest(found.outcome.pairs, hidden=hidden), chooser, pool)
+
+
+class _FoundPairs(NamedTuple):
+    """The pairs of a search. drawn, weight : the pairs that may be asked about; see `Pool`."""
+
+    outcome: Outcome
+    drawn: list[Drawn]
+    weight: Floats
+
+
+def _find_pairs(job: Job, tasks: list[Task], loosest: MinHash, corpus: Corpus) -> _FoundPairs:
     method = method_of(loosest).resolve()
     searches = [
         Search(method, selection, Every())
@@ -114,29 +160,22 @@ def choose(
             has_many_pairs = len(outcome.pairs.left) * _WIDER > _MAX_PAIRS
             if not outcome.num_bucket_overflows or has_many_pairs:
                 break
-        locations = searched.locations
-        chooser = _Chooser(
-            tasks=tasks,
-            corpus=outcome.corpus,
-            given=given,
-            loosest=loosest,
-            pairs=asking.count_steps(_similarities(outcome.pairs)),
-            pool=_name(outcome.pairs, _pool(outcome.pairs), locations),
-        )
-        suggestion = chooser.suggest(outcome.pairs, locations, hidden=outcome.num_bucket_overflows)
-    return suggestion, chooser
+        pool = asking.draw_pool(_similarities(outcome.pairs))
+        drawn = _name(outcome.pairs, pool.rows, searched.locations)
+    return _FoundPairs(outcome, drawn, pool.weight)
 
 
-def _why_not(given: MinHash, num_documents: int) -> str | None:
-    """Return why settings cannot be chosen; None if they can."""
-    if not has_rule(given):
-        return NO_RULE
-    if num_documents > _MAX_DOCUMENTS:
-        return (
-            f"{num_documents:,} documents are more than {_MAX_DOCUMENTS:,}. Choose on a part of "
-            "the collection."
-        )
-    return None
+def _count_removed(job: Job, tasks: list[Task], settings: MinHash) -> int:
+    """Return the number of documents that settings remove."""
+    selection = job.run.selection
+    search = Search(method_of(settings).resolve(), selection, rule_of(selection))
+    with (
+        workspace() as scratch,
+        closing(
+            pipeline.run_searches(tasks, [search], job.run.settings, scratch, job.stages)
+        ) as found,
+    ):
+        return len(next(found).outcome.removals.documents)
 
 
 def _widening(within: str | None, num_documents: int) -> list[SelectionSettings]:
@@ -176,26 +215,28 @@ def _similarities(pairs: Pairs) -> Floats:
     return pairs.measured[SIMILARITY.name].astype(np.float64)
 
 
-def _pool(pairs: Pairs) -> Ints:
-    """Return the pairs that may be asked about: at random within their bands, the bands by turns,
-    the highest first.
-    """
-    order = np.random.default_rng(_SEED).permutation(len(pairs.left))
-    band = asking.band_of(pairs.measured[SIMILARITY.name])[order]
-    members = [order[band == each][:_POOL] for each in reversed(range(len(asking.BANDS)))]
-    turns = np.concatenate([np.arange(len(each)) for each in members])
-    # The first of each band, then the second of each, and so on.
-    return np.concatenate(members)[np.argsort(turns, kind="stable")].astype(np.int64)
-
-
-def _name(pairs: Pairs, rows: Ints, locations: DocumentLocations) -> list[_Drawn]:
+def _name(pairs: Pairs, rows: Ints, locations: DocumentLocations) -> list[Drawn]:
     """Return pairs with the ids of their documents, the earlier document first."""
     left = np.minimum(pairs.left, pairs.right)[rows]
     right = np.maximum(pairs.left, pairs.right)[rows]
     documents = zip(left.tolist(), right.tolist(), strict=True)
     left_ids = locations.ids(left).to_pylist()
     ids = zip(left_ids, locations.ids(right).to_pylist(), strict=True)
-    return list(map(_Drawn, documents, ids, pairs.measured[SIMILARITY.name][rows].tolist()))
+    return list(map(Drawn, documents, ids, pairs.measured[SIMILARITY.name][rows].tolist()))
+
+
+def _texts(tasks: list[Task], corpus: Corpus, pairs: Sequence[Drawn]) -> dict[int, str]:
+    """Return the texts of pairs by their documents."""
+    documents = np.unique(np.array([pair.documents for pair in pairs], np.uint32))
+    return dict(read_texts(tasks, corpus.part_ends, documents))
+
+
+class _Answer(NamedTuple):
+    """An answer about a pair of the pool. row : its place there."""
+
+    row: int
+    similarity: float
+    same: bool
 
 
 @dataclass(frozen=True)
@@ -203,25 +244,21 @@ class _Chooser:
     """The pairs of a collection, from which settings are chosen.
 
     given : the settings of the sweep. loosest : the settings of the search, which finds most pairs.
-    pairs : the number of its pairs by step. pool : the pairs that may be asked about, in order.
+    pool : the pairs that may be asked about, in order. sample : their similarities.
     """
 
     tasks: list[Task]
     corpus: Corpus
     given: MinHash
     loosest: MinHash
-    pairs: Ints
-    pool: list[_Drawn]
-
-    def at(self, threshold: float) -> MinHash:
-        """Return the settings of a threshold."""
-        return replace(self.given, ngram=self.loosest.ngram, threshold=threshold)
+    sample: asking.Sample
+    pool: list[Drawn]
 
     def _unchanged(self, reason: str) -> Suggestion:
         return Suggestion(self.given, False, reason)
 
-    def suggest(self, pairs: Pairs, locations: DocumentLocations, *, hidden: int) -> Suggestion:
-        """Return the settings that the graph of the pairs suggests, with examples.
+    def suggest(self, pairs: Pairs, *, hidden: int) -> Suggestion:
+        """Return the settings that the graph of the pairs suggests.
 
         hidden : the number of documents that were not compared with all others.
         """
@@ -234,7 +271,7 @@ class _Chooser:
             reason = "Each threshold finds no pair, or more than a tenth of all pairs."
             return self._unchanged(reason)
         level = max(reversed(levels), key=attrgetter("score"))  # of equal ones, the strictest
-        chosen = self.at(level.threshold)
+        chosen = replace(self.given, ngram=self.loosest.ngram, threshold=level.threshold)
         shingles = plural(self.loosest.ngram, "word")
         clearest = f"Shingles of {shingles} separate groups best at {level.threshold:g}"
         doubts = level.doubts(levels)
@@ -246,64 +283,26 @@ class _Chooser:
             f"{level.agreement * 100:.1f} % of their neighbours in common, and "
             f"{level.stability * 100:.1f} % of the pairs remain at {level.threshold + 0.05:.2f}."
         )
-        return self._with_examples(
-            Suggestion(chosen, True, reason, chosen, levels=levels), pairs, locations
-        )
+        return Suggestion(chosen, True, reason, chosen, levels=levels)
 
-    def _with_examples(
-        self, suggestion: Suggestion, pairs: Pairs, locations: DocumentLocations
-    ) -> Suggestion:
-        """Return a suggestion with pairs on both sides of its threshold, and pairs that it adds."""
-        similarity = _similarities(pairs)
-        order = np.argsort(similarity, kind="stable")
-        first = int(np.searchsorted(similarity[order], suggestion.method.threshold))
-        above = order[first : first + _CLOSE]
-        below = order[max(0, first - _CLOSE) : first][::-1]
-        # At random above the threshold, so that the added pairs stand for all.
-        drawn = np.random.default_rng(_SEED).permutation(order[first:])[:_MEASURED]
-        shown = _name(pairs, np.concatenate([above, below]), locations)
-        shown += self._added(_name(pairs, drawn, locations))
-        marked = self._mark(shown)
-        num_close = len(above) + len(below)
-        return replace(
-            suggestion,
-            above=marked[: len(above)],
-            below=marked[len(above) : num_close],
-            added=marked[num_close:],
-        )
-
-    def _added(self, drawn: Sequence[_Drawn]) -> list[_Drawn]:
-        """Return pairs that the given settings do not find, by rising similarity."""
-        texts = self._texts(drawn)
-        sets = dict(zip(texts, _sets(list(texts.values()), self.given), strict=True))
-
-        def similarity(left: int, right: int) -> float:
-            shared = len(np.intersect1d(sets[left], sets[right], assume_unique=True))
-            return shared / max(1, len(sets[left]) + len(sets[right]) - shared)
-
-        added = [pair for pair in drawn if similarity(*pair.documents) < self.given.threshold]
-        return sorted(added[:_ADDED], key=lambda pair: pair.similarity)
-
-    def _texts(self, pairs: Sequence[_Drawn]) -> dict[int, str]:
-        documents = np.unique(np.array([pair.documents for pair in pairs], np.uint32))
-        return dict(read_texts(self.tasks, self.corpus.part_ends, documents))
-
-    def _mark(self, pairs: Sequence[_Drawn], *, again: bool = False) -> list[SweepPair]:
+    def _mark(self, pairs: Sequence[Drawn], *, again: bool = False) -> list[SweepPair]:
         """Return pairs with their texts, which are read in one pass."""
-        marker = Marker(self._texts(pairs), self.loosest)
+        marker = Marker(_texts(self.tasks, self.corpus, pairs), self.loosest)
         return [
             SweepPair(*pair.ids, pair.similarity, marker.mark(*pair.documents), again)
             for pair in pairs
         ]
 
-    def _begin(self, count: int, file: Path | None) -> tuple[list[JsonObject], list[_Drawn]]:
-        """Return the answers of a file, and the pairs that are not in it."""
+    def _begin(self, count: int, file: Path | None) -> tuple[list[_Answer], list[int]]:
+        """Return the answers of a file, and the places in the pool of pairs that are not in it."""
         check_limit(count, "count", option="--ask")
         if file is not None:
             check_output(file, (".jsonl",), overwrite=True)
         known = {} if file is None or not file.exists() else _read_answers(file)
         ngram = self.loosest.ngram
-        pool = {_Question(*pair.ids, pair.similarity, ngram): pair for pair in self.pool}
+        pool = {
+            _Question(*pair.ids, pair.similarity, ngram): row for row, pair in enumerate(self.pool)
+        }
         has_ngram = any(question.ngram == ngram for question in known)
         if has_ngram and pool.keys().isdisjoint(known):
             # Answers of the same length of shingles, but none about a pair of this pool: of another
@@ -313,13 +312,13 @@ class _Chooser:
                 "answers are of others. Name another file as answers (--answers)."
             )
         answers = [
-            row
+            _Answer(pool[question], row["similarity"], row["duplicate"])
             for question, row in known.items()
             if question in pool and row["duplicate"] is not None
         ]
-        return answers, [pair for question, pair in pool.items() if question not in known]
+        return answers, [row for question, row in pool.items() if question not in known]
 
-    def _row(self, pair: _Drawn, same: bool | None = None) -> JsonObject:
+    def _line(self, pair: Drawn, same: bool | None = None) -> JsonObject:
         """Return a line of a file of answers."""
         ids = dict(zip(("left_id", "right_id"), pair.ids, strict=True))
         return ids | {"duplicate": same, "similarity": pair.similarity, "ngram": self.loosest.ngram}
@@ -329,9 +328,9 @@ class _Chooser:
         file.
         """
         answers, waiting = self._begin(count, file)
-        pairs = waiting[: max(0, count - len(answers))]
+        pairs = [self.pool[row] for row in waiting[: max(0, count - len(answers))]]
         marked = [shown.pair for shown in self._mark(pairs)]
-        return list(zip(map(self._row, pairs), marked, strict=True)), len(answers)
+        return list(zip(map(self._line, pairs), marked, strict=True)), len(answers)
 
     def ask(
         self, answer: Answer, count: int, file: Path | None, min_precision: float
@@ -343,30 +342,51 @@ class _Chooser:
         min_precision = MIN_PRECISION.check("min_precision", min_precision)
         answers, waiting = self._begin(count, file)
         with suppress(StopIteration):  # the caller wants no more questions
-            while pairs := _next(answers, waiting, count):
-                waiting = [pair for pair in waiting if pair not in pairs]
+            while rows := self._next(answers, waiting, count):
+                waiting = [row for row in waiting if row not in rows]
+                pairs = [self.pool[row] for row in rows]
                 marked = self._mark(pairs, again=len(answers) >= count)
-                for pair, shown in zip(pairs, marked, strict=True):
-                    row = self._row(pair, _asked(answer, shown))
-                    if row["duplicate"] is not None:
-                        answers.append(row)
+                for row, pair, shown in zip(rows, pairs, marked, strict=True):
+                    same = _asked(answer, shown)
+                    if same is not None:
+                        answers.append(_Answer(row, pair.similarity, same))
                     # Each answer at once: an interruption loses none.
                     if file is not None:
-                        _append_line(file, row)
+                        _append_line(file, self._line(pair, same))
         return self._favoured(answers, min_precision)
 
-    def _favoured(self, answers: list[JsonObject], min_precision: float) -> Suggestion:
+    def _next(self, answers: Sequence[_Answer], waiting: list[int], count: int) -> list[int]:
+        """Return the pairs to ask about next: the missing ones, then one of each band whose
+        answers contradict.
+        """
+        if len(answers) < count:
+            return waiting[: count - len(answers)]
+        by_band: dict[int, int] = {}
+        bands = asking.band_of(np.array([self.pool[row].similarity for row in waiting]))
+        for row, band in zip(waiting, bands.tolist(), strict=True):
+            # The first of each band, in the order of the pool.
+            by_band.setdefault(band, row)
+        similarity = np.array([answer.similarity for answer in answers])
+        again = asking.bands_to_ask_again(similarity, _verdicts(answers), count)
+        return [by_band[band] for band in again if band in by_band]
+
+    def _favoured(self, answers: list[_Answer], min_precision: float) -> Suggestion:
         """Return the precise settings with the largest F1, if they exceed the given ones."""
-        estimates = asking.estimate(self.pairs, *_columns(answers))
+        rows = np.array([answer.row for answer in answers], np.int64)
+        estimates = asking.estimate(self.sample, rows, _verdicts(answers))
         if not estimates:
             return self._unchanged(f"None of {len(answers)} answers is yes.")
-        strictness = asking.as_strict(self.given.threshold, self.given.ngram, self.loosest.ngram)
-        decision = asking.decide(estimates, min_precision, strictness)
+        decision = asking.decide(estimates, min_precision, self.given.ngram, self.given.threshold)
         found = decision.found
         reason = f"By {plural(len(answers), 'answer')}, {_reason(decision, min_precision)}"
         if decision.changes:
-            return Suggestion(self.at(found.threshold), True, reason, estimate=found)
+            chosen = replace(self.given, ngram=found.ngram, threshold=found.threshold)
+            return Suggestion(chosen, True, reason, estimate=found)
         return Suggestion(self.given, False, reason, estimate=found)
+
+
+def _verdicts(answers: Sequence[_Answer]) -> Mask:
+    return np.array([answer.same for answer in answers], np.bool_)
 
 
 def _asked(answer: Answer, pair: SweepPair) -> bool | None:
@@ -395,45 +415,24 @@ def _reason(decision: asking.Decision, min_precision: float) -> str:
         f"{share.estimated:.2f} ({share.low:.2f} to {share.high:.2f})"
         for share in (found.precision, found.recall)
     )
+    setting = f"{plural(found.ngram, 'word')} @ {found.threshold:g}"
     if not decision.is_precise:
         return (
-            f"no threshold is precise enough: at {found.threshold:g}, which has the largest F1, "
+            f"no setting is precise enough: at {setting}, which has the largest F1, "
             f"the precision is {precision}, where {min_precision:g} is the least, from an interval "
             f"above {min_precision / 2:g}. Check each yes to a pair of low similarity, answer more "
             "pairs (--ask), or accept a lower precision (--min-precision)."
         )
     if not decision.changes:
         return (
-            "no precise threshold has a larger F1 than the given settings, which are about as "
-            f"strict as {decision.given.threshold:g} with this length of shingles: {found.f1:.2f} "
-            f"at {found.threshold:g}, and {decision.given.f1:.2f}."
+            f"no precise setting has a larger F1 than the given one: {found.f1:.2f} at {setting}, "
+            f"and {decision.given.f1:.2f}."
         )
     return (
-        f"the threshold {found.threshold:g} has the largest F1, {found.f1:.2f}: precision "
+        f"{setting} has the largest F1, {found.f1:.2f}: precision "
         f"{precision}, recall {recall} of the duplicates from a similarity of {choosing.LOWEST:g} "
         "on."
     )
-
-
-def _columns(answers: Sequence[JsonObject]) -> tuple[Floats, Mask]:
-    """Return the similarities and the verdicts of answers."""
-    similarity = np.array([row["similarity"] for row in answers], np.float64)
-    return similarity, np.array([row["duplicate"] for row in answers], np.bool_)
-
-
-def _next(answers: Sequence[JsonObject], waiting: Sequence[_Drawn], count: int) -> Sequence[_Drawn]:
-    """Return the pairs to ask about next: the missing ones, then one of each band whose
-    answers contradict.
-    """
-    if len(answers) < count:
-        return waiting[: count - len(answers)]
-    by_band: dict[int, _Drawn] = {}
-    bands = asking.band_of(np.array([pair.similarity for pair in waiting]))
-    for pair, band in zip(waiting, bands.tolist(), strict=True):
-        # The first of each band, in the order of the pool.
-        by_band.setdefault(band, pair)
-    again = asking.bands_to_ask_again(*_columns(answers), count)
-    return [by_band[band] for band in again if band in by_band]
 
 
 class _Question(NamedTuple):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.api.choose import choose
+from neardup.api.choose import Choice, choose, has_rule
 from neardup.decide.outcome import Outcome
 from neardup.decide.rules import rule_of
 from neardup.documents.batch import Corpus
@@ -33,7 +33,6 @@ from neardup.runs.scratch import Scratch
 from neardup.schemas import SIMILARITY, sweep_schema
 from neardup.settings.methods import MethodSettings, MinHash, named_as
 from neardup.settings.run import Keep, SelectionSettings
-from neardup.suggestion import Suggestion
 
 THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 _MAX_THRESHOLDS = 50
@@ -58,8 +57,9 @@ def sweep(
     ----------
     source, keep, within : as in `dedup`.
     thresholds : numbers above 0 and at most 1, at most 50. Default: None; 0.5 to 0.95 in steps of
-        0.05, and the result has a suggestion.
-    method : settings of MinHash or their name, as in `dedup`; their threshold is not used.
+        0.05, and the result has two grades and a suggestion.
+    method : settings of MinHash or their name, as in `dedup`; the grade of copies has
+        their threshold.
     plot : an SVG file for the plot of the removed documents at each threshold. An existing file is
         replaced.
     text_column, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
@@ -82,7 +82,8 @@ def sweep(
     -----
     The inputs are read once, then searched at each threshold as `dedup` searches them, so the
     counts equal its counts. For the suggestion they are read and searched once more, with shingles
-    of 2 words or 1, from similarity 0.1 on.
+    of 2 words or 1, from similarity 0.1 on, and again to count the documents that the grade of
+    versions removes.
 
     Examples
     --------
@@ -93,7 +94,8 @@ def sweep(
     >>> counts.select(["threshold", "removed"]).to_pylist()
     [{'threshold': 0.5, 'removed': 1}, {'threshold': 0.9, 'removed': 0}]
     """
-    limits = _checked(THRESHOLDS if thresholds is None else thresholds)
+    settings = named_as(MinHash, method)
+    limits = _limits(thresholds, settings)
     path = None if plot is None else check_output(plot, (".svg",), overwrite=True)
     selection = SelectionSettings(keep=keep, within=within)
     selection.refuse_copies("sweep")
@@ -101,23 +103,37 @@ def sweep(
         "sweep",
         source,
         options,
-        method=named_as(MinHash, method),
+        method=settings,
         selection=selection,
         outputs=(path,),
     )
     inputs = run.find()
     with open_job(run) as job:
         found = _search(job, inputs, limits)
-        suggestion = ask = None
-        if thresholds is None:
-            suggestion, ask = choose(job, inputs.tasks, inputs.method.settings, found.corpus)
-        report = _report(job, found, suggestion)
+        choice = Choice() if thresholds is not None else _choose_settings(job, inputs, found)
+        report = _report(job, found, choice)
         job.finished = report
     counts = pa.Table.from_pylist(found.rows, sweep_schema())
-    result = Sweep(counts, found.examples, suggestion, report, ask)
+    result = Sweep(
+        counts=counts,
+        examples=found.examples,
+        suggestion=choice.suggestion,
+        report=report,
+        grades=choice.grades,
+        _asking=choice.chooser,
+    )
     if path is not None:
         result.plot(path)
     return result
+
+
+def _choose_settings(job: Job, inputs: Found, found: _Swept) -> Choice:
+    """Return the grades and the suggestion."""
+    settings = inputs.method.settings
+    removed = {row["threshold"]: row["removed"] for row in found.rows}
+    # Settings without a rule have no grades, and perhaps no count.
+    count = removed.get(settings.threshold, 0)
+    return choose(job, inputs.tasks, settings, found.corpus, removed=count)
 
 
 class _Swept(NamedTuple):
@@ -128,11 +144,14 @@ class _Swept(NamedTuple):
     examples: list[SweepExample]
 
 
-def _report(job: Job, found: _Swept, suggestion: Suggestion | None) -> JsonObject:
+def _report(job: Job, found: _Swept, choice: Choice) -> JsonObject:
+    suggestion = choice.suggestion
+    grades = choice.grades
     num_documents = found.corpus.num_documents
     return {
         "command": "sweep",
         "thresholds": found.rows,
+        "grades": None if grades is None else grades.record(),
         "suggestion": None if suggestion is None else suggestion.record(),
         **describe_losses(found.corpus.tally.losses, num_documents),
         **describe_cost(job.stages, num_documents),
@@ -180,7 +199,17 @@ def _search(job: Job, inputs: Found, limits: Sequence[float]) -> _Swept:
     return _Swept(corpus=corpus, rows=rows, examples=examples)
 
 
-def _checked(thresholds: Sequence[float]) -> list[float]:
+def _limits(thresholds: Sequence[float] | None, settings: Any) -> list[float]:
+    """Return the thresholds of a sweep in rising order."""
+    if thresholds is not None:
+        return _checked(thresholds)
+    if has_rule(settings):
+        # The grade of copies needs the count of the given threshold.
+        return _checked({*THRESHOLDS, settings.threshold})
+    return _checked(THRESHOLDS)
+
+
+def _checked(thresholds: Iterable[float]) -> list[float]:
     """Return the thresholds in rising order, each once."""
     try:
         limits = sorted({float(threshold) for threshold in thresholds})

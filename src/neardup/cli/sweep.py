@@ -25,6 +25,7 @@ from neardup.report.wording import say
 from neardup.settings.constraints import Options
 from neardup.settings.methods import MethodSettings
 from neardup.settings.run import MIN_PRECISION, RunSettings, SelectionSettings
+from neardup.suggestion import GRADES
 
 if TYPE_CHECKING:
     from neardup.results import Sweep
@@ -35,10 +36,7 @@ _STEP = 0.05
 
 @command(
     "Count the documents that each of several thresholds removes.",
-    common=(
-        "thresholds ask answers page output overwrite text_column id_column method ngram keep "
-        "threads"
-    ),
+    common=("thresholds ask answers page grade output text_column id_column method ngram threads"),
 )
 @inputs_argument
 @option(
@@ -67,6 +65,13 @@ _STEP = 0.05
     "Write the pairs to this HTML page, which saves the answers, instead of asking here.",
 )
 @setting_option("min_precision", None, MIN_PRECISION, "Answers", shown_default="0.6")
+@option(
+    "--grade copies|versions",
+    "Output",
+    "The settings that --output writes: of copies, or of versions of one work.  [default: the "
+    "suggested ones]",
+    type=click.Choice(GRADES),
+)
 @option("-o, --output FILE", "Output", "Write the settings to this TOML file, for dedup --config.")
 @overwrite_option
 @option("--plot FILE", "Output", "Plot the removed documents at each threshold to this SVG file.")
@@ -83,20 +88,23 @@ def sweep(
     answers: str | None,
     page: str | None,
     min_precision: float | None,
+    grade: str | None,
     output: str | None,
     overwrite: bool,
     **values: Any,
 ) -> None:
     """Choose a threshold: see how many documents each one removes, with examples on both sides of
-    it, and a suggestion of settings with its reason.
+    it; the settings of two grades, copies and versions of one work; and a suggestion with its
+    reason.
 
-    The inputs are read once, and searched at each threshold; for the suggestion they are read once
-    more. It is made only where the texts decide. With --ask, your answers about pairs decide; where
-    they contradict each other, it asks about up to a third more pairs.
+    The inputs are read once, and searched at each threshold; for the grades they are read twice
+    more. A suggestion is made only where the texts decide. With --ask, your answers about pairs
+    decide; if they contradict each other, it asks about up to a third more pairs.
 
     \b
     Examples:
       neardup sweep corpus.parquet
+      neardup sweep corpus.parquet --grade versions --output versions.toml
       neardup sweep news/ --thresholds 0.6,0.7,0.8 --ngram 3 --plot removed.svg
       neardup sweep news/ --ask 27 --output sweep.toml
       neardup sweep news/ --ask 27 --page pairs.html
@@ -108,7 +116,9 @@ def sweep(
         )
     questions = _Questions(ask, answers, page, min_precision)
     questions.refuse_alone()
-    _refuse_suggestion(thresholds, {"ask": ask, "page": page, "output": output})
+    _refuse_suggestion(thresholds, {"ask": ask, "page": page, "output": output, "grade": grade})
+    _refuse_grade(grade, ask, output)
+    from neardup.api.choose import NO_RULE, has_rule
     from neardup.output.tables import check_output
 
     path = None if output is None else check_output(output, (".toml",), overwrite=overwrite)
@@ -119,20 +129,28 @@ def sweep(
     method = build_method(values)
     limits = None if thresholds is None else parse_thresholds(thresholds)
     questions.refuse_without_rule(method)
+    if grade is not None and not has_rule(method):
+        raise SettingError(
+            f"--grade requires a method whose grades are known: got other settings. {NO_RULE} "
+            "Leave --grade or the other settings out."
+        )
     # Each answer is appended to the file when it is given.
     with running("The answers so far are in the file." if ask else "Nothing was written."):
         result = neardup.sweep(inputs, thresholds=limits, method=method, **values)
         found = questions.put(result)
     suggestion = found.suggestion
-    if suggestion is not None and path is not None:
+    written = suggestion if grade is None else getattr(result.grades, grade)
+    if written is not None and path is not None:
         # Before it is printed: the text names the file.
-        suggestion.write(path, overwrite=overwrite)
+        written.write(path, overwrite=overwrite)
 
     def print_it() -> None:
         if page is not None:
             click.echo(say("sweep.page", page=page, pairs=found.pairs))
         elif ask is None:
             render.evaluate.print_sweep(result)
+            if result.grades is not None:
+                render.suggestion.print_grades(result.grades)
         if suggestion is not None and (page is None or path is not None):
             render.suggestion.print_suggestion(suggestion)
 
@@ -195,6 +213,15 @@ class _Questions(NamedTuple):
         floor = {} if self.min_precision is None else {"min_precision": self.min_precision}
         ask = render.suggestion.ask
         return _Found(result.ask(ask, count=self.ask, answers=answers, **floor))
+
+
+def _refuse_grade(grade: str | None, ask: int | None, output: str | None) -> None:
+    """Raise SettingError if a grade has no file, or answers decide."""
+    if grade is not None and (output is None or ask is not None):
+        raise SettingError(
+            f"--grade requires --output, without --ask: got --grade {grade}. Add --output "
+            "sweep.toml, or leave --grade out."
+        )
 
 
 def _refuse_suggestion(thresholds: str | None, options: Options) -> None:

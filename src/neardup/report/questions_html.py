@@ -5,17 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from html import escape
+from typing import NamedTuple
 
 from neardup.report.items import Example, MarkedPair, Place, pair_list
 from neardup.report.page import render_page
 from neardup.report.rows import ReportValues
-from neardup.report.wording import say
+from neardup.report.wording import escape_text, for_page, say
 
 Question = tuple[ReportValues, MarkedPair]
 """The line of a file of answers, without the answer; and both texts."""
 
 
-def render_questions(report: ReportValues, questions: Sequence[Question], known: int) -> str:
+class ShownGrade(NamedTuple):
+    """A grade of a sweep: its title, its explanation, and the closest pairs, as questions are."""
+
+    name: str
+    title: str
+    explanation: str
+    pairs: Sequence[Question]
+
+
+def render_questions(
+    report: ReportValues,
+    questions: Sequence[Question],
+    known: int,
+    grades: Sequence[ShownGrade] = (),
+) -> str:
     """Return the pairs as one HTML page. Its script adds the choices and the button that saves
     them.
 
@@ -24,8 +39,23 @@ def render_questions(report: ReportValues, questions: Sequence[Question], known:
     report : of the sweep.
     questions : the pairs, in the order in which they are asked.
     known : the number of answers that there are already.
+    grades : the grades to show below the questions.
     """
-    examples = [
+    # In an attribute: quotes of JSON must not end it.
+    rows = escape(json.dumps([row for row, _ in questions]))
+    body = (
+        f'<p class="legend">{say("questions.means")}</p><noscript><p>{say("questions.script")}</p></noscript>'  # noqa: E501
+        f'<ol id="asked-list" class="pairs" data-known="{known}" '
+        f'data-rows="{rows}">{pair_list(_examples(questions), "asked")}</ol>'
+    )
+    headline = say("questions.headline", pairs=len(questions))
+    below = "".join(map(_grade, grades))
+    sections = [("questions", body), ("grades", below)]
+    return render_page(report, headline, "", sections, script="questions.js")
+
+
+def _examples(pairs: Sequence[Question]) -> list[Example]:
+    return [
         Example(
             # The file is the id: `location` then shows no place.
             removed=Place(id=row["left_id"], file=row["left_id"], row=0),
@@ -34,14 +64,13 @@ def render_questions(report: ReportValues, questions: Sequence[Question], known:
             similarity=row["similarity"],
             exact=False,
         )
-        for row, pair in questions
+        for row, pair in pairs
     ]
-    # In an attribute: quotes of JSON must not end it.
-    rows = escape(json.dumps([row for row, _ in questions]))
-    body = (
-        f'<p class="legend">{say("questions.means")}</p><noscript><p>{say("questions.script")}</p></noscript>'  # noqa: E501
-        f'<ol id="asked-list" class="pairs" data-known="{known}" '
-        f'data-rows="{rows}">{pair_list(examples, "asked")}</ol>'
-    )
-    headline = say("questions.headline", pairs=len(questions))
-    return render_page(report, headline, "", [("questions", body)], script="questions.js")
+
+
+def _grade(grade: ShownGrade) -> str:
+    """Return the sentences and the closest pairs of a grade."""
+    title = escape_text(for_page(grade.title))
+    explanation = escape_text(for_page(grade.explanation))
+    pairs = pair_list(_examples(grade.pairs), f"of_{grade.name}")
+    return f'<h3>{title}</h3><p class="legend">{explanation}</p><ol class="pairs">{pairs}</ol>'

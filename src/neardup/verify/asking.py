@@ -1,4 +1,4 @@
-"""Choose a threshold from answers about pairs; some answers may be wrong."""
+"""Choose a shingle length and a threshold from answers about pairs; some may be wrong."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from neardup.verify.recall import wilson
 BANDS = np.arange(1, 10) / 10
 """The lower ends of the bands of similarity from which questions are drawn."""
 
-# The share of duplicates is known at _POINTS, the middles of intervals of 0.01, five in a step of
-# the thresholds.
-_PER_STEP = 5
-_PER_UNIT = 100
-_POINTS = LOWEST + (np.arange(_PER_STEP * len(STEPS)) + 0.5) / _PER_UNIT
+LENGTHS = (1, 2, 3, 5)
+"""The numbers of words in a shingle that answers choose from."""
+
+_PAIRS_OF_STEP = 50  # in the pool
+_POOL_SEED = 20261125  # fixed: the same collection gives the same questions
 
 # The curves that the share of duplicates may follow over the similarity. They have the shape of an
 # S (logistic):
@@ -38,9 +38,14 @@ _WIDTHS = np.geomspace(0.01, 0.15, 6)
 _TOPS = np.array([0.5, 0.7, 0.85, 1.0])
 _WRONG_SHARES = (0.0, 0.05, 0.1, 0.15)
 """The shares of wrong answers, all equally likely before any answer."""
+_SMALLEST = np.finfo(np.float64).tiny  # in place of a divisor of 0
 _TINY = 1e-6  # the probability of an answer that a curve excludes, if no answer is wrong
 _TAIL = 0.025  # at each side of a 95 % interval
 _MIN_LOW_PRECISION = 0.5  # times the requested precision
+# Of the pairs that a setting finds, this share may be below _EDGE in the search. Below LOWEST there
+# are more, which nobody counted.
+_MAX_EDGE_SHARE = 0.1
+_EDGE = LOWEST + 0.05
 _ANSWERS_PER_REPEAT = 3  # one more question for each, in bands whose answers contradict each other
 
 
@@ -53,11 +58,13 @@ class Share(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """The estimates at a threshold, from answers about pairs.
+    """The estimates of a setting, from answers about pairs.
 
-    recall : among the pairs from a similarity of 0.1 on. answers : the number of answers.
+    ngram : words in a shingle. recall : among the pairs from a similarity of 0.1 on. answers : the
+    number of answers.
     """
 
+    ngram: int
     threshold: float
     f1: float
     precision: Share
@@ -82,10 +89,50 @@ class Estimate(NamedTuple):
         }
 
 
-def count_steps(similarity: Floats) -> Ints:
-    """Return the number of pairs from each threshold of STEPS up to the next one."""
-    step = np.searchsorted(STEPS, similarity, side="right") - 1
-    return np.bincount(step, minlength=len(STEPS)).astype(np.int64)
+class Pool(NamedTuple):
+    """The pairs that may be asked about, drawn at random from each step of the thresholds.
+
+    rows : the pairs, in the order of the questions: the bands by turns, the highest first. weight :
+    the number of pairs of the collection that each stands for.
+    """
+
+    rows: Ints
+    weight: Floats
+
+
+def draw_pool(similarity: Floats, seed: int = _POOL_SEED) -> Pool:
+    """Return the pool of the pairs of a collection."""
+    order = np.random.default_rng(seed).permutation(len(similarity))
+    step = (np.searchsorted(STEPS, similarity, side="right") - 1)[order]
+    sizes = np.bincount(step, minlength=len(STEPS))
+    drawn = sizes.clip(max=_PAIRS_OF_STEP)
+    members = [np.flatnonzero(step == each)[:_PAIRS_OF_STEP] for each in range(len(STEPS))]
+    places = np.sort(np.concatenate(members))  # again in random order
+    rows = order[places]
+    asked = _by_turns(band_of(similarity[rows]))
+    weight = (sizes / np.maximum(drawn, 1))[step[places]]
+    return Pool(rows=rows[asked].astype(np.int64), weight=weight[asked])
+
+
+def _by_turns(band: Ints) -> Ints:
+    """Return the first row of each band, the highest first, then the second of each, and so on."""
+    by_band = [np.flatnonzero(band == each) for each in reversed(range(len(BANDS)))]
+    turns = np.concatenate([np.arange(len(rows)) for rows in by_band])
+    order = np.argsort(turns, kind="stable")
+    return np.concatenate(by_band)[order]
+
+
+class Sample(NamedTuple):
+    """The pairs of a pool, compared by shingles of several lengths.
+
+    similarity : float64 (num_lengths, num_pairs). weight : as in Pool. base : the length by which
+    the pairs were searched.
+    """
+
+    lengths: tuple[int, ...]
+    similarity: Floats
+    weight: Floats
+    base: int
 
 
 def band_of(similarity: Floats) -> Ints:
@@ -93,54 +140,105 @@ def band_of(similarity: Floats) -> Ints:
     return np.searchsorted(BANDS, similarity, side="right") - 1
 
 
-def estimate(pairs: Ints, similarity: Floats, same: Mask) -> list[Estimate]:
-    """Return the estimates at each threshold of STEPS; an empty list if no answer is yes.
+def estimate(sample: Sample, rows: Ints, same: Mask) -> list[Estimate]:
+    """Return the estimates of each length and each threshold of STEPS; an empty list if no answer
+    is yes.
 
     Parameters
     ----------
-    pairs : int64 array, the number of pairs of the collection by step; see `count_steps`.
-    similarity, same : the pairs that were answered, drawn at random within their bands, and the
-        answers.
+    sample : the pairs that stand for the collection.
+    rows, same : the pairs of the sample that were answered, and the answers.
 
     Notes
     -----
-    By Bayes' rule over curves of the share of duplicates by similarity, and over shares of wrong
-    answers: an answer is yes with the probability e + (1 - 2 e) p, where p is the share of
-    duplicates and e the share of wrong answers. The estimates are means over the curves, weighted
-    by their probability, and intervals contain 95 % of the weight. They are at least as wide as
-    Wilson's interval of all answers: after many, one curve has nearly all of the weight.
+    By Bayes' rule over lengths of shingles, over curves of the share of duplicates by the
+    similarity of this length, and over shares of wrong answers: an answer is yes with the
+    probability e + (1 - 2 e) p, where p is the share of duplicates and e the share of wrong
+    answers. The estimates are means over lengths and curves, weighted by their probability, and
+    intervals contain 95 % of the weight. They are at least as wide as Wilson's interval of all
+    answers: after many, one curve has nearly all of the weight. A shorter length than the length of
+    the search has no estimate at thresholds with many pairs at the edge of the search.
     """
     if not same.any():
         return []
-    curves = _curves()
-    weights = _probabilities(curves, similarity, same)
-    share_by_step = curves.reshape(len(curves), len(STEPS), _PER_STEP).mean(axis=2)
-    # By threshold: the found pairs, and by curve and threshold the duplicates among them.
-    found = _sums_from_step(pairs)
-    duplicates = _sums_from_step(pairs * share_by_step)
-    all_duplicates = duplicates[:, :1]
-    tiny = np.finfo(np.float64).tiny
-    f1 = weights @ (2 * duplicates / np.maximum(found + all_duplicates, 1))
-    precisions = _shares(duplicates / np.maximum(found, 1), weights, len(same))
-    recalls = _shares(duplicates / np.maximum(all_duplicates, tiny), weights, len(same))
+    settings = _settings(sample)
+    weights = _probabilities(sample, rows, same)
+    counted = _count(sample, settings)
+    positives = np.maximum(counted.found + counted.all_duplicates, _SMALLEST)
+    f1 = weights @ (2 * counted.duplicates / positives)
+    precision = counted.duplicates / np.maximum(counted.found, _SMALLEST)
+    recall = counted.duplicates / np.maximum(counted.all_duplicates, _SMALLEST)
+    precisions = _shares(precision, weights, len(same))
+    recalls = _shares(recall, weights, len(same))
     return [
         Estimate(
-            threshold=float(threshold),
-            f1=float(f1[step]),
-            precision=precisions[step],
-            recall=recalls[step],
+            ngram=sample.lengths[setting.row],
+            threshold=setting.threshold,
+            f1=float(f1[column]),
+            precision=precisions[column],
+            recall=recalls[column],
             answers=len(same),
         )
-        for step, threshold in enumerate(STEPS)
+        for column, setting in enumerate(settings)
     ]
 
 
-class Decision(NamedTuple):
-    """The best threshold beside the given one.
+class _Setting(NamedTuple):
+    """A length, as a row of the sample, and a threshold."""
 
-    found : the threshold of the largest F1 among the precise ones, or among all if none is precise;
-    of several equal ones the highest. given : the threshold as strict as the given settings.
-    is_precise : whether any threshold is precise; see `Estimate.is_precise`.
+    row: int
+    threshold: float
+
+
+def _settings(sample: Sample) -> list[_Setting]:
+    """Return the settings to estimate, by rising length and threshold."""
+    settings = [
+        _Setting(row, threshold)
+        for row, threshold in itertools.product(range(len(sample.lengths)), STEPS.tolist())
+    ]
+    return [setting for setting in settings if _is_counted(sample, setting)]
+
+
+class _Counted(NamedTuple):
+    """The pairs that each setting finds, by weight.
+
+    found : (num_settings,). duplicates : (num_curves, num_settings), the duplicates among these
+    pairs if a curve is true; the curves of each length follow one another. all_duplicates :
+    (num_curves, 1).
+    """
+
+    found: Floats
+    duplicates: Floats
+    all_duplicates: Floats
+
+
+def _count(sample: Sample, settings: Sequence[_Setting]) -> _Counted:
+    finds = [sample.similarity[setting.row] >= setting.threshold for setting in settings]
+    # A column of weights for each setting, 0 for the pairs that it does not find.
+    counts = np.array(finds).T * sample.weight[:, None]
+    curves = np.concatenate([_curves_at(of_length) for of_length in sample.similarity])
+    return _Counted(
+        found=counts.sum(axis=0),
+        duplicates=curves @ counts,
+        all_duplicates=(curves @ sample.weight)[:, None],
+    )
+
+
+def _is_counted(sample: Sample, setting: _Setting) -> bool:
+    """Return whether the search found nearly all pairs of a setting."""
+    if sample.lengths[setting.row] >= sample.base:
+        return True
+    searched = sample.similarity[sample.lengths.index(sample.base)]
+    weight = sample.weight * (sample.similarity[setting.row] >= setting.threshold)
+    return bool(weight[searched < _EDGE].sum() <= _MAX_EDGE_SHARE * weight.sum())
+
+
+class Decision(NamedTuple):
+    """The best setting beside the given one.
+
+    found : the setting of the largest F1 among the precise ones, or among all if none is precise;
+    of several equal ones the strictest of the longest shingles. given : the setting next to the
+    given one. is_precise : whether any setting is precise; see `Estimate.is_precise`.
     """
 
     found: Estimate
@@ -149,36 +247,24 @@ class Decision(NamedTuple):
 
     @property
     def changes(self) -> bool:
-        """True if the threshold is better than the given settings."""
+        """True if the found setting is better than the given one."""
         return self.is_precise and self.found.f1 > self.given.f1
 
 
-def decide(estimates: Sequence[Estimate], min_precision: float, given: float) -> Decision:
-    """Return the decision between the best threshold and the given one.
+def decide(
+    estimates: Sequence[Estimate], min_precision: float, ngram: int, threshold: float
+) -> Decision:
+    """Return the decision between the best setting and the given one.
 
-    estimates : by rising threshold. given : the threshold that is as strict as the given settings;
-    see `as_strict`.
+    estimates : by rising length and threshold. ngram, threshold : of the given setting.
     """
     precise = [estimated for estimated in estimates if estimated.is_precise(min_precision)]
+    of_length = [estimated for estimated in estimates if estimated.ngram == ngram]
     return Decision(
         found=max(reversed(precise or estimates), key=lambda estimated: estimated.f1),
-        given=min(estimates, key=lambda estimated: abs(estimated.threshold - given)),
+        given=min(of_length, key=lambda estimated: abs(estimated.threshold - threshold)),
         is_precise=bool(precise),
     )
-
-
-def as_strict(threshold: float, ngram: int, other_ngram: int) -> float:
-    """Return the threshold of STEPS for shingles of another length that finds about the same pairs.
-
-    Notes
-    -----
-    In a text of w words, k changed words that are far apart change n k of the shingles of n words.
-    The similarity is then (1 - x) / (1 + x) with x = n k / w.
-    """
-    changed = (1 - threshold) / (1 + threshold) * other_ngram / ngram
-    equal = max(LOWEST, (1 - changed) / (1 + changed))
-    step = np.searchsorted(STEPS, equal + 1e-9, side="right") - 1  # rounding may lower 0.95
-    return float(STEPS[step])
 
 
 def bands_to_ask_again(similarity: Floats, same: Mask, count: int) -> list[int]:
@@ -220,32 +306,45 @@ def contradicting_bands(similarity: Floats, same: Mask) -> list[int]:
     return sorted(itertools.chain(*pooled), key=lambda number: (answers[number], number))
 
 
+class _Curves(NamedTuple):
+    """The parameters of the curves, float64 (num_curves, 1) each."""
+
+    centres: Floats
+    widths: Floats
+    tops: Floats
+
+
 @cache
-def _curves() -> Floats:
-    """Return the share of duplicates at each of _POINTS, a row for each curve."""
+def _curves() -> _Curves:
+    """Return all curves."""
     grid = np.meshgrid(_CENTRES, _WIDTHS, _TOPS, indexing="ij")
-    centre, width, top = (values.reshape(-1, 1) for values in grid)
-    return np.asarray(top / (1 + np.exp((centre - _POINTS) / width)))
+    return _Curves(*(values.reshape(-1, 1) for values in grid))
 
 
-def _probabilities(curves: Floats, similarity: Floats, same: Mask) -> Floats:
-    """Return the probability of each curve after the answers."""
-    point = np.clip((similarity - LOWEST) * _PER_UNIT, 0, len(_POINTS) - 1).astype(np.int64)
-    yes = np.bincount(point[same], minlength=len(_POINTS))
-    no = np.bincount(point[~same], minlength=len(_POINTS))
+def _curves_at(similarity: Floats) -> Floats:
+    """Return the share of duplicates at similarities, a row for each curve."""
+    curves = _curves()
+    return np.asarray(curves.tops / (1 + np.exp((curves.centres - similarity) / curves.widths)))
+
+
+def _probabilities(sample: Sample, rows: Ints, same: Mask) -> Floats:
+    """Return the probability of each length and curve after the answers; the curves of the first
+    length, then of the second, and so on.
+    """
+    curves = np.concatenate([_curves_at(of_length[rows]) for of_length in sample.similarity])
     logarithms = []
     for wrong in _WRONG_SHARES:
         yes_probability = np.clip(wrong + (1 - 2 * wrong) * curves, _TINY, 1 - _TINY)
-        logarithms.append(np.log(yes_probability) @ yes + np.log(1 - yes_probability) @ no)
+        answered = np.where(same, yes_probability, 1 - yes_probability)
+        logarithms.append(np.log(answered).sum(axis=1))
     # Logarithms are relative to their maximum: the likelihood of many answers is below any float.
     likelihood = np.exp(np.array(logarithms) - np.max(logarithms))
-    by_curve = likelihood.sum(axis=0)
+    # Before any answer, the length of the search is as likely as all others together.
+    is_searched = np.array(sample.lengths) == sample.base
+    prior = np.ones(len(is_searched))
+    prior[is_searched] = max(1, int(np.count_nonzero(~is_searched)))
+    by_curve = likelihood.sum(axis=0) * np.repeat(prior, len(curves) // len(prior))
     return np.asarray(by_curve / by_curve.sum())
-
-
-def _sums_from_step(values: Floats | Ints) -> Floats:
-    """Return the sums from each step to the last one, along the last axis."""
-    return np.cumsum(values[..., ::-1], axis=-1)[..., ::-1].astype(np.float64)
 
 
 def _shares(values: Floats, weights: Floats, answers: int) -> list[Share]:

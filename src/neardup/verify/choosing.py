@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from neardup.kernels.agreement import Graph
 
 LOWEST = 0.1
+GENERAL = 0.45
+"""The threshold for versions of one work by shingles of 2 words where nothing is known of the
+texts; docs/accuracy.md shows where it comes from."""
 STEPS = np.arange(2, 20) / 20
 """The thresholds that answers choose from; the graph chooses from those up to 0.85."""
 _GRAPHS = STEPS[:17]
@@ -22,7 +26,7 @@ _MAX_PAIRS = 5_000_000  # whose neighbours are compared
 _MIN_DOCUMENTS = 30
 _MIN_AGREEMENT = 0.95
 _MIN_STABILITY = 0.90
-# Of the score, and of the documents; 0.74 to 0.86 decide the same on the labelled sets.
+# Of the clarity, and of the documents; 0.74 to 0.86 decide the same on the labelled sets.
 _RIVAL = 0.8
 
 
@@ -41,15 +45,25 @@ class Level(NamedTuple):
     stability: float
 
     @property
-    def score(self) -> float:
+    def clarity(self) -> float:
         """The number of documents, weighted by the clarity of their groups."""
         return self.documents * (self.agreement * self.stability) ** 2
+
+    @property
+    def score(self) -> float:
+        """The clarity, by which large groups weigh less.
+
+        Letters and adverts that share a frame form a few large groups, which are as clear as the
+        pairs of versions within them.
+        """
+        neighbours = 2 * self.pairs / self.documents
+        return self.clarity / math.log(2 + neighbours)
 
     def doubts(self, levels: Sequence[Level]) -> str | None:
         """Return why the threshold may not be suggested, as a clause; None if it may.
 
         levels : the graphs of all thresholds. A graph with fewer documents and nearly the same
-        score has clearer groups.
+        clarity has clearer groups.
         """
         if self.documents < _MIN_DOCUMENTS:
             return (
@@ -70,10 +84,10 @@ class Level(NamedTuple):
         rivals = [
             level
             for level in levels
-            if level.score >= _RIVAL * self.score and level.documents < _RIVAL * self.documents
+            if level.clarity >= _RIVAL * self.clarity and level.documents < _RIVAL * self.documents
         ]
         if rivals:
-            rival = max(rivals, key=lambda level: level.score)
+            rival = max(rivals, key=lambda level: level.clarity)
             return (
                 f"the groups at {rival.threshold:g} are clearer, without "
                 f"{(1 - rival.documents / self.documents) * 100:.1f} % of these documents, more "

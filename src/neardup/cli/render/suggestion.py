@@ -1,4 +1,4 @@
-"""Print the settings that a sweep suggests with their pairs, and ask about pairs in the
+"""Print the grades and the settings of a sweep with their pairs, and ask about pairs in the
 terminal.
 """
 
@@ -12,24 +12,32 @@ from neardup.cli.render.compare import Marks, print_differences
 from neardup.cli.render.table import is_plain, is_unicode
 from neardup.report.items import MarkedPair
 from neardup.report.wording import say, translated, visible
-from neardup.suggestion import Suggestion, SweepPair
+from neardup.suggestion import Grades, Suggestion, SweepPair
 
 _ANSWERS = {"y": True, "n": False, "s": None}
 
 
-def print_suggestion(suggestion: Suggestion) -> None:
-    """Print the settings, the reason, and the pairs that show the difference."""
+def print_grades(grades: Grades) -> None:
+    """Print the pairs on both sides of each grade, and then the counts of both."""
     console = Console(highlight=False)
-    method = suggestion.method
-    for title, pairs in (
-        (say("sweep.added", pairs=len(suggestion.added)), suggestion.added),
-        (say("sweep.above"), suggestion.above),
-        (say("sweep.below"), suggestion.below),
-    ):
-        if pairs and suggestion.changes:
-            console.print(Text(f"\n{title}", "bold"))
+    for grade in grades:
+        for key, pairs in (("sweep.above", grade.above), ("sweep.below", grade.below)):
+            if pairs:
+                title = say(key, grade=say(f"sweep.{grade.name}"))
+                console.print(Text(f"\n{title}", "bold"))
             for pair in pairs:
                 print_pair(pair, console, brief=True)
+    console.print(Text(f"\n{say('sweep.grades')}", "bold"))
+    for grade in grades:
+        console.print(f"  {translated(str(grade))}", soft_wrap=True)
+        console.print(f"    {translated(grade.explanation)}", soft_wrap=True)
+    console.print(f"  {say('sweep.write_grade')}", soft_wrap=True)
+
+
+def print_suggestion(suggestion: Suggestion) -> None:
+    """Print the settings and the reason."""
+    console = Console(highlight=False)
+    method = suggestion.method
     options = f"--ngram {method.ngram} --threshold {method.threshold:g}"
     key = "sweep.suggestion" if suggestion.changes else "sweep.keep"
     console.print(Text(f"\n{say(key, options=options)}", "bold"))
