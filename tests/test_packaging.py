@@ -50,8 +50,8 @@ def test_links_of_the_published_readme_lead_to_the_files_of_that_version():
     assert len(found) > 10
     for link in (*found, *metadata["urls"].values()):
         assert link.startswith(("https://", "#")), link
-        kind, version, *path = link.removeprefix(f"{url}/").partition("#")[0].split("/")
-        if link != url and link.startswith(url):
+        if link.startswith(f"{url}/"):
+            kind, version, *path = link.removeprefix(f"{url}/").partition("#")[0].split("/")
             assert (kind in ("blob", "raw"), version) == (True, f"v{__version__}")
             assert (REPOSITORY / "/".join(path)).exists(), link
     assert {"Repository", "Documentation", "Changelog"} == metadata["urls"].keys()
