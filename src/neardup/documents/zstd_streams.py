@@ -75,7 +75,7 @@ def open_zstd(file: pa.NativeFile) -> Any:
     file.seek(0)
     if demands.suit_arrow:
         return pa.CompressedInputStream(file, "zstd")
-    return _PythonStream(file, _python_zstd(_why_not_arrow(demands)), demands.dictionary)
+    return _python_stream(file, _python_zstd(_why_not_arrow(demands)), demands.dictionary)
 
 
 def suits_arrow(file: pa.NativeFile) -> bool:
@@ -232,26 +232,32 @@ def _damaged_dictionary(error: Exception) -> CannotDecompress:
     return CannotDecompress(f"its zstd dictionary is damaged: {error}")
 
 
-class _PythonStream(io.RawIOBase):
-    """The bytes inside a zstd file, by Python's reader.
+def _python_stream(file: pa.NativeFile, zstd: Any, dictionary: bytes | None) -> _PythonStream:
+    """Return the bytes inside a zstd file, by Python's reader.
 
     zstd : the module. dictionary : None without one.
     """
+    # Python's reader asks for 8 KiB at a time, each a request to a remote storage.
+    buffered = io.BufferedReader(file, _READ_BYTES)
+    window_log = MAX_WINDOW_BYTES.bit_length() - 1
+    try:
+        stream = zstd.ZstdFile(
+            buffered,
+            options={zstd.DecompressionParameter.window_log_max: window_log},
+            zstd_dict=None if dictionary is None else zstd.ZstdDict(dictionary),
+        )
+    except (zstd.ZstdError, ValueError) as error:
+        raise _damaged_dictionary(error) from error
+    return _PythonStream(file, stream, zstd.ZstdError)
 
-    def __init__(self, file: pa.NativeFile, zstd: Any, dictionary: bytes | None) -> None:
+
+class _PythonStream(io.RawIOBase):
+    """The bytes of a stream of Python's reader, over a file; its errors become OSError."""
+
+    def __init__(self, file: pa.NativeFile, stream: Any, error: type[Exception]) -> None:
         self._file = file
-        self._error = zstd.ZstdError
-        # Python's reader asks for 8 KiB at a time, each a request to a remote storage.
-        buffered = io.BufferedReader(file, _READ_BYTES)
-        window_log = MAX_WINDOW_BYTES.bit_length() - 1
-        try:
-            self._stream = zstd.ZstdFile(
-                buffered,
-                options={zstd.DecompressionParameter.window_log_max: window_log},
-                zstd_dict=None if dictionary is None else zstd.ZstdDict(dictionary),
-            )
-        except (zstd.ZstdError, ValueError) as error:
-            raise _damaged_dictionary(error) from error
+        self._stream = stream
+        self._error = error
 
     def readable(self) -> bool:
         return True
