@@ -59,7 +59,7 @@ CASES = {
     "pages by structure": (EXAMPLES / "pages", {"method": "structure"}),
     "pages by both": (EXAMPLES / "pages", {"method": "page"}),
     "a crawl by content": (EXAMPLES / "crawl.warc.gz", {"method": "content"}),
-    "documents, mail and PDF": ([EXAMPLES / "contract", DATA / "office"], {}),
+    "documents, mail and PDF": ([EXAMPLES / "contract", DATA / "office" / "contract.*"], {}),
     "crowded clusters": (
         DATA / "en_licenses.jsonl.gz",
         {
