@@ -113,6 +113,53 @@ def test_an_answer_has_the_sources_of_a_batch_of_the_documents_so_far(
         assert (answer["sources"], answer["num_sources"]) == (expected, len(expected))
 
 
+@pytest.mark.parametrize("name", METHODS)
+@settings(deadline=None, max_examples=20)
+@given(draws=DRAWS, cuts=CUTS)
+def test_runs_that_update_an_index_leave_the_sources_of_a_batch(
+    name: str, draws: list, cuts: list[int]
+) -> None:
+    table = table_of(draws)
+    index = neardup.Index.create("memory:", method=METHODS[name], track_sources=True)
+    kept = []
+    for part in increments(table, cuts):
+        found = neardup.dedup(part, against=index, update=True, sources="from", id_column="id")
+        kept.append(found.kept)
+        # As of the end of the run, for the documents that it kept.
+        now = sources_now(index)
+        assert {row["id"]: row["sources"] for row in found.kept.to_pylist()}.items() <= now.items()
+    exported = [documents.filter(documents["kept"]) for documents in index.documents()]
+    assert rows_of(exported) == batch_rows(table, METHODS[name])
+    assert {row["id"] for part in kept for row in part.to_pylist()} == rows_of(exported).keys()
+
+
+@pytest.mark.filterwarnings("ignore:.*enter it without a source")
+def test_a_run_without_sources_warns_that_the_index_tracks_them() -> None:
+    index = tracking(("a", TEXT, "c4"))
+    table = pa.table({"id": ["b"], "text": [TEXT]})
+    found = neardup.dedup(table, against=index, update=True)
+    assert "--sources" in found.report["warnings"][0]
+    assert sources_now(index) == {"a": ["c4"], "b": None}
+    # It enters no index, or one that tracks nothing.
+    assert not neardup.dedup(table, against=index).report["warnings"]
+    plain = neardup.Index.create("memory:", method=METHODS["minhash"])
+    assert not neardup.dedup(table, against=plain, update=True).report["warnings"]
+
+
+def test_a_run_stores_the_names_of_its_inputs_beside_dates(tmp_path: Path) -> None:
+    for name in ("c4", "hplt"):
+        (tmp_path / name).mkdir()
+        columns = {"id": [name], "text": [TEXT], "date": ["2026-01-01"], "from": ["x"]}
+        pq.write_table(pa.table(columns), tmp_path / name / "a.parquet")
+    inputs = [str(tmp_path / "c4"), str(tmp_path / "hplt")]
+    for sources, expected in (("input", inputs), ("from", ["x"])):
+        index = neardup.Index.create("memory:", method=METHODS["minhash"], track_sources=True)
+        options = {"update": True, "sources": sources, "dates": "date"}
+        kept = neardup.dedup(inputs, against=index, **options).kept
+        assert kept["sources"].to_pylist() == [expected]
+        assert sources_now(index) == {"c4": expected, "hplt": None}
+
+
 def sources_now(index: neardup.Index) -> dict[str, list[str] | None]:
     return {row["id"]: row["sources"] for table in index.documents() for row in table.to_pylist()}
 

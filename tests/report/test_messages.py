@@ -401,6 +401,7 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
     Path("zipped.json").write_bytes(gzip.compress(documents.encode()))
     Path("folder/full").touch()
     Index.create("an.index").close()
+    Index.create("tracking.index", track_sources=True).close()
     system_words = "Compressed file ended|Expecting property name"  # of Python
     for arguments in FAILURES:
         said = (
@@ -497,6 +498,7 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
     write("thrice.jsonl", ["a b c", "x y z", "u v w"], id=["1", "1", "1"])
     write("few.jsonl", ["a b c d e f g h i", "a b c d x y z v w"], label=["1", "1"], id=["p", "q"])
     Path("judged.csv").write_text("left_id,right_id,duplicate\np,q,1\np,zzz,1\n")
+    Index.create("tracking.index", track_sources=True).close()
     for arguments in WARNING_COMMANDS:
         printed = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"}).output
         warned = [line for line in printed.splitlines() if line.startswith("警告：")]

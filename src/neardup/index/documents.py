@@ -245,18 +245,24 @@ def read_batches(
         else:
             batch = batch_of_documents(entry, names[number])
             name = None if input_names is None else input_names[number]
-            sources = _sources_of(tasks[number], entry, name)
+            column = next(iter(tasks[number].columns.described), None)
+            sources = sources_in(tasks[number], entry, column, name)
             yield Piece(tasks[number], entry, batch._replace(sources=sources))
 
 
-def _sources_of(task: Task, batch: DocumentBatch, input_name: str | None) -> pa.Array | None:
-    """Return the source of each document, large_string; None if there is none."""
+def sources_in(
+    task: Task, batch: DocumentBatch, column: str | None, input_name: str | None
+) -> pa.Array | None:
+    """Return the source of each document, large_string; None if there is none.
+
+    column : the column of sources, which the task reads. input_name : the source of all documents,
+    if inputs are sources.
+    """
     if input_name is not None:
         return pa.repeat(pa.scalar(input_name, _STRING), len(batch.rows))
-    if not task.columns.described:
+    if column is None:
         return None
-    (values,) = batch.values
-    texts = values.cast(_STRING)
+    texts = batch.values[task.columns.values.index(column)].cast(_STRING)
     return pc.if_else(pc.equal(texts, ""), None, texts)  # an empty value is no source
 
 

@@ -64,6 +64,7 @@ class Piece(NamedTuple):
     be missing.
     """
 
+    task: Task
     rejected: list[Rejected]
     batch: DocumentBatch | None
     is_end: bool
@@ -145,9 +146,9 @@ class Reading:
                 reject(entry)
                 if len(rejections.rows) >= _MAX_WAITING:
                     # A file of nothing but unreadable rows must not fill the memory.
-                    yield Piece(rejections.take(), None, is_end=False)
+                    yield Piece(tasks[number], rejections.take(), None, is_end=False)
             elif entry is None:
-                yield Piece(rejections.take(), None, is_end=True)
+                yield Piece(tasks[number], rejections.take(), None, is_end=True)
                 # The next part is read from its beginning.
                 rejections.num_stored = 0
                 num_stored = 0
@@ -161,7 +162,7 @@ class Reading:
                     num_stored -= num_skipped
                     if num_skipped < num_rows:
                         rest = batch.slice(num_skipped, num_rows) if num_skipped else batch
-                        yield Piece(rejections.take(), rest, is_end=False)
+                        yield Piece(tasks[number], rejections.take(), rest, is_end=False)
 
     def _compare_ids(self, task: Task, batch: DocumentBatch) -> None:
         """Raise InputError if an id repeats among the first new documents."""
@@ -350,7 +351,7 @@ def describe_all(reading: Reading, progress: Progress, ready: Callable[[], objec
     """
     workspaces = Workspaces(Workspace)
 
-    def describe(batches: list[DocumentBatch]) -> tuple[Features, Keys]:
+    def describe(batches: list[DocumentBatch], _: list[Task]) -> tuple[Features, Keys]:
         # The first groups wait here for the kernels, which are compiled while files are decoded.
         ready()
         texts = join_arrays([batch.text for batch in batches])
@@ -377,14 +378,14 @@ def describe_all(reading: Reading, progress: Progress, ready: Callable[[], objec
 def read_all(
     reading: Reading,
     progress: Progress,
-    describe: Callable[[list[DocumentBatch]], T],
+    describe: Callable[[list[DocumentBatch], list[Task]], T],
     use: Callable[[T], None],
 ) -> Corpus:
     """Read all parts, a mebibyte or more at a time, and store the documents in order.
 
     Parameters
     ----------
-    describe : is called with batches on a pool of threads.
+    describe : is called with batches, and the task of each, on a pool of threads.
     use : is called with the results of `describe` in order, before the documents are stored.
     """
     threads = count_threads(reading.settings.threads)
@@ -392,7 +393,8 @@ def read_all(
 
     def work(pieces: list[Piece]) -> T | None:
         batches = [piece.batch for piece in pieces if piece.batch is not None]
-        return describe(batches) if batches else None
+        tasks = [piece.task for piece in pieces if piece.batch is not None]
+        return describe(batches, tasks) if batches else None
 
     groups = group_small(reading.pieces(threads), _bytes_of, rows_of=_rows_of, max_rows=batch_rows)
     described = map_ordered(
