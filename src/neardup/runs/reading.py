@@ -171,7 +171,7 @@ class Reading:
 
     def store(self, pieces: list[Piece]) -> None:
         """Append pieces to the columns."""
-        batches = [piece.batch for piece in pieces if piece.batch is not None]
+        batches = _batches_of(pieces)
         offsets = self._store_documents(batches) if batches else np.zeros(1, np.int64)
         ends: list[_PartEnd] = []
         first = 0
@@ -392,7 +392,7 @@ def read_all(
     batch_rows = reading.settings.batch_rows
 
     def work(pieces: list[Piece]) -> T | None:
-        batches = [piece.batch for piece in pieces if piece.batch is not None]
+        batches = _batches_of(pieces)
         tasks = [piece.task for piece in pieces if piece.batch is not None]
         return describe(batches, tasks) if batches else None
 
@@ -405,13 +405,17 @@ def read_all(
             use(found)
         reading.store(pieces)
         if found is not None:
-            texts = [piece.batch.text_bytes for piece in pieces if piece.batch is not None]
+            texts = [batch.text_bytes for batch in _batches_of(pieces)]
             progress.advance(sum(map(_rows_of, pieces)), sum(texts))
         if number % _CHECKPOINT_EVERY == 0:
             reading.checkpoint()
     reading.checkpoint()
     reading.scratch.close_columns()
     return reading.corpus()
+
+
+def _batches_of(pieces: list[Piece]) -> list[DocumentBatch]:
+    return [piece.batch for piece in pieces if piece.batch is not None]
 
 
 def _bytes_of(piece: Piece) -> int:

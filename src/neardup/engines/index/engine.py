@@ -150,11 +150,7 @@ class IndexEngine(Engine):
         refuse_unwritable(inputs.tasks, self.run.inputs)
         tasks = [task.identified() for task in inputs.tasks]
         warnings = inputs.warnings + self._begin(tasks, scratch, folder)
-        if self._tracks_sources and self._sources is None:
-            warnings.append(_NO_SOURCES.format(index=self.index.address))
-        names = names_of_inputs(self.run.inputs.source, tasks, self._sources)
-        parts = [task.part.name for task in tasks]
-        self._name_of_part = {} if names is None else dict(zip(parts, names, strict=True))
+        warnings += self._name_sources(tasks)
         self._reading = Reading(
             tasks,
             self.index.rules.method,
@@ -174,6 +170,15 @@ class IndexEngine(Engine):
             refuse_incomplete(corpus.tally.losses, self.run.settings.on_error)
         self._seen = decisions.seen
         return self._searched(tasks, corpus, decisions, warnings)
+
+    def _name_sources(self, tasks: list[Task]) -> list[str]:
+        """Name the inputs that are sources; warn if an index that tracks sources gets none."""
+        names = names_of_inputs(self.run.inputs.source, tasks, self._sources)
+        parts = [task.part.name for task in tasks]
+        self._name_of_part = {} if names is None else dict(zip(parts, names, strict=True))
+        if self._tracks_sources and self._sources is None:
+            return [_NO_SOURCES.format(index=self.index.address)]
+        return []
 
     def _begin(
         self, tasks: list[Task], scratch: Scratch, folder: OutputDirectory | None
