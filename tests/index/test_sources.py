@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 import neardup
 from neardup.cli.main import cli
-from neardup.errors import OutputError, SettingError
+from neardup.errors import InputError, OutputError, SettingError
 from neardup.index.sources import entries_of
 
 WORDS = [f"word{number}" for number in range(12)]
@@ -264,6 +265,61 @@ def test_another_index_has_neither_columns_nor_a_table_of_sources() -> None:
         SettingError, match=r"does not store it. Create an index with track_sources"
     ):
         index.add_many_if_new(table, sources="text")
+
+
+def test_a_single_text_has_a_source() -> None:
+    index = neardup.Index.create("memory:", method=METHODS["minhash"], track_sources=True)
+    kept = index.add_if_new(TEXT, id="a", source="hplt")
+    removed = index.add_if_new(TEXT, id="b", source="c4")
+    assert (kept.sources, kept.num_sources) == (["hplt"], 1)
+    assert (removed.sources, removed.num_sources) == (["c4", "hplt"], 2)
+    assert index.add(TEXT, id="c", source="").sources == []
+    assert sources_now(index) == {"a": ["c4", "hplt"], "b": None, "c": []}
+    plain = neardup.Index.create("memory:", method=METHODS["minhash"])
+    answer = plain.add_if_new(TEXT)
+    assert (answer.sources, answer.num_sources) == (None, None)
+    with pytest.raises(SettingError, match="source is where the document comes from: got 'c4'"):
+        plain.add_if_new(TEXT, source="c4")
+    with pytest.raises(InputError, match="source"):
+        index.add_if_new(TEXT, source=7)  # type: ignore[arg-type]
+
+
+def test_a_line_of_a_stream_has_its_source_in_a_field() -> None:
+    index = neardup.Index.create("memory:", method=METHODS["minhash"], track_sources=True)
+    sources: list[object] = ["c4", 7, None, "", [], True]
+    lines = [
+        json.dumps({"id": str(number), "text": TEXT, "meta": {"from": source}}).encode()
+        for number, source in enumerate(sources)
+    ]
+    [answered] = index.answer_lines([lines], sources="meta.from")
+    answers = [answer for _, answer in answered]
+    expected = [["c4"], ["7", "c4"], ["7", "c4"], ["7", "c4"], None, None]
+    assert [answer.get("sources") for answer in answers] == expected
+    assert [answer["error"] for answer in answers if "error" in answer] == [
+        "'meta.from' is a list, not a string or a number",
+        "'meta.from' is a boolean, not a string or a number",
+    ]
+    with pytest.raises(SettingError, match="names a field of lines"):
+        index.answer_lines([lines], sources="input")
+    plain = neardup.Index.create("memory:", method=METHODS["minhash"])
+    with pytest.raises(SettingError, match="does not store it"):
+        plain.answer_lines([lines], sources="meta.from")
+
+
+def test_files_are_staged_with_their_sources(tmp_path: Path) -> None:
+    index = tracking(("a", TEXT, "c4"))
+    for number, source in enumerate(["hplt", None]):
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(pa.table({"id": [f"b{number}"], "text": [TEXT]}), path)
+        if not number:
+            index.open_import("monday")
+        index.stage_files("monday", path, sources=None if source is None else "input")
+    index.commit_import("monday")
+    assert sources_now(index) == {
+        "a": sorted(["c4", str(tmp_path / "0.parquet")]),
+        "b0": None,
+        "b1": None,
+    }
 
 
 def test_lists_of_sources_need_a_format_with_lists(tmp_path: Path) -> None:

@@ -59,6 +59,18 @@ def refuse_untracked(sources: str | None, address: str, *, tracks: bool) -> None
         )
 
 
+def refuse_untracked_source(name: str, source: str | None, address: str, *, tracks: bool) -> None:
+    """Raise SettingError if a document has a source, and its index does not track them. name : of
+    the source, for the error.
+    """
+    if source is not None and not tracks:
+        raise SettingError(
+            f"The {name} is where the document comes from: got {source!r:.200} for the index "
+            f"{address}, which does not store it. Create an index with track_sources=True "
+            "(--track-sources), or leave the source out."
+        )
+
+
 class Sources(NamedTuple):
     """The sources of the kept document of each new document, up to that document.
 
