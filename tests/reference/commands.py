@@ -241,6 +241,7 @@ WARNING_COMMANDS = [
     ["dedup", "short.jsonl", "-o", "7", "--method", "structure"],
     ["dedup", "twice.jsonl", "-o", "8"],
     ["dedup", "thrice.jsonl", "-o", "9"],
+    ["dedup", "clones", "-o", "11", "--tokens", "code"],
     ["dedup", "few.jsonl", "-o", "10", "--against", "tracking.index", "--update"],
     ["evaluate", "few.jsonl", "--label", "label", "--ngram", "1", "--curve-from", "0.25"],
     ["evaluate", "full.jsonl", "--label", "label", "--threshold", "0.99", "--max-bucket-size", "5"],

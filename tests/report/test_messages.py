@@ -485,6 +485,9 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
     for name in ("_hidden.txt", "notes.xyz", "dataset_info.json"):
         Path("same", name).write_text("x")
     os.mkfifo("same/pipe")
+    Path("clones").mkdir()
+    for name in ("a.py", "README.md"):
+        Path("clones", name).write_text("one = two + three * four - five\n")
     full = [
         f"one two three four five six {number} {number + 1} {number + 2}"
         for number in range(0, 300, 3)
