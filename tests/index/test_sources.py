@@ -200,6 +200,15 @@ def test_a_document_that_is_sent_again_brings_a_new_source_once(id: str) -> None
     assert index.verify() == []
 
 
+def test_an_import_that_is_removed_takes_away_the_sources_that_it_brought() -> None:
+    index = tracking(("a", TEXT, "c4"))
+    again = pa.table({"id": ["a"], "text": [TEXT], "from": ["hplt"]})
+    index.add_many_if_new(again, sources="from", import_name="monday")
+    assert sources_now(index)["a"] == ["c4", "hplt"]
+    assert index.remove_import("monday") == 1
+    assert sources_now(index) == {"a": ["c4"]}
+
+
 def test_a_forgotten_document_takes_its_source_away() -> None:
     index = tracking(("a", TEXT, "c4"), ("b", TEXT, "hplt"), ("c", TEXT, "web"))
     index.remove("b")
