@@ -590,7 +590,7 @@ def test_a_run_whose_index_has_changed_since_begins_again(make, tmp_path, monkey
         index.add(make_texts(6, 120)[1], id="other")
     options = {"resume": True, "batch_rows": 9, "on_error": "skip"}
     found = neardup.dedup(days, against=address, output=tmp_path / "out", **options)
-    assert "The index has changed since the run was interrupted" in found.report["warnings"][0]
+    assert "has changed since the run was interrupted" in found.report["warnings"][0]
     assert found.removed["kept_id"].to_pylist().count("other") >= 1
     assert (
         found.mask.tolist() == neardup.dedup(days, against=address, on_error="skip").mask.tolist()

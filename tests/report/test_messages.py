@@ -513,9 +513,10 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
             assert escape(line[3:11]) in shown or not shown
     with wording.speaking("zh"):
         said = for_terminal(
-            "The index has changed since the run was interrupted: all documents were decided again."
+            "The index, or sources (--sources), has changed since the run was interrupted: all "
+            "documents were decided again."
         )
-    assert said == "运行中断之后索引有变化：全部文档已重新判定。"
+    assert said == "运行中断之后索引或 --sources 有变化：全部文档已重新判定。"
     assert set(catalogue_of("warnings")) - met == set()
 
 

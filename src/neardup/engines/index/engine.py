@@ -198,8 +198,8 @@ class IndexEngine(Engine):
         # The decisions of an interrupted run are valid for one state of the index only.
         if resuming and not _is_noted(note, state):
             warnings.append(
-                "The index has changed since the run was interrupted: all documents were decided "
-                "again."
+                "The index, or sources (--sources), has changed since the run was interrupted: all "
+                "documents were decided again."
             )
             # Deletes the scratch files.
             resuming = prepare(scratch, tasks, settings, resume=False)
