@@ -37,7 +37,9 @@ class Answer:
     and content before. kept_id : the document that removed it, None if it was kept. similarity,
     distance, structure, exact : a measure of the two, None if it was kept. truncated : whether a
     bucket had more documents than were compared, so that a duplicate may have been missed.
-    first_seen, last_seen, payload : of the kept document, None if that is gone.
+    first_seen, last_seen, payload : of the kept document, None if that is gone. sources : the
+    sources of the kept document and of the documents removed for it up to this one, None if the
+    index does not track them. num_sources : the number of these sources.
     """
 
     id: str
@@ -52,6 +54,8 @@ class Answer:
     first_seen: datetime | None
     last_seen: datetime | None
     payload: Any
+    sources: list[str] | None = None
+    num_sources: int | None = None
 
 
 @dataclass(frozen=True)

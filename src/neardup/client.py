@@ -129,7 +129,8 @@ class Client:
 
         Parameters
         ----------
-        documents : each with `id`, `text` and, if wanted, `payload`, any value of JSON.
+        documents : each with `id`, `text` and, if wanted, `payload`, any value of JSON, and
+            `source`, a text, for an index that tracks sources.
 
         Returns
         -------
@@ -414,8 +415,11 @@ def _json(message: Any) -> bytes:
 
 
 def _record(kind: type[T], record: Mapping[str, Any]) -> T:
-    """Return a record as an instance of a dataclass; fields of a later version are left out."""
-    values = {field.name: record[field.name] for field in fields(kind)}  # type: ignore[arg-type]
+    """Return a record as an instance of a dataclass; fields of a later version are left out, and
+    fields that an earlier one lacks have their defaults.
+    """
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    values = {name: record[name] for name in names if name in record}
     for name in ("first_seen", "last_seen"):
         if values.get(name) is not None:
             values[name] = datetime.fromisoformat(values[name].replace("Z", "+00:00"))

@@ -540,6 +540,31 @@ def test_a_run_that_is_resumed_writes_what_one_that_was_not_writes(
 
 
 @pytest.mark.filterwarnings("ignore:.*rejected")
+@pytest.mark.parametrize("begun_with", ["input", None], ids=["resumed", "begun again"])
+def test_a_run_that_is_resumed_stores_the_sources_of_all_documents(
+    tmp_path, monkeypatch, begun_with
+):
+    monkeypatch.setattr(local_reading, "_CHECKPOINT_EVERY", 2)
+    days = two_days(tmp_path)
+    options = {"update": True, "batch_rows": 9, "on_error": "skip"}
+    sources = []
+    for name in ("whole", "resumed"):
+        address = str(tmp_path / f"{name}.index")
+        Index.create(address, track_sources=True).close()
+        out = tmp_path / name
+        if name == "resumed":
+            begun = {"after": 9, "sources": begun_with} | options
+            interrupted(monkeypatch, days, address, out, **begun)
+        resume = name == "resumed"
+        neardup.dedup(days, against=address, output=out, resume=resume, sources="input", **options)
+        with Index.open(address) as index:
+            found = pa.concat_tables(index.documents())
+        sources.append(found.filter(found["kept"]).select(["id", "sources"]).to_pylist())
+    assert sources[0] == sources[1]
+    assert {len(row["sources"]) for row in sources[0]} == {1, 2}
+
+
+@pytest.mark.filterwarnings("ignore:.*rejected")
 def test_a_run_that_is_resumed_reads_what_it_has_decided_no_more(make, tmp_path, monkeypatch):
     monkeypatch.setattr(local_reading, "_CHECKPOINT_EVERY", 2)
     address = make(table("d", make_texts(5, 120)))
@@ -565,7 +590,7 @@ def test_a_run_whose_index_has_changed_since_begins_again(make, tmp_path, monkey
         index.add(make_texts(6, 120)[1], id="other")
     options = {"resume": True, "batch_rows": 9, "on_error": "skip"}
     found = neardup.dedup(days, against=address, output=tmp_path / "out", **options)
-    assert "The index has changed since the run was interrupted" in found.report["warnings"][0]
+    assert "has changed since the run was interrupted" in found.report["warnings"][0]
     assert found.removed["kept_id"].to_pylist().count("other") >= 1
     assert (
         found.mask.tolist() == neardup.dedup(days, against=address, on_error="skip").mask.tolist()

@@ -24,6 +24,8 @@ FAILURES = [
     ),
     ["dedup", "bad.txt", "array.json", "-o", "two"],
     ["dedup", "lost.jsonl", "--against", "an.index", "--update", "-o", "new"],
+    ["index", "add-if-new", "an.index", "in.jsonl", "--sources", "input"],
+    ["index", "export", "tracking.index", "-o", "documents.csv"],
     *(
         ["dedup", name, "-o", f"of-{name}", "--quiet"]
         for name in ("latin.txt", "half-gb.txt", "nearly.jsonl")
@@ -245,6 +247,8 @@ WARNING_COMMANDS = [
     ["dedup", "short.jsonl", "-o", "7", "--method", "structure"],
     ["dedup", "twice.jsonl", "-o", "8"],
     ["dedup", "thrice.jsonl", "-o", "9"],
+    ["dedup", "clones", "-o", "11", "--tokens", "code"],
+    ["dedup", "few.jsonl", "-o", "10", "--against", "tracking.index", "--update"],
     ["evaluate", "few.jsonl", "--label", "label", "--ngram", "1", "--curve-from", "0.25"],
     ["evaluate", "full.jsonl", "--label", "label", "--threshold", "0.99", "--max-bucket-size", "5"],
     ["evaluate", "few.jsonl", "--pairs", "judged.csv"],

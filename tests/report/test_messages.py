@@ -407,6 +407,7 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
     Path("zipped.json").write_bytes(gzip.compress(documents.encode()))
     Path("folder/full").touch()
     Index.create("an.index").close()
+    Index.create("tracking.index", track_sources=True).close()
     system_words = "Compressed file ended|Expecting property name"  # of Python
     for arguments in FAILURES:
         said = (
@@ -490,6 +491,9 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
     for name in ("_hidden.txt", "notes.xyz", "dataset_info.json"):
         Path("same", name).write_text("x")
     os.mkfifo("same/pipe")
+    Path("clones").mkdir()
+    for name in ("a.py", "README.md"):
+        Path("clones", name).write_text("one = two + three * four - five\n")
     full = [
         f"one two three four five six {number} {number + 1} {number + 2}"
         for number in range(0, 300, 3)
@@ -503,6 +507,7 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
     write("thrice.jsonl", ["a b c", "x y z", "u v w"], id=["1", "1", "1"])
     write("few.jsonl", ["a b c d e f g h i", "a b c d x y z v w"], label=["1", "1"], id=["p", "q"])
     Path("judged.csv").write_text("left_id,right_id,duplicate\np,q,1\np,zzz,1\n")
+    Index.create("tracking.index", track_sources=True).close()
     for arguments in WARNING_COMMANDS:
         printed = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"}).output
         warned = [line for line in printed.splitlines() if line.startswith("警告：")]
@@ -524,9 +529,10 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
         left_out = _warn_of_skipped(UNINSTALLED, ["scan.pdf"])
         assert for_terminal(left_out).startswith("跳过 1 个需要附加组件 office 的文件")
         said = for_terminal(
-            "The index has changed since the run was interrupted: all documents were decided again."
+            "The index, or sources (--sources), has changed since the run was interrupted: all "
+            "documents were decided again."
         )
-    assert said == "运行中断之后索引有变化：全部文档已重新判定。"
+    assert said == "运行中断之后索引或 --sources 有变化：全部文档已重新判定。"
     assert set(catalogue_of("warnings")) - met == set()
 
 

@@ -362,3 +362,24 @@ def test_the_client_needs_the_standard_library_alone():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_documents_bring_sources_to_an_index_that_tracks_them(client, tmp_path):
+    document = {"id": "sources/1", "text": TEXT, "source": "c4"}
+    with pytest.raises(ServiceError, match=r"The source of documents\[0\] is where") as raised:
+        client.add_if_new([document])
+    assert raised.value.status == 422
+    neardup.Index.create(tmp_path / "an.index", track_sources=True).close()
+    with RunningService(tmp_path / "an.index") as running, Client(running.url) as opened:
+        documents = [document, {**document, "id": "sources/2", "source": "hplt"}]
+        answers = opened.add_if_new([*documents, {"id": "sources/3", "text": TEXT}])
+        found = [(answer.sources, answer.num_sources) for answer in answers]
+        assert found == [(["c4"], 1), (["c4", "hplt"], 2), (["c4", "hplt"], 2)]
+        opened.open_import("monday")
+        opened.stage("monday", [{**document, "id": "sources/4", "source": "web"}])
+        opened.commit_import("monday")
+        [answer] = opened.add_if_new([{**document, "payload": 7}])
+        assert (answer.sources, answer.payload) == (["c4", "hplt", "web"], None)
+        with pytest.raises(ServiceError, match="source of documents"):
+            opened.add_if_new([{**document, "source": "x" * 3000}])
+    assert client.get("sources/1") is None

@@ -27,6 +27,7 @@ def open_engine(
     limits: Options,
     *,
     update: bool,
+    sources: str | None,
 ) -> Iterator[Engine]:
     """Open an index for a run of dedup; an index that was passed stays open afterwards.
 
@@ -37,6 +38,7 @@ def open_engine(
     method, limits : the index must have been made with these, unless they are None; the limits by
         name, as in `dedup`.
     update : whether the index is opened for writing.
+    sources : as in `dedup`; an index that tracks sources stores them when it is updated.
 
     Raises
     ------
@@ -61,7 +63,8 @@ def open_engine(
             index.store.writing() if update else index.store.reading()
         )
         with state as snapshot:
-            yield IndexEngine(dataclasses.replace(run, method=index.method), index, snapshot)
+            run = dataclasses.replace(run, method=index.method)
+            yield IndexEngine(run, index, snapshot, sources)
 
 
 def _named(

@@ -209,7 +209,7 @@ def dedup(
     )
     limits = {"threshold": threshold, "max_distance": max_distance}
     with (
-        _open_engine(run, method, limits, update=update) as performer,
+        _open_engine(run, method, limits, update=update, sources=sources) as performer,
         open_job(performer.run, performer.paths()) as job,
         removal_of(performer, job, settings, tables=tables) as removal,
     ):
@@ -222,6 +222,7 @@ def _open_engine(
     limits: Options,
     *,
     update: bool,
+    sources: str | None,
 ) -> AbstractContextManager[Engine]:
     """Open the index that `against` is, otherwise the named engine, for the named method."""
     index = None
@@ -242,4 +243,4 @@ def _open_engine(
 
     # The engine reads the index itself: it is no collection of the run.
     run = replace(run, inputs=run.inputs._replace(against=None))
-    return against_index.open_engine(index, run, method, limits, update=update)
+    return against_index.open_engine(index, run, method, limits, update=update, sources=sources)

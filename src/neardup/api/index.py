@@ -23,7 +23,7 @@ from neardup.index import maintenance, meta
 from neardup.index.documents import batch_of_text, batches_of
 from neardup.index.open_index import OpenIndex, now
 from neardup.index.records import ANSWER_COLUMNS, HIT_COLUMNS, rows_of
-from neardup.index.sources import refuse_untracked
+from neardup.index.sources import refuse_untracked, refuse_untracked_source
 from neardup.methods.registry import method_of
 from neardup.runs.run import Source, Unpack, spelled_out
 from neardup.settings.constraints import (
@@ -230,16 +230,25 @@ class Index(FileJobs):
     # One document.
 
     def add(
-        self, text: str | Sequence[float], *, id: str | None = None, payload: str | None = None
+        self,
+        text: str | Sequence[float],
+        *,
+        id: str | None = None,
+        payload: str | None = None,
+        source: str | None = None,
     ) -> Answer:
         """Add a document without looking for similar ones. Parameters and errors as in
         `add_if_new`.
         """
-        batch = batch_of_text(text, id, payload, self.method.vector_length)
-        return _answer(self.opened.add(batch, if_new=False))
+        return self._add_one(text, id, payload, source, if_new=False)
 
     def add_if_new(
-        self, text: str | Sequence[float], *, id: str | None = None, payload: str | None = None
+        self,
+        text: str | Sequence[float],
+        *,
+        id: str | None = None,
+        payload: str | None = None,
+        source: str | None = None,
     ) -> Answer:
         """Add a document unless a kept one is similar to it; either way the index remembers its id
         and the answer.
@@ -252,6 +261,7 @@ class Index(FileJobs):
             a number. If the index has the id with the same content, nothing changes and the first
             answer is returned; with other content, the document is replaced.
         payload : a text to return with answers about this document, such as its address.
+        source : where the document comes from; for an index that tracks sources.
 
         Raises
         ------
@@ -259,9 +269,24 @@ class Index(FileJobs):
             If the index cannot be written.
         InputError
             If a value is not a string.
+        SettingError
+            If the index does not track sources, and `source` is set.
         """
-        batch = batch_of_text(text, id, payload, self.method.vector_length)
-        return _answer(self.opened.add(batch))
+        return self._add_one(text, id, payload, source, if_new=True)
+
+    def _add_one(
+        self,
+        text: str | Sequence[float],
+        id: str | None,
+        payload: str | None,
+        source: str | None,
+        *,
+        if_new: bool,
+    ) -> Answer:
+        tracks = self.settings.track_sources
+        refuse_untracked_source("source", source, self.address, tracks=tracks)
+        batch = batch_of_text(text, id, payload, self.method.vector_length, source=source)
+        return _answer(self.opened.add(batch, if_new=if_new))
 
     def query(self, text: str | Sequence[float], limit: int = 10) -> list[Hit]:
         """Return the kept documents that are similar to a text, the most similar first. Nothing is

@@ -462,6 +462,7 @@ class FileJobs:
         source: Source,
         *,
         payload_column: ColumnNames = None,
+        sources: str | None = None,
         **options: Unpack[ReadingOptions],
     ) -> JsonObject:
         """Store the documents of files in an open import, and return a report. Parameters as in
@@ -469,7 +470,7 @@ class FileJobs:
         """
         # Before files are read: a misspelt name is an error at once.
         self.opened.require_open(import_name)
-        reading = _Reading(self.opened, source, options, payload_column)
+        reading = _Reading(self.opened, source, options, payload_column, sources=sources)
         count = 0
         with reading.stage("stage") as progress:
             for group in reading.groups():
@@ -498,6 +499,7 @@ class FileJobs:
             a dot leads into an object: `response.body`. Default: the first of the usual names that
             the first line has. Documents without an id get one.
         payload_column, import_name : as in `add_many_if_new`.
+        sources : the field of the sources of documents; for an index that tracks sources.
         max_document_bytes : above which a text is refused.
 
         Returns

@@ -12,15 +12,16 @@ import pyarrow as pa
 
 from neardup.documents.nested import value_of
 from neardup.documents.texts import join_ids
-from neardup.errors import InputError
+from neardup.errors import InputError, SettingError
 from neardup.features.vectors import array_of_documents, texts_of
 from neardup.files import JsonObject
 from neardup.formats.jsonl import why_no_object
 from neardup.index.documents import payload_of
 from neardup.index.open_index import Batch, OpenIndex
+from neardup.index.sources import refuse_untracked
 from neardup.runs.columns import ID_NAMES, names_of
 from neardup.settings.constraints import ColumnNames, check_columns, check_kind, check_limit
-from neardup.settings.run import MAX_DOCUMENT_BYTES
+from neardup.settings.run import INPUT, MAX_DOCUMENT_BYTES
 
 MAX_LINE_BYTES = 256 << 20
 
@@ -31,6 +32,7 @@ class _Line(NamedTuple):
     text: str = ""
     ids: tuple[str, ...] = ()
     payload: str | None = None
+    source: str | None = None
     error: str | None = None
 
 
@@ -40,6 +42,7 @@ class LineOptions(TypedDict, total=False):
     text_column: ColumnNames
     id_column: ColumnNames
     payload_column: ColumnNames
+    sources: str | None
     import_name: str | None
     max_document_bytes: int
 
@@ -64,7 +67,19 @@ class LineAnswers:
         self._text_names = _several(options.get("text_column"))
         self._id_names = _several(options.get("id_column"))
         self._payload_names = _several(options.get("payload_column"))
+        self._source_name = self._checked_sources(options.get("sources"))
         self._has_chosen = False
+
+    def _checked_sources(self, sources: str | None) -> str | None:
+        """Return the field of sources, or raise SettingError."""
+        index = self._index
+        refuse_untracked(sources, index.address, tracks=index.rules.tracks_sources)
+        if sources == INPUT:
+            raise SettingError(
+                "sources (--sources) names a field of lines that are answered as they arrive: got "
+                f"{INPUT!r}, which stands for the names of several inputs. Name a field."
+            )
+        return sources
 
     def answer(
         self, lines: Sequence[bytes], *, stop_at_error: bool = False
@@ -94,11 +109,18 @@ class LineAnswers:
     def _add(self, lines: Sequence[_Line]) -> list[JsonObject]:
         columns = zip(
             # A placeholder: an unnamed batch is numbered.
-            *((line.text, line.payload, *(line.ids or ("",))) for line in lines),
+            *((line.text, line.payload, line.source, *(line.ids or ("",))) for line in lines),
             strict=True,
         )
-        texts, payloads, *ids = (pa.array(values, pa.large_string()) for values in columns)
-        batch = Batch(texts, join_ids(ids), payloads, is_unnamed=not self._id_names)
+        arrays = [pa.array(values, pa.large_string()) for values in columns]
+        texts, payloads, sources, *ids = arrays
+        batch = Batch(
+            texts=texts,
+            ids=join_ids(ids),
+            payloads=payloads,
+            is_unnamed=not self._id_names,
+            sources=None if self._source_name is None else sources,
+        )
         rows: list[JsonObject] = self._index.add(batch, import_name=self._import_name).to_pylist()
         return rows
 
@@ -120,9 +142,11 @@ class LineAnswers:
         try:
             text = self._text_of(record)
             ids = self._ids_of(record)
+            source = self._source_of(record)
         except InputError as error:
             return _Line(error=str(error))
-        return self._checked(_Line(text, ids, payload_of(record, self._payload_names)))
+        payload = payload_of(record, self._payload_names)
+        return self._checked(_Line(text, ids, payload, source))
 
     def _text_of(self, record: JsonObject) -> str:
         """Return the text of an object. Raise InputError if a field is no string."""
@@ -147,17 +171,21 @@ class LineAnswers:
         """Return the parts of the id of an object. Raise InputError if one is no string or
         number.
         """
-        ids = {name: value_of(record, name) for name in self._id_names}
-        for name, id in ids.items():
-            # True is an integer in Python.
-            if isinstance(id, bool) or not isinstance(id, (str, int, float)):
-                raise InputError(f"'{name}' is {_kind(id)}, not a string or a number")
-        return tuple(map(str, ids.values()))
+        return tuple(_scalar(name, value_of(record, name)) for name in self._id_names)
+
+    def _source_of(self, record: JsonObject) -> str | None:
+        """Return the source of an object, None without one. Raise InputError if it is no string or
+        number.
+        """
+        value = None if self._source_name is None else value_of(record, self._source_name)
+        if value is None or value == "":
+            return None
+        return _scalar(str(self._source_name), value)
 
     def _checked(self, document: _Line) -> _Line:
         try:
             size = len(document.text.encode())
-            for value in (*document.ids, document.payload):
+            for value in (*document.ids, document.payload, document.source):
                 # Only to find lone surrogates, which Arrow would refuse for the whole batch.
                 (value or "").encode()
         except UnicodeEncodeError:
@@ -185,6 +213,14 @@ class LineAnswers:
 def _several(names: ColumnNames) -> tuple[str, ...]:
     """Return the names of one field or of several."""
     return () if names is None else tuple(check_columns(names))
+
+
+def _scalar(name: str, value: Any) -> str:
+    """Return a string or a number as a string; raise InputError for any other value."""
+    # True is an integer in Python.
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise InputError(f"'{name}' is {_kind(value)}, not a string or a number")
+    return str(value)
 
 
 def _kind(value: Any) -> str:

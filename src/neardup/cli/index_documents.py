@@ -22,6 +22,7 @@ from neardup.cli.index_options import (
     opened,
     payload_option,
     show_forgotten,
+    sources_option,
 )
 from neardup.cli.running import exit_if_incomplete, finish, show
 from neardup.cli.settings import COUNT, Named, command, composed, is_set, option
@@ -43,12 +44,13 @@ _OPTIONS = (
     "text_column",
     "id_column",
     "payload_column",
+    "sources",
     "import_name",
     "max_document_bytes",
     "on_error",
 )
 _MOST_NAMED = 10  # unknown ids
-_UNUSED = ("output", "answers", "sources", "in_format", "threads")
+_UNUSED = ("output", "answers", "in_format", "threads")
 
 
 def answer_stream(
@@ -196,12 +198,7 @@ _answers_options = composed(
 _documents_options = composed(
     source_options,
     payload_option,
-    option(
-        "--sources COLUMN",
-        "Input",
-        "The column of the sources of documents, or input for the names of the inputs; for an "
-        "index created with --track-sources.",
-    ),
+    sources_option,
     import_option,
     job_options,
 )

@@ -15,6 +15,7 @@ from neardup.cli.index_options import (
     payload_option,
     show_forgotten,
     show_merged,
+    sources_option,
 )
 from neardup.cli.running import finish, show
 from neardup.cli.settings import Named, command
@@ -65,6 +66,7 @@ def open_import(address: str, name: str) -> None:
 @inputs_argument
 @source_options
 @payload_option
+@sources_option
 @job_options
 def stage(address: str, name: str, inputs: list[Named], **values: Any) -> None:
     """Stage documents in an open import. Queries find them only after the import is committed.

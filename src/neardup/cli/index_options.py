@@ -37,6 +37,12 @@ payload_option = option(
     "JSON object. Default: the column `payload`, if it exists.",
     callback=one_or_several,
 )
+sources_option = option(
+    "--sources COLUMN",
+    "Input",
+    "The column of the sources of documents, or input for the names of the inputs; for an index "
+    "created with --track-sources.",
+)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ the next step, on top of the changes of this one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -42,7 +43,7 @@ from neardup.index.decisions import (
     measure_stored,
     stored_representatives,
 )
-from neardup.index.incoming import Incoming, stored_columns
+from neardup.index.incoming import Incoming, new_prefix, stored_columns
 from neardup.index.overlay import Overlay
 from neardup.index.sources import SOURCE, entries_of, sources_of
 from neardup.schemas import KEPT, REMOVED, TIME
@@ -135,28 +136,28 @@ def next_step(
     import_name: str | None,
 ) -> Step:
     """Decide about as many of the documents as can be decided at once, at least one."""
-    arriving, view, new, decisions = _decide_first(rules, snapshot, incoming, if_new=if_new)
-    _refuse_too_many(snapshot.num_rows + len(new))
-    moment = arrow_of(filled(len(new), now, np.int64)).view(TIME)
-    keepers = _keepers(view, new, decisions, moment)
+    decided = _decide_first(rules, snapshot, incoming, if_new=if_new)
+    arriving, view, _, decisions = decided
+    written = _written(rules, incoming, decided)
+    _refuse_too_many(snapshot.num_rows + len(written.documents))
+    moment = arrow_of(filled(len(written.documents), now, np.int64)).view(TIME)
+    keepers = _keepers(view, written.documents, written.decisions, moment)
     documents = _documents(
         rules,
         view.num_rows,
-        new,
-        decisions,
+        written.documents,
+        written.decisions,
         keepers,
         moment=moment,
         import_name=import_name,
     )
-    listed = _listed(rules, view, new, decisions)
-    answers = _answers(rules, documents, decisions.kept, keepers, listed.sources)
+    answers = _answers(rules, documents, decisions.kept, keepers)
+    answers = _with_repeated(answers, rules, view, arriving, written.sources)
     repeated = arriving.repeated_rows()
-    if len(repeated):
-        answers = _with_repeated(answers, rules, view, arriving)
     seen = _seen_rows(decisions, repeated)
     changes = Changes(
         documents=documents,
-        entries=listed.entries,
+        entries=written.entries,
         seen=seen,
         seen_at=_seen_at(view, answers, repeated, now) if len(seen) else now,
         forgotten=arriving.replaced_rows(),
@@ -197,6 +198,10 @@ class _Arrivals(NamedTuple):
         """Return the rows of the documents that the index has."""
         return self.existing[self.is_repeated]
 
+    def new_positions(self) -> Rows:
+        """Return the positions of the documents that become rows."""
+        return np.flatnonzero(~self.is_repeated)
+
     def replaced_rows(self) -> Rows:
         """Return the rows that documents replace."""
         return self.existing[self.is_replacing]
@@ -232,14 +237,14 @@ def _decide_first(
     replaced = arriving.replaced_rows()
     # A document is not compared with the row that it replaces.
     view = snapshot.without(replaced) if len(replaced) else snapshot
-    is_new = ~arriving.is_repeated
-    new = incoming.take(np.flatnonzero(is_new))
+    positions = arriving.new_positions()
+    new = incoming.take(positions)
     is_sieved = if_new and len(new) > 0
     # Without `if_new`, buckets list the documents all the same: later ones are compared with them.
     decisions = decide_batch(rules, view, new) if is_sieved else keep_all(rules, new)
     num_decided = len(decisions.kept)
     if num_decided < len(new):
-        arriving = arriving.first(int(np.flatnonzero(is_new)[num_decided]))
+        arriving = arriving.first(int(positions[num_decided]))
         new = new.take(np.arange(num_decided))
     return _Decided(arriving=arriving, view=view, new=new, decisions=decisions)
 
@@ -429,24 +434,94 @@ def _documents(
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-class _Listed(NamedTuple):
-    """The entries of new documents in the tables of keys, and the columns of sources of their
-    answers, which an index has that tracks sources.
+class _Written(NamedTuple):
+    """The documents of a step that become rows.
+
+    documents, decisions : the new documents, then copies of repeated documents that bring a new
+    source. entries : their entries in the tables of keys. sources : the columns SOURCE_COLUMNS of
+    the answers about all documents of the step, if the index tracks sources.
     """
 
+    documents: Incoming
+    decisions: BatchDecisions
     entries: Entries
     sources: list[pa.Array]
 
 
-def _listed(rules: Rules, view: Snapshot, new: Incoming, decisions: BatchDecisions) -> _Listed:
+def _written(rules: Rules, incoming: Incoming, decided: _Decided) -> _Written:
+    """Return the rows to write. incoming : all documents of the batch."""
+    arriving, view, new, decisions = decided
     entries = take_entries(rules.lookup.entries(new.described.keys), decisions.member)
     if not rules.tracks_sources:
-        return _Listed(entries, [])
-    rows = view.num_rows + np.arange(len(new))
-    keepers = np.where(decisions.kept, rows, decisions.remover)
-    found = sources_of(rules.source_table, view, keepers, new.sources)
-    of_sources = entries_of(rules.source_table, keepers, found.is_first)
-    return _Listed(join_entries([(entries, 0), (of_sources, 0)]), found.columns())
+        return _Written(new, decisions, entries, [])
+    keepers = _keepers_of_all(decided)
+    found = sources_of(rules.source_table, view, keepers, incoming.sources[: len(keepers)])
+    # A new document that is kept needs no entry: its own row has its source.
+    is_own = ~arriving.is_repeated & (keepers == arriving.rows(view.num_rows))
+    is_listed = found.is_first & ~is_own
+    copied = np.flatnonzero(is_listed & arriving.is_repeated)
+    if len(copied):
+        new = _joined_copies(incoming, decided, copied)
+        decisions = decisions.joined(_decisions_of_copies(rules, decided, copied, keepers))
+    order = np.concatenate([arriving.new_positions(), copied])
+    of_sources = entries_of(rules.source_table, keepers[order], is_listed[order])
+    entries = join_entries([(entries, 0), (of_sources, 0)])
+    return _Written(new, decisions, entries, found.columns())
+
+
+def _joined_copies(incoming: Incoming, decided: _Decided, copied: Rows) -> Incoming:
+    """Return the new documents of a step, and then copies of repeated ones. copied : the positions
+    of these.
+    """
+    new = decided.arriving.new_positions()
+    first = decided.view.num_rows + len(new)
+    copies = incoming.take(copied).numbered(new_prefix(), first)
+    ids = pa.concat_arrays([decided.new.ids, copies.ids])
+    return replace(incoming.take(np.concatenate([new, copied])), ids=ids)
+
+
+def _keepers_of_all(decided: _Decided) -> Rows:
+    """Return the row of the kept document of each document of a step: itself, or its remover.
+
+    -1 if the remover was forgotten since.
+    """
+    arriving, view, _, decisions = decided
+    keepers = arriving.rows(view.num_rows)
+    is_new = ~arriving.is_repeated
+    keepers[is_new] = np.where(decisions.kept, keepers[is_new], decisions.remover)
+    repeated = arriving.repeated_rows()
+    if len(repeated):
+        answered = view.take(repeated, ["state", "kept_row", "kept_id"])
+        is_kept = answered["state"].to_numpy() == KEPT
+        keepers[arriving.is_repeated] = _first_keepers(view, answered, is_kept, repeated)
+    return keepers
+
+
+def _decisions_of_copies(
+    rules: Rules, decided: _Decided, copied: Rows, keepers: Rows
+) -> BatchDecisions:
+    """Return the decisions about copies of repeated documents: removed, as these are.
+
+    copied : the positions of the repeated documents. keepers : by document of the step.
+    """
+    measures = rules.method.measures
+    rows = decided.arriving.existing[copied]
+    stored = decided.view.take(rows, [measure.name for measure in measures])
+    measured = {
+        # Null for a kept document, whose copy is similar to itself.
+        measure.name: stored[measure.name]
+        .fill_null(pa.scalar(measure.of_itself, measure.type))
+        .to_numpy()
+        for measure in measures
+    }
+    none = np.zeros(len(copied), np.bool_)
+    return BatchDecisions(
+        kept=none,
+        remover=keepers[copied],
+        measured=Measured(measured),
+        truncated=none,
+        member=none,
+    )
 
 
 def _measure_columns(measures: schemas.Measures, decisions: BatchDecisions) -> dict[str, pa.Array]:
@@ -468,40 +543,46 @@ def _nullable(values: Array, kind: pa.DataType, mask: Mask) -> pa.Array:
     return pa.Array.from_buffers(kind, len(mask), [valid, array.buffers()[1]])
 
 
-def _answers(
-    rules: Rules,
-    documents: pa.Table,
-    kept: Mask,
-    keepers: _Keepers,
-    sources: list[pa.Array],
-) -> pa.Table:
-    """Return the answers about new documents. sources : the columns of sources, if there are."""
+def _answers(rules: Rules, documents: pa.Table, kept: Mask, keepers: _Keepers) -> pa.Table:
+    """Return the answers about new documents without their sources. documents, keepers : of the new
+    documents, and perhaps of copies after them.
+    """
+    size = len(kept)
     names = ["kept_id", *(measure.name for measure in rules.method.measures), "truncated"]
     # In the order of `answers_schema`.
     columns = [
-        documents.column("id"),
+        documents.column("id")[:size],
         arrow_of(kept),
-        arrow_of(np.zeros(len(kept), np.bool_)),
-        *(documents.column(name) for name in names),
-        *keepers.timestamps,
-        *sources,
+        arrow_of(np.zeros(size, np.bool_)),
+        *(documents.column(name)[:size] for name in names),
+        *(column[:size] for column in keepers.timestamps),
     ]
-    return pa.Table.from_arrays(columns, schema=rules.answers)
+    return pa.Table.from_arrays(columns, schema=schemas.answers_schema(rules.method.measures))
 
 
 def _with_repeated(
-    answers: pa.Table, rules: Rules, snapshot: Snapshot, arriving: _Arrivals
+    answers: pa.Table,
+    rules: Rules,
+    snapshot: Snapshot,
+    arriving: _Arrivals,
+    sources: list[pa.Array],
 ) -> pa.Table:
-    """Return the answers about all documents in their order. answers : about new ones."""
-    repeated = _repeated_answers(rules, snapshot, arriving.repeated_rows())
-    # The document of each answer, and by its inverse the answer of each document.
-    document_of_answer = np.argsort(arriving.is_repeated, kind="stable")
-    answer_of_document = np.argsort(document_of_answer)
-    return pa.concat_tables([answers, repeated]).take(arrow_of(answer_of_document))
+    """Return the answers about all documents in their order. answers : about new ones. sources :
+    the columns of sources of all documents, if the index tracks them.
+    """
+    if not sources and not arriving.is_repeated.any():
+        return answers  # the usual answer needs no other table
+    if arriving.is_repeated.any():
+        repeated = _repeated_answers(rules, snapshot, arriving.repeated_rows())
+        # The document of each answer, and by its inverse the answer of each document.
+        document_of_answer = np.argsort(arriving.is_repeated, kind="stable")
+        answer_of_document = np.argsort(document_of_answer)
+        answers = pa.concat_tables([answers, repeated]).take(arrow_of(answer_of_document))
+    return pa.Table.from_arrays([*answers.columns, *sources], schema=rules.answers)
 
 
 def _repeated_answers(rules: Rules, snapshot: Snapshot, repeated: Rows) -> pa.Table:
-    """Return the first answers about documents that the index has, with the sources as of now."""
+    """Return the first answers about documents that the index has, without their sources."""
     names = [measure.name for measure in rules.method.measures]
     answered = snapshot.take(repeated, ["id", "state", "kept_row", "kept_id", *names, "truncated"])
     is_kept = answered["state"].to_numpy() == KEPT
@@ -518,10 +599,7 @@ def _repeated_answers(rules: Rules, snapshot: Snapshot, repeated: Rows) -> pa.Ta
         *answered.select(["kept_id", *names, "truncated"]).columns,
         *timestamps.columns,
     ]
-    if rules.tracks_sources:
-        none = pa.nulls(len(keeper), _STRING)  # a document that is sent again brings no source
-        columns += sources_of(rules.source_table, snapshot, keeper, none).columns()
-    return pa.Table.from_arrays(columns, schema=rules.answers)
+    return pa.Table.from_arrays(columns, schema=schemas.answers_schema(rules.method.measures))
 
 
 def _first_keepers(snapshot: Snapshot, answered: pa.Table, is_kept: Mask, rows: Rows) -> Rows:

@@ -85,6 +85,16 @@ class BatchDecisions(NamedTuple):
             member=self.member[:size],
         )
 
+    def joined(self, later: BatchDecisions) -> BatchDecisions:
+        """Return the decisions with later ones after them."""
+        return BatchDecisions(
+            kept=np.concatenate([self.kept, later.kept]),
+            remover=np.concatenate([self.remover, later.remover]),
+            measured=Measured.join([self.measured, later.measured]),
+            truncated=np.concatenate([self.truncated, later.truncated]),
+            member=np.concatenate([self.member, later.member]),
+        )
+
 
 class _Copies(NamedTuple):
     """The documents with the content of each document of a batch.

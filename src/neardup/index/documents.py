@@ -27,6 +27,7 @@ from neardup.features.vectors import array_of_documents
 from neardup.files import JsonObject
 from neardup.formats.reading import Task, read_tasks
 from neardup.index.open_index import PAYLOAD, Batch
+from neardup.index.sources import SOURCE
 from neardup.runs.input_names import input_names
 from neardup.runs.run import Found, Inputs, Run, Source, named_paths
 from neardup.settings.constraints import ColumnNames, check_columns, check_text
@@ -44,6 +45,8 @@ def batch_of_text(
     id: str | None,
     payload: str | None,
     vector_length: int | None = None,
+    *,
+    source: str | None = None,
 ) -> Batch:
     """Return one document as a batch. vector_length : as in `Columns`.
 
@@ -54,7 +57,7 @@ def batch_of_text(
     """
     if vector_length is None:
         check_text("text", text, " Pass several to add_many_if_new or query_many.")
-    for name, value in (("id", id), (PAYLOAD, payload)):
+    for name, value in (("id", id), (PAYLOAD, payload), (SOURCE, source)):
         if value is not None:
             check_text(name, value)
     return Batch(
@@ -62,6 +65,7 @@ def batch_of_text(
         ids=arrow_of_strings([id or ""]),  # a missing id; `numbered` replaces it
         payloads=_NO_PAYLOAD if payload is None else arrow_of_strings([payload]),
         is_unnamed=id is None,
+        sources=arrow_of_strings([source]) if source else None,
     )
 
 
@@ -240,18 +244,24 @@ def read_batches(
         else:
             batch = batch_of_documents(entry, names[number])
             name = None if input_names is None else input_names[number]
-            sources = _sources_of(tasks[number], entry, name)
+            column = next(iter(tasks[number].columns.described), None)
+            sources = sources_in(tasks[number], entry, column, name)
             yield Piece(tasks[number], entry, batch._replace(sources=sources))
 
 
-def _sources_of(task: Task, batch: DocumentBatch, input_name: str | None) -> pa.Array | None:
-    """Return the source of each document, large_string; None if there is none."""
+def sources_in(
+    task: Task, batch: DocumentBatch, column: str | None, input_name: str | None
+) -> pa.Array | None:
+    """Return the source of each document, large_string; None if there is none.
+
+    column : the column of sources, which the task reads. input_name : the source of all documents,
+    if inputs are sources.
+    """
     if input_name is not None:
         return pa.repeat(pa.scalar(input_name, _STRING), len(batch.rows))
-    if not task.columns.described:
+    if column is None:
         return None
-    (values,) = batch.values
-    texts = values.cast(_STRING)
+    texts = batch.values[task.columns.values.index(column)].cast(_STRING)
     return pc.if_else(pc.equal(texts, ""), None, texts)  # an empty value is no source
 
 

@@ -14,7 +14,7 @@ from neardup.schemas import TIME
 from neardup.stores.documents import array_of
 
 ANSWER_COLUMNS = [field.name for field in fields(Answer)]
-"""The columns of an answer, in the order of its fields; the payload is the last one."""
+"""The columns of an answer, in the order of its fields."""
 HIT_COLUMNS = [field.name for field in fields(Hit)]
 """The columns of a hit, as ANSWER_COLUMNS."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

@@ -8,6 +8,10 @@ sources of a document are found by a look-up in every store:
     0                a
     1     0          a                    the source is known
     2     0          b        under row 0
+    3     0          c        under row 0  row 1 was sent again, from a new source
+
+No row changes once it is written: a document that is sent again from a new source becomes a removed
+copy of itself, with an id that no caller has.
 
 An index that does not track sources has no such column and no such table.
 """
@@ -55,11 +59,23 @@ def refuse_untracked(sources: str | None, address: str, *, tracks: bool) -> None
         )
 
 
+def refuse_untracked_source(name: str, source: str | None, address: str, *, tracks: bool) -> None:
+    """Raise SettingError if a document has a source, and its index does not track them. name : of
+    the source, for the error.
+    """
+    if source is not None and not tracks:
+        raise SettingError(
+            f"The {name} is where the document comes from: got {source!r:.200} for the index "
+            f"{address}, which does not store it. Create an index with track_sources=True "
+            "(--track-sources), or leave the source out."
+        )
+
+
 class Sources(NamedTuple):
     """The sources of the kept document of each new document, up to that document.
 
     lists : list of string (num_documents,), in the order of their bytes. is_first : bool, whether
-    a removed document is the first one with its source for its kept document.
+    a document is the first one with its source for its kept document.
     """
 
     lists: pa.Array
@@ -71,18 +87,17 @@ class Sources(NamedTuple):
 
 
 def sources_of(table: int, snapshot: Snapshot, keepers: Rows, sources: pa.Array) -> Sources:
-    """Return the sources of the kept documents of new documents.
+    """Return the sources of the kept documents of arriving documents.
 
     Parameters
     ----------
     table : the table of keys that lists sources.
     snapshot : the documents before the new ones.
-    keepers : int64 (num_documents,), the row of the kept document of each new document, which is
-        its own row if it is kept; -1 if there is none. The first new document has the next row.
+    keepers : int64 (num_documents,), the row of the kept document of each document, which is its
+        own row if it is kept; -1 if there is none.
     sources : large_string (num_documents,), the source of each; null without one.
     """
     num_documents = len(keepers)
-    rows = snapshot.num_rows + np.arange(num_documents)
     stored = np.unique(keepers[(keepers >= 0) & (keepers < snapshot.num_rows)])
     found = _stored_sources(table, snapshot, stored)
     known = _distinct(
@@ -92,8 +107,7 @@ def sources_of(table: int, snapshot: Snapshot, keepers: Rows, sources: pa.Array)
     )
     is_first = np.zeros(num_documents, np.bool_)
     is_first[known.positions[known.positions != _STORED]] = True
-    # A kept document needs no entry: its own row has its source.
-    return Sources(lists=_lists_so_far(known, keepers), is_first=is_first & (keepers != rows))
+    return Sources(lists=_lists_so_far(known, keepers), is_first=is_first)
 
 
 def _lists_so_far(known: _Known, keepers: Rows) -> pa.Array:

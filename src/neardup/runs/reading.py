@@ -63,6 +63,7 @@ class Piece(NamedTuple):
     be missing.
     """
 
+    task: Task
     rejected: list[Rejected]
     batch: DocumentBatch | None
     is_end: bool
@@ -148,9 +149,9 @@ class Reading:
                 reject(entry)
                 if len(rejections.rows) >= _MAX_WAITING:
                     # A file of nothing but unreadable rows must not fill the memory.
-                    yield Piece(rejections.take(), None, is_end=False)
+                    yield Piece(tasks[number], rejections.take(), None, is_end=False)
             elif entry is None:
-                yield Piece(rejections.take(), None, is_end=True)
+                yield Piece(tasks[number], rejections.take(), None, is_end=True)
                 # The next part is read from its beginning.
                 rejections.num_stored = 0
                 num_stored = 0
@@ -164,7 +165,7 @@ class Reading:
                     num_stored -= num_skipped
                     if num_skipped < num_rows:
                         rest = batch.slice(num_skipped, num_rows) if num_skipped else batch
-                        yield Piece(rejections.take(), rest, is_end=False)
+                        yield Piece(tasks[number], rejections.take(), rest, is_end=False)
 
     def _compare_ids(self, task: Task, batch: DocumentBatch) -> None:
         """Raise InputError if an id repeats among the first new documents."""
@@ -173,7 +174,7 @@ class Reading:
 
     def store(self, pieces: list[Piece]) -> None:
         """Append pieces to the columns."""
-        batches = [piece.batch for piece in pieces if piece.batch is not None]
+        batches = _batches_of(pieces)
         offsets = self._store_documents(batches) if batches else np.zeros(1, np.int64)
         ends = []
         first = 0
@@ -365,7 +366,7 @@ def describe_all(reading: Reading, progress: Progress, ready: Callable[[], objec
     """
     workspaces = Workspaces(Workspace)
 
-    def describe(batches: list[DocumentBatch]) -> tuple[Features, Keys]:
+    def describe(batches: list[DocumentBatch], _: list[Task]) -> tuple[Features, Keys]:
         # The first groups wait here for the kernels, which are compiled while files are decoded.
         ready()
         texts = join_arrays([batch.text for batch in batches])
@@ -392,22 +393,23 @@ def describe_all(reading: Reading, progress: Progress, ready: Callable[[], objec
 def read_all(
     reading: Reading,
     progress: Progress,
-    describe: Callable[[list[DocumentBatch]], T],
+    describe: Callable[[list[DocumentBatch], list[Task]], T],
     use: Callable[[T], None],
 ) -> Corpus:
     """Read all parts, a mebibyte or more at a time, and store the documents in order.
 
     Parameters
     ----------
-    describe : is called with batches on a pool of threads.
+    describe : is called with batches, and the task of each, on a pool of threads.
     use : is called with the results of `describe` in order, before the documents are stored.
     """
     threads = count_threads(reading.settings.threads)
     batch_rows = reading.settings.batch_rows
 
     def work(pieces: list[Piece]) -> T | None:
-        batches = [piece.batch for piece in pieces if piece.batch is not None]
-        return describe(batches) if batches else None
+        batches = _batches_of(pieces)
+        tasks = [piece.task for piece in pieces if piece.batch is not None]
+        return describe(batches, tasks) if batches else None
 
     groups = group_small(reading.pieces(threads), _bytes_of, rows_of=_rows_of, max_rows=batch_rows)
     described = map_ordered(
@@ -418,13 +420,17 @@ def read_all(
             use(found)
         reading.store(pieces)
         if found is not None:
-            texts = [piece.batch.text_bytes for piece in pieces if piece.batch is not None]
+            texts = [batch.text_bytes for batch in _batches_of(pieces)]
             progress.advance(sum(map(_rows_of, pieces)), sum(texts))
         if number % _CHECKPOINT_EVERY == 0:
             reading.checkpoint()
     reading.checkpoint()
     reading.scratch.close_columns()
     return reading.corpus()
+
+
+def _batches_of(pieces: list[Piece]) -> list[DocumentBatch]:
+    return [piece.batch for piece in pieces if piece.batch is not None]
 
 
 def _bytes_of(piece: Piece) -> int:

@@ -18,7 +18,7 @@ from neardup.arrays import Array, arrow_of_strings
 from neardup.features.outline import Line
 from neardup.features.vectors import array_of_documents
 from neardup.files import JsonObject
-from neardup.index.open_index import Batch
+from neardup.index.open_index import PAYLOAD, Batch
 from neardup.index.records import ANSWER_COLUMNS, HIT_COLUMNS, rows_of, time_of
 from neardup.results import Comparison
 from neardup.service.messages import Compared, Growth, Import, NewDocument, Passage, Stretch, Text
@@ -65,7 +65,12 @@ class Library:
         payloads = pa.array(
             [_encode_payload(document.payload) for document in documents], "large_string"
         )
-        return Batch(texts=texts, ids=ids, payloads=payloads)
+        sources = None
+        if any(document.source for document in documents):
+            # An empty string is no source.
+            names = [document.source or None for document in documents]
+            sources = pa.array(names, "large_string")
+        return Batch(texts=texts, ids=ids, payloads=payloads, sources=sources)
 
     def query(self, queries: list[Query]) -> list[list[Hit]]:
         """Return the hits of each text, the most similar first.
@@ -82,7 +87,7 @@ class Library:
         hits: list[list[Hit]] = [[] for _ in queries]
         for query_index, *row in rows_of(table, ("query", *HIT_COLUMNS)):
             if len(hits[query_index]) < queries[query_index].limit:
-                hits[query_index].append(Hit(*_with_json(row)))
+                hits[query_index].append(Hit(*_with_json(row, HIT_COLUMNS)))
         return hits
 
     def get(self, id: str) -> Document | None:
@@ -211,13 +216,16 @@ def _decode_payload(text: str | None) -> Any:
 
 
 def _answers(table: pa.Table) -> list[Answer]:
-    return [Answer(*_with_json(row)) for row in rows_of(table, ANSWER_COLUMNS)]
+    rows = rows_of(table, ANSWER_COLUMNS)
+    return [Answer(*_with_json(row, ANSWER_COLUMNS)) for row in rows]
 
 
-def _with_json(row: Sequence[Any]) -> list[Any]:
-    """Return a row whose last value, the payload, is a value of JSON."""
-    *values, payload = row
-    return [*values, _decode_payload(payload)]
+def _with_json(row: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    """Return a row whose payload is a value of JSON. names : of its columns."""
+    values = list(row)
+    position = names.index(PAYLOAD)
+    values[position] = _decode_payload(values[position])
+    return values
 
 
 def _fingerprint_digits(fingerprint: int | None, num_bits: int) -> str | None:

@@ -32,12 +32,18 @@ Name = Annotated[
 
 
 class NewDocument(Struct, forbid_unknown_fields=True):
-    """A document: its id, its text or page, and any JSON value to return with answers about it."""
+    """A document: its id, its text or page, any JSON value to return with answers about it, and its
+    source.
+    """
 
     id: Id
     text: Text
     payload: Annotated[
         Any, Meta(description="Any JSON value of the caller: a URL, a date, an object.")
+    ] = None
+    source: Annotated[
+        str | None,
+        Meta(description="Where the document comes from; for an index that tracks sources."),
     ] = None
 
 

@@ -17,6 +17,7 @@ import msgspec
 
 from neardup.answers import Answer, Committed, Document, Hit
 from neardup.files import JsonObject
+from neardup.index.sources import refuse_untracked_source
 from neardup.service import messages
 from neardup.service.library import Query
 from neardup.service.messages import Id, Name, ProblemDetails
@@ -251,6 +252,15 @@ def check_documents(
             size = len(_ENCODER.encode(document.payload))
             what = f"The bytes of the payload {place} are"
             check_size(settings, "max_payload_bytes", size, what, "Send a smaller one")
+        if document.source is not None:
+            _check_source(service, f"source {place}", document.source)
+
+
+def _check_source(service: Service, name: str, source: str) -> None:
+    index = service.library.index
+    refuse_untracked_source(name, source, index.address, tracks=index.settings.track_sources)
+    what = f"The bytes of the {name} are"
+    check_size(service.settings, "max_id_bytes", _size(name, source), what, "Shorten it")
 
 
 def _check_number(service: Service, call: Call, noun: str, number: int) -> None:

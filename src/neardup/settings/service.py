@@ -32,7 +32,9 @@ class ServiceSettings(Validated):
     max_payload_bytes: int = _bytes(
         64 << 10, "The maximum size of the payload of a document, as JSON.", low=2
     )
-    max_id_bytes: int = _bytes(2048, "The maximum size of the id of a document, in UTF-8.", low=1)
+    max_id_bytes: int = _bytes(
+        2048, "The maximum size of the id of a document, and of its source, in UTF-8.", low=1
+    )
     max_header_bytes: int = _bytes(
         16 << 10, "The maximum size of the request line and headers.", low=512
     )

@@ -25,7 +25,7 @@ from neardup.files import JsonObject, read_json, write_json
 from neardup.formats.reading import Task, known_total
 from neardup.formats.tables import TablePart
 from neardup.index import collection, maintenance
-from neardup.index.documents import batch_of_documents, find
+from neardup.index.documents import batch_of_documents, find, names_of_inputs, sources_in
 from neardup.index.incoming import Incoming, decompress, new_prefix, store_settings
 from neardup.index.open_index import Batch, OpenIndex, now
 from neardup.index.overlay import Overlay
@@ -39,11 +39,16 @@ from neardup.runs.locations import LocationsAfter
 from neardup.runs.reading import Reading, described_values, locations, read_all
 from neardup.runs.run import Run
 from neardup.runs.scratch import Scratch, prepare
+from neardup.settings.run import INPUT
 from neardup.stores import embedded
 from neardup.stores.base import Changes, StoredSnapshot, Writer
 from neardup.verify.measured import Measured
 
 _NO_TEXT = "(The index stores no text.)"
+_NO_SOURCES = (
+    "The index {index} tracks sources, and the documents of this run enter it without a source: "
+    "sources (--sources) is not set."
+)
 _TEXTS_AT_ONCE = 1024  # texts in a batch
 _ROWS_AT_ONCE = 1 << 16  # decisions that are read at once
 _DOCUMENTS = "documents"  # the folder of the store of the run
@@ -116,13 +121,18 @@ class IndexEngine(Engine):
     checkpoint, which are then repeated documents, with their answers.
     """
 
-    def __init__(self, run: Run, index: OpenIndex, snapshot: StoredSnapshot) -> None:
+    def __init__(
+        self, run: Run, index: OpenIndex, snapshot: StoredSnapshot, sources: str | None = None
+    ) -> None:
         super().__init__(run)
         self.index = index
         self._method = index.rules.method
         self._snapshot = snapshot
         # The caller has locked the index, and holds the lock until `commit`.
         self._updates = isinstance(snapshot, Writer)
+        self._tracks_sources = self._updates and index.rules.tracks_sources
+        # The sources of documents, as the index stores them: none if it does not.
+        self._sources = sources if self._tracks_sources else None
 
     def paths(self) -> list[str]:
         """Return the paths that the run reads, and the address of the index."""
@@ -141,6 +151,7 @@ class IndexEngine(Engine):
         refuse_unwritable(inputs.tasks, self.run.inputs)
         tasks = [task.identified() for task in inputs.tasks]
         warnings = inputs.warnings + self._begin(tasks, scratch, folder)
+        warnings += self._name_sources(tasks)
         self._reading = Reading(
             tasks,
             self._method,
@@ -161,6 +172,15 @@ class IndexEngine(Engine):
         self._seen = decisions.seen
         return self._searched(tasks, corpus, decisions, warnings)
 
+    def _name_sources(self, tasks: list[Task]) -> list[str]:
+        """Name the inputs that are sources; warn if an index that tracks sources gets none."""
+        names = names_of_inputs(self.run.inputs.source, tasks, self._sources)
+        parts = [task.part.name for task in tasks]
+        self._name_of_part = {} if names is None else dict(zip(parts, names, strict=True))
+        if self._tracks_sources and self._sources is None:
+            return [_NO_SOURCES.format(index=self.index.address)]
+        return []
+
     def _begin(
         self, tasks: list[Task], scratch: Scratch, folder: OutputDirectory | None
     ) -> list[str]:
@@ -173,11 +193,14 @@ class IndexEngine(Engine):
         counts = self._snapshot.count()
         # Any change that matters to decisions adds a row or changes a count.
         state = [self.index.address, created, self._snapshot.num_rows, *counts]
+        if self._sources is not None:
+            # Documents that were read before the interruption have their sources already.
+            state.append(self._sources)
         # The decisions of an interrupted run are valid for one state of the index only.
         if resuming and not _is_noted(note, state):
             warnings.append(
-                "The index has changed since the run was interrupted: all documents were decided "
-                "again."
+                "The index, or sources (--sources), has changed since the run was interrupted: all "
+                "documents were decided again."
             )
             # Deletes the scratch files.
             resuming = prepare(scratch, tasks, settings, resume=False)
@@ -208,7 +231,7 @@ class IndexEngine(Engine):
             self._overlay = Overlay(self._snapshot, rules, top)
         self._was_read = mask_of(scratch.column(schemas.INDEX_ROWS), self._overlay.num_rows)
 
-    def _describe(self, batches: list[DocumentBatch]) -> Incoming:
+    def _describe(self, batches: list[DocumentBatch], tasks: list[Task]) -> Incoming:
         if not self._updates:  # an earlier collection may have the same ids for other documents
             batches = [dataclasses.replace(batch, ids=None) for batch in batches]
         elif any(batch.ids is None for batch in batches):
@@ -218,7 +241,14 @@ class IndexEngine(Engine):
                 "(--id-column), or add them with Index.add_many_if_new (neardup index add-if-new), "
                 "which gives each an id."
             )
-        return self.index.describe(Batch.join([batch_of_documents(batch, []) for batch in batches]))
+        pairs = zip(batches, tasks, strict=True)
+        return self.index.describe(Batch.join([self._batch_of(*pair) for pair in pairs]))
+
+    def _batch_of(self, batch: DocumentBatch, task: Task) -> Batch:
+        """Return documents as they enter the index, with their sources."""
+        column = None if self._sources == INPUT else self._sources
+        sources = sources_in(task, batch, column, self._name_of_part.get(task.part.name))
+        return batch_of_documents(batch, [])._replace(sources=sources)
 
     def _decide(self, incoming: Incoming) -> None:
         """Decide about the next documents, and put them into the store of the run."""

@@ -12,7 +12,7 @@ from neardup.arrays import flatten_strings, join_arrays
 from neardup.candidates.items import ItemTable
 from neardup.documents.batch import DocumentBatch
 from neardup.files import JsonObject
-from neardup.formats.reading import known_total
+from neardup.formats.reading import Task, known_total
 from neardup.output.job import Job
 from neardup.runs.found_items import FoundItems, ItemCollection, ItemSearch, ItemsInTexts
 from neardup.runs.reading import Reading, locations, read_all
@@ -33,7 +33,7 @@ def find_items(job: Job, inputs: Found, table: ItemTable) -> FoundItems:
     collection = ItemCollection(table, scratch)
     search = ItemSearch(table, collection.num_documents)
 
-    def find(batches: list[DocumentBatch]) -> ItemsInTexts:
+    def find(batches: list[DocumentBatch], _: list[Task]) -> ItemsInTexts:
         return search.find(join_arrays([batch.text for batch in batches]))
 
     def add(found: ItemsInTexts) -> None:

@@ -84,7 +84,7 @@ def _read(job: Job, tasks: list[Task], method: Method, anchoring: Anchoring | Un
         corpus = read_all(
             reading,
             progress,
-            lambda batches: anchoring.hashes(_texts_of(batches, shingling)),
+            lambda batches, _: anchoring.hashes(_texts_of(batches, shingling)),
             partial(job.scratch.append, schemas.ANCHOR_HASHES),
         )
     return _Documents(tasks, corpus, job.scratch, shingling, run.threads)
