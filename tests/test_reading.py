@@ -43,7 +43,6 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
         "candidates": 1,
         "cli": 5,
         "engines": 1,
-        "index": 1,
         "kernels": 13,
         "output": 2,
         "report": 1,

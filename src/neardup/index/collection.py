@@ -465,8 +465,7 @@ def _written(rules: Rules, incoming: Incoming, decided: _Decided) -> _Written:
         decisions = decisions.joined(_decisions_of_copies(rules, decided, copied, keepers))
     order = np.concatenate([arriving.new_positions(), copied])
     of_sources = entries_of(rules.source_table, keepers[order], is_listed[order])
-    entries = join_entries([(entries, 0), (of_sources, 0)])
-    return _Written(new, decisions, entries, found.columns())
+    return _Written(new, decisions, join_entries([(entries, 0), (of_sources, 0)]), found.columns())
 
 
 def _joined_copies(incoming: Incoming, decided: _Decided, copied: Rows) -> Incoming:
