@@ -430,6 +430,22 @@ def test_two_documents_are_compared_by_their_texts(tmp_path: Path):
         neardup.compare(tmp_path / "a.docx", FORMATS / "contract.odt")
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("folder.docx", "Is a directory"), ("*.docx", "No such file or directory")],
+    ids=["folder", "pattern"],
+)
+def test_a_folder_or_a_pattern_is_no_document_to_compare(tmp_path: Path, name, reason):
+    folder = tmp_path / "folder.docx"
+    folder.mkdir()
+    (folder / "a.docx").write_bytes(SOUND["docx"])
+    (folder / "b.docx").write_bytes(SOUND["docx"])
+    (tmp_path / "a.docx").write_bytes(SOUND["docx"])
+    (tmp_path / "b.docx").write_bytes(SOUND["docx"])
+    with pytest.raises(InputError, match=f"cannot be read: {reason}. Pass a text file"):
+        neardup.compare(tmp_path / name, FORMATS / "contract.odt")
+
+
 @pytest.mark.parametrize("kind", [*SOUND, "eml"])
 def test_parts_of_a_document_cannot_be_cut(tmp_path: Path, kind):
     path = tmp_path / f"a.{kind}"

@@ -198,7 +198,8 @@ def text_of(text: Text, vector_length: int | None = None) -> str:
             f"{text!r:.80}. Pass one of the two."
         )
     name = os.fspath(text)
-    if _has_markup(name):
+    # A folder or a pattern may have the suffix of a document.
+    if _has_markup(name) and os.path.isfile(name):
         return _text_of_document(name)
     try:
         content = Path(name).read_bytes()
