@@ -265,6 +265,10 @@ DAMAGED = {
     ),
     "entities": (entities("<w:p><w:r><w:t>&a;</w:t></w:r></w:p>"), "its XML declares entities"),
     "not well-formed": (docx("<w:p>"), "the file is damaged: mismatched tag"),
+    "unknown encoding": (
+        zipped({"_rels/.rels": '<?xml version="1.0" encoding="x-none"?><a/>'}),
+        "the file is damaged: unknown encoding: x-none",
+    ),
     "lzma": (
         zipped({"_rels/.rels": relationships(officeDocument="w.xml")}, zipfile.ZIP_LZMA),
         "is not compressed by deflate",
