@@ -4,6 +4,7 @@ line.
 
 from __future__ import annotations
 
+import gzip
 import inspect
 import io
 import re
@@ -401,6 +402,13 @@ def test_files_that_cannot_be_compared_are_named(tmp_path: Path):
         neardup.InputError, match=r"A text must be a str, and a file a pathlib\.Path: got NoneType"
     ):
         neardup.compare(None, "x")
+
+
+def test_a_compressed_file_to_compare_is_named_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(b"one two three"))
+    with pytest.raises(neardup.InputError, match=r"a\.txt\.gz is compressed by gzip. Decompress"):
+        neardup.compare(path, "one two three")
 
 
 def test_methods_are_compared_by_name_or_as_settings():

@@ -509,3 +509,10 @@ def test_the_scheme_of_today_gives_these_values():
 
 GOLDEN_TOKENS = [[455034134, 559794289, 975127162, 412418557]]
 GOLDEN_WEIGHTED = [[2882395590, 1713312733, 821771811, 1756895051]]
+
+
+def test_files_that_a_folder_leaves_out_are_counted(tmp_path):
+    (tmp_path / "one.txt").write_text("one two three")
+    (tmp_path / "old.doc").write_text("x")
+    (warning,) = sign(tmp_path).report["warnings"]
+    assert warning.startswith("Left out 1 file whose names have no known suffix:")

@@ -32,6 +32,7 @@ from neardup.formats.registry import (
     split_name,
 )
 from neardup.runs.input_files import list_inputs
+from reference.places import TESTS
 
 # A made-up format: paragraphs with an empty line behind each; a paragraph is a document.
 
@@ -116,6 +117,14 @@ def test_a_registered_format_is_recognised_by_its_first_bytes_and_can_be_named(
         (b'\xef\xbb\xbf \n{"text": 1}', "jsonl"),
         (b"<!DOCTYPE html>", "html"),
         (b"\n<HTML lang=en>", "html"),
+        ((TESTS / "data/office/contract.docx").read_bytes(), "docx"),
+        ((TESTS / "data/office/contract.odt").read_bytes(), "odt"),
+        ((TESTS / "data/office/contract.epub").read_bytes(), "epub"),
+        (b"PK\x03\x04" + bytes(26) + b"notes.txt", None),
+        (b"From a@b.c Thu Jan  1 00:00:00 1970\n", "mbox"),
+        (b"From - Thu Jan 01 00:00:00 1970\r\n", "mbox"),
+        (b"From here on Thu Jan is away\n", None),
+        (b"Subject: s\n", None),
         (b"<htmlish>", None),
         (b"[1]", None),
         (b"", None),

@@ -265,6 +265,10 @@ DAMAGED = {
     ),
     "entities": (entities("<w:p><w:r><w:t>&a;</w:t></w:r></w:p>"), "its XML declares entities"),
     "not well-formed": (docx("<w:p>"), "the file is damaged: mismatched tag"),
+    "unknown encoding": (
+        zipped({"_rels/.rels": '<?xml version="1.0" encoding="x-none"?><a/>'}),
+        "the file is damaged: unknown encoding: x-none",
+    ),
     "lzma": (
         zipped({"_rels/.rels": relationships(officeDocument="w.xml")}, zipfile.ZIP_LZMA),
         "is not compressed by deflate",
@@ -428,6 +432,22 @@ def test_two_documents_are_compared_by_their_texts(tmp_path: Path):
     (tmp_path / "a.docx").write_bytes(b"x")
     with pytest.raises(InputError, match=r"a\.docx cannot be read: it is damaged"):
         neardup.compare(tmp_path / "a.docx", FORMATS / "contract.odt")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("folder.docx", "Is a directory"), ("*.docx", "No such file or directory")],
+    ids=["folder", "pattern"],
+)
+def test_a_folder_or_a_pattern_is_no_document_to_compare(tmp_path: Path, name, reason):
+    folder = tmp_path / "folder.docx"
+    folder.mkdir()
+    (folder / "a.docx").write_bytes(SOUND["docx"])
+    (folder / "b.docx").write_bytes(SOUND["docx"])
+    (tmp_path / "a.docx").write_bytes(SOUND["docx"])
+    (tmp_path / "b.docx").write_bytes(SOUND["docx"])
+    with pytest.raises(InputError, match=f"cannot be read: {reason}. Pass a text file"):
+        neardup.compare(tmp_path / name, FORMATS / "contract.odt")
 
 
 @pytest.mark.parametrize("kind", [*SOUND, "eml"])

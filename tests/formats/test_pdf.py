@@ -120,6 +120,7 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path, dat
     texts, rejected = read(tmp_path / "a.pdf")
     assert texts == []
     assert reason in rejected[0].reason
+    assert not rejected[0].reason.endswith(".")
     assert not rejected[0].excluded
     done = CliRunner().invoke(cli, ["dedup", str(tmp_path / "a.pdf"), "-o", str(tmp_path / "out")])
     assert done.exit_code == 1

@@ -63,6 +63,8 @@ FAILURES = [
     ["qqqqqq"],
     ["plan", "--documents", "x"],
     ["compare", "nope.txt", "in.jsonl"],
+    ["compare", "zipped.txt.gz", "in.jsonl"],
+    ["dedup", "in.jsonl", "-o", "new", "--group-by", "folder:1"],
     ["compare", "folder", "in.jsonl"],
     ["compare", "bad.txt", "in.jsonl"],
     ["find-pairs", "in.jsonl", "-o", "p.txt"],

@@ -405,6 +405,7 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
     Path("cut.jsonl.gz").write_bytes(gzip.compress(documents.encode())[:-12])
     Path("folder").mkdir()
     Path("zipped.json").write_bytes(gzip.compress(documents.encode()))
+    Path("zipped.txt.gz").write_bytes(gzip.compress(documents.encode()))
     Path("folder/full").touch()
     Index.create("an.index").close()
     Index.create("tracking.index", track_sources=True).close()
@@ -521,11 +522,15 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
     (textless,) = warn_of_textless(
         [Task(scan, Columns("text"), against=False)], np.array([1]), np.array([0])
     )
+    (several,) = warn_of_textless(
+        [Task(scan, Columns("text"), against=False)] * 5, np.arange(1, 6), np.zeros(5, np.int64)
+    )
     with wording.speaking("zh"):
         assert for_terminal(textless) == (
             "1 个 PDF 文件没有文本层（0 个词）：scan.pdf。这些文件予以保留，不参与比较。"
             "可用 ocrmypdf 等工具添加文本层。"
         )
+        assert "：scan.pdf, scan.pdf, scan.pdf，另有 2 个。" in for_terminal(several)
         left_out = _warn_of_skipped(UNINSTALLED, ["scan.pdf"])
         assert for_terminal(left_out).startswith("跳过 1 个需要附加组件 office 的文件")
         said = for_terminal(

@@ -76,6 +76,24 @@ def test_standard_input_and_a_file_are_in_no_folder(tmp_path: Path) -> None:
     assert part.folder_values(("folder:1", "folder:0", "folder", "lang")) == {"folder:1": None}
 
 
+@pytest.mark.parametrize("suffix", ["txt", "csv"])
+def test_a_level_of_folders_that_no_file_has_is_an_error(tmp_path: Path, suffix: str) -> None:
+    """Otherwise all documents are one group, and none is removed."""
+    text = f"text\n{WORDS}\n"
+    folder = write(tmp_path / "in", {f"a/one.{suffix}": text, f"two.{suffix}": text})
+    assert groups_of(neardup.dedup(folder, group_by="folder:1")) == {"a": False, "": True}
+    with pytest.raises(ColumnError, match=r"No file is in a folder 'folder:2': .*one\.") as caught:
+        neardup.dedup(folder, group_by="folder:2")
+    assert "Name the folder above it" in str(caught.value)
+    with pytest.raises(ColumnError, match="No file is in a folder 'folder:1'"):
+        neardup.dedup(f"{folder}/two.{suffix}", within="folder:1")
+
+
+def test_a_column_named_like_a_level_of_folders_comes_first(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", {"one.csv": f"text,folder:1\n{WORDS},a\n{WORDS},b\n"})
+    assert groups_of(neardup.dedup(folder, group_by="folder:1")) == {"a": False, "b": True}
+
+
 def test_the_keys_of_folders_give_values_to_text_files(tmp_path: Path) -> None:
     folder = write(
         tmp_path / "in",

@@ -325,7 +325,8 @@ def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark:
             no_ids = pa.array([], pa.large_string())
             no_rows = sketcher.method.sketches(no_values, sketcher.scheme, no_ids)
             sketches = take(chain([no_rows], batches))
-        job.finished = sketches.report = _report(sketcher, counts, stages)
+        warnings = inputs.warnings + sketcher.warnings(counts.short)
+        job.finished = sketches.report = _report(sketcher, counts, stages, warnings)
     return sketches
 
 
@@ -373,7 +374,9 @@ def write_sketches(batches: Iterator[Sketches], file: TableFile, with_hex: bool)
     return first._open_later(file.path, first.scheme)
 
 
-def _report(sketcher: Sketcher, counts: SignedCounts, stages: Stages) -> JsonObject:
+def _report(
+    sketcher: Sketcher, counts: SignedCounts, stages: Stages, warnings: list[str]
+) -> JsonObject:
     losses = Losses.of(counts.rejected)
     return {
         "version": __version__,
@@ -388,7 +391,7 @@ def _report(sketcher: Sketcher, counts: SignedCounts, stages: Stages) -> JsonObj
         },
         **describe_losses(losses, counts.read),
         **describe_cost(stages, counts.read, counts.text_bytes),
-        "warnings": sketcher.warnings(counts.short),
+        "warnings": warnings,
         "rejected": [row._asdict() for row in counts.rejected],
     }
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from neardup.documents.batch import Columns, Rejected
 from neardup.documents.pages import html_of, media_type_of_name
+from neardup.documents.sources import compression_of
 from neardup.errors import InputError
 from neardup.features.idf import IdfTable
 from neardup.features.vectors import array_of_documents, texts_of
@@ -168,6 +169,11 @@ def decode_text(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        compression = compression_of(content)
+        if compression is not None:
+            raise InputError(
+                f"{name} is compressed by {compression}. Decompress it first."
+            ) from error
         raise InputError(
             f"{name} is not UTF-8: byte {error.start} is 0x{content[error.start]:02x}. Convert it "
             "first, for example with `iconv -f LATIN1 -t UTF-8`."
@@ -198,7 +204,8 @@ def text_of(text: Text, vector_length: int | None = None) -> str:
             f"{text!r:.80}. Pass one of the two."
         )
     name = os.fspath(text)
-    if _has_markup(name):
+    # A folder or a pattern may have the suffix of a document.
+    if _has_markup(name) and os.path.isfile(name):
         return _text_of_document(name)
     try:
         content = Path(name).read_bytes()

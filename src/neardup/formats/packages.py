@@ -51,7 +51,14 @@ class Unreadable(Exception):
     """A file has no text that can be read; the message has the reason."""
 
 
-_DAMAGE = (*STREAM_ERRORS, zipfile.BadZipFile, expat.ExpatError, ValueError, NotImplementedError)
+_DAMAGE = (
+    *STREAM_ERRORS,
+    zipfile.BadZipFile,
+    expat.ExpatError,
+    LookupError,  # an encoding that is unknown
+    ValueError,
+    NotImplementedError,
+)
 
 
 def read_file(

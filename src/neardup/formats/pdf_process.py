@@ -52,7 +52,8 @@ def _pages_of(data: bytes) -> Iterator[str]:
     except PdfiumError as error:
         if getattr(error, "err_code", None) == _ENCRYPTED or "password" in str(error).lower():
             raise _Unreadable("it is encrypted. Save it without a password") from error
-        raise _Unreadable(f"it is damaged, or no PDF file: {error}") from error
+        reason = str(error).rstrip(".")
+        raise _Unreadable(f"it is damaged, or no PDF file: {reason}") from error
     num_bytes = 0
     for number in range(len(document)):
         try:

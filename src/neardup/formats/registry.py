@@ -210,8 +210,24 @@ register(
 register(Format("warc", (".warc",), _HERE + "warc", contents="pages", magic=rb"WARC/(?:1\.|0\.1)"))
 # A WET file begins as a WARC file does, so standard input is taken for WARC.
 register(Format("wet", (".wet", ".warc.wet"), _HERE + "wet"))
-for _name in ("docx", "odt", "epub"):
-    register(Format(_name, (f".{_name}",), _HERE + _name, contents="binary", unit="file"))
+_FIRST_MEMBER = {
+    # Also of other files of Office, which the reader refuses by name.
+    "docx": rb"(?:\[Content_Types\]\.xml|_rels/|docProps/|word/)",
+    "odt": rb"mimetypeapplication/vnd\.oasis\.opendocument\.text",
+    "epub": rb"mimetypeapplication/epub\+zip",
+}
+"""Name and content of the first member of a package, after the 30 bytes of its header."""
+for _name, _member in _FIRST_MEMBER.items():
+    register(
+        Format(
+            _name,
+            (f".{_name}",),
+            _HERE + _name,
+            contents="binary",
+            unit="file",
+            magic=rb"PK\x03\x04(?s:.{26})" + _member,
+        )
+    )
 register(
     Format(
         "pdf",
@@ -224,7 +240,17 @@ register(
     )
 )
 register(Format("eml", (".eml",), _HERE + "mail", contents="mail", unit="file"))
-register(Format("mbox", (".mbox",), _HERE + "mail", contents="mail", unit="message"))
+register(
+    Format(
+        "mbox",
+        (".mbox",),
+        _HERE + "mail",
+        contents="mail",
+        unit="message",
+        # With the day of the week: a text may begin with "From ", too.
+        magic=rb"From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z][a-z] ",
+    )
+)
 
 _UNREADABLE = {
     ".arc": "it is an ARC file, the format before WARC. Convert it: warcio recompress FILE.arc.gz "

@@ -186,6 +186,20 @@ def _check_keys(
             # Folders such as year=2024 give all their rows a value.
             _refuse_plain(parts, column, role.kind, in_folders=True)
             _fitting(_types_of(parts, (column,)), column, role)
+            _refuse_deep(parts, column)
+
+
+def _refuse_deep(parts: Sequence[Part], column: str) -> None:
+    """Raise ColumnError if a column is a level of folders, such as folder:3, that no file has."""
+    for part in parts:
+        in_folders = part.folder_values((column,))
+        # A column of the file comes first.
+        if in_folders.get(column, "") is not None or column in (part.column_types() or {}):
+            return
+    raise ColumnError(
+        f"No file is in a folder '{column}': folder:1 is the first folder below a named input, "
+        f"and {parts[0].name} is not so deep. Name the folder above it, or leave the column out."
+    )
 
 
 def check_ordered(parts: Sequence[Part], columns: Sequence[str]) -> None:

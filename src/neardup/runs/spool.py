@@ -69,8 +69,8 @@ def spool(format_name: str | None) -> Spooled:
     format_name = format_name or _sniff(source)
     if compression and FORMATS[format_name].contents == "binary":
         raise InputError(
-            f"Standard input is {format_name} inside {compression}. Parquet and Arrow compress "
-            "their own columns: pipe the file as it is, or name it as a path."
+            f"Standard input is {format_name} inside {compression}. Files of {format_name} are "
+            "compressed inside: pipe the file as it is, or name it as a path."
         )
     # Six bytes: a float represents integers of up to 53 bits exactly.
     version = float(int.from_bytes(digest.digest(), "big"))

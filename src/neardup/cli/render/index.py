@@ -118,7 +118,7 @@ def print_hits(
         found = f"Found {counts['found']:,} of {documents}: {plural(counts['hits'], 'hit')}."
         written = "" if output is None else f" They were written to {output}."
         click.echo(translated(found + written))
-        reports.print_rejected(report, console)
+        reports.print_troubles(report, console)
 
 
 def _hit(row: JsonObject) -> Text:
