@@ -262,7 +262,8 @@ def sources_in(
     if column is None:
         return None
     texts = batch.values[task.columns.values.index(column)].cast(_STRING)
-    return pc.if_else(pc.equal(texts, ""), None, texts)  # an empty value is no source
+    # An empty value is no source. `if_else` of pyarrow 18 damages a slice of strings.
+    return pc.replace_with_mask(texts, pc.equal(texts, ""), pa.scalar(None, texts.type))
 
 
 def _payload_names(task: Task, payload_column: ColumnNames) -> list[str]:

@@ -195,7 +195,7 @@ class _Known(NamedTuple):
 def _stored_sources(table: int, snapshot: Snapshot, keepers: Rows) -> _Stored:
     """Return the sources of stored kept documents, and of the rows listed under them."""
     if not len(keepers):
-        return _Stored(keepers, pa.nulls(0, _STRING))
+        return _Stored(keepers, pa.array([], _STRING))
     every = np.ones(len(keepers), np.bool_)
     listed = snapshot.find(entries_of(table, keepers, every), ALL)
     rows = np.concatenate([keepers, listed.row])
