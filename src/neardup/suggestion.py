@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from neardup.errors import SettingError
 from neardup.files import AnyPath, JsonObject, write_text, writing_to
@@ -15,6 +15,7 @@ from neardup.report.items import MarkedPair
 from neardup.report.wording import plural
 from neardup.runs.run import method_options
 from neardup.settings.methods import MinHash
+from neardup.settings.run import GRADES, GradeName
 from neardup.verify.asking import Estimate
 from neardup.verify.choosing import Level
 
@@ -33,10 +34,6 @@ class SweepPair(NamedTuple):
     pair: MarkedPair
     again: bool = False
 
-
-GradeName = Literal["copies", "versions"]
-GRADES: dict[GradeName, str] = {"copies": "copies", "versions": "versions of one work"}
-"""The grades of a sweep, with their titles."""
 
 _EXPLANATIONS = {
     "names": (

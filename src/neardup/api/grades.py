@@ -14,7 +14,8 @@ from neardup.features.described import Lists
 from neardup.features.shingles import extract_text, shingle_documents
 from neardup.report.items import MarkedPair, Marker
 from neardup.settings.methods import MinHash
-from neardup.suggestion import Differences, Grade, GradeName, Grades, SweepPair
+from neardup.settings.run import GradeName
+from neardup.suggestion import Differences, Grade, Grades, SweepPair
 from neardup.verify.asking import Sample
 from neardup.verify.differences import Kind, Marked, kind_of_difference
 from neardup.verify.measured import similarity_of_lists

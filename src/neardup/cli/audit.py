@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
-from rich.console import Console
 
 import neardup
+from neardup.cli import render
 from neardup.cli.methods import build_method, method_options
-from neardup.cli.render.reports import print_troubles
-from neardup.cli.render.table import Rows
 from neardup.cli.running import (
     ABOVE,
     INCOMPLETE,
@@ -28,15 +25,11 @@ from neardup.cli.sources import (
     printing_options,
     source_options,
 )
-from neardup.files import AnyPath, JsonObject
-from neardup.report.audit import audit_rows
-from neardup.report.rows import cost_rows
-from neardup.report.wording import say, translated, visible
+from neardup.files import JsonObject
+from neardup.report.wording import translated
 from neardup.settings.audit import AuditOutput, AuditSettings, KeptSettings
 from neardup.settings.constraints import Constraint
 from neardup.settings.run import RunSettings
-
-_FILES = {"report": "report.html", "removals": "removals.parquet", "left": "left.parquet"}
 
 
 @command(
@@ -81,7 +74,7 @@ def audit(inputs: list[Named], output: str, fail_above: float | None, **values: 
     values["method"] = build_method(values)
     result = write_folder(neardup.audit, inputs, output, values)
     report = result.report
-    show(report, lambda: _print(report, result.output))
+    show(report, lambda: render.audit.print_audit(report, result.output))
     # The losses are told first: they also apply without --fail-above. A gate that does not pass
     # replaces their code.
     code = INCOMPLETE if tell_losses(report) else 0
@@ -89,19 +82,6 @@ def audit(inputs: list[Named], output: str, fail_above: float | None, **values: 
         code = _gate(report, fail_above) or code
     if code:
         raise click.exceptions.Exit(code)
-
-
-def _print(report: JsonObject, output: AnyPath) -> None:
-    """Print the closing table of an audit."""
-    console = Console(highlight=False)
-    table = Rows()
-    for rows in (audit_rows(report), cost_rows(report)):
-        table.add(rows)
-        table.line()
-    for name, file in _FILES.items():
-        table.line(say(f"files.{name}"), visible(os.path.join(output, file)), "bold cyan")
-    table.print(console)
-    print_troubles(report, console)
 
 
 def _gate(report: JsonObject, fail_above: float) -> int:

@@ -24,8 +24,7 @@ from neardup.errors import SettingError
 from neardup.report.wording import say
 from neardup.settings.constraints import Options
 from neardup.settings.methods import MethodSettings
-from neardup.settings.run import MIN_PRECISION, RunSettings, SelectionSettings
-from neardup.suggestion import GRADES
+from neardup.settings.run import GRADES, MIN_PRECISION, RunSettings, SelectionSettings
 
 if TYPE_CHECKING:
     from neardup.results import Sweep

@@ -22,6 +22,9 @@ from neardup.settings.constraints import (
 from neardup.settings.passages import MIN_LENGTH
 
 Storage = Literal["fingerprints", "features", "text"]
+GradeName = Literal["copies", "versions"]
+GRADES: dict[GradeName, str] = {"copies": "copies", "versions": "versions of one work"}
+"""The grades of a sweep, with their titles."""
 MIN_PRECISION = Constraint(
     "The least estimated precision of settings that answers suggest; the lower end of its interval "
     "is at least half of it. Else the given settings stay.",

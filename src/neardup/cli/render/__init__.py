@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 # ruff: noqa: F401, I001 - for type checkers; several are on a line
 if TYPE_CHECKING:
-    from neardup.cli.render import compare, evaluate, explain, index
+    from neardup.cli.render import audit, compare, evaluate, explain, index
     from neardup.cli.render import outlines, plan, reports, suggestion
 
 
