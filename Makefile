@@ -20,7 +20,7 @@ help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 demo: $(VENV)/package.stamp  ## remove the near-duplicates of the collections in examples/data
-	@echo "The first run compiles the kernels for this processor, which takes about ten seconds."
+	@echo "The first run compiles the kernels for this processor, which takes about five seconds."
 	$(BIN)/neardup dedup $(EXAMPLES) -o $(DEMO) --overwrite
 	@echo
 	@echo "Open the report in a browser: $(DEMO)/report.html"
