@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from make_examples import read_records
-from measure_methods import CHINESE, ENGLISH, Collection, load
+from measure_methods import CHINESE, ENGLISH, Collection, load, wanted_sets
 
 import neardup
 from neardup.arrays import arrow_of_strings
@@ -247,11 +247,4 @@ def print_tables(rows: list[Measured]) -> None:
 
 if __name__ == "__main__":
     base = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data")
-    wanted = sys.argv[2:]
-    sets = [
-        name
-        for name in (*ENGLISH, *CHINESE)
-        if not wanted or any(name.startswith(one) for one in wanted)
-    ]
-    sets += [name for name in wanted if Path(name).is_file()]
-    print_tables([measure(base, name) for name in sets])
+    print_tables([measure(base, name) for name in wanted_sets(sys.argv[2:])])

@@ -27,7 +27,7 @@ from measure_choosing import (
     known_pairs,
     read,
 )
-from measure_methods import CHINESE, ENGLISH
+from measure_methods import wanted_sets
 
 import neardup
 from neardup.suggestion import Grades
@@ -156,11 +156,4 @@ def _print_general(rows: list[Scored]) -> None:
 
 if __name__ == "__main__":
     base = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data")
-    wanted = sys.argv[2:]
-    sets = [
-        name
-        for name in (*ENGLISH, *CHINESE)
-        if not wanted or any(name.startswith(one) for one in wanted)
-    ]
-    sets += [name for name in wanted if Path(name).is_file()]
-    print_tables([measure(base, name) for name in sets])
+    print_tables([measure(base, name) for name in wanted_sets(sys.argv[2:])])

@@ -331,6 +331,12 @@ def shown(score: neardup.lsh.Score) -> str:
     return f"{score.f1 or 0.0:.2f}"
 
 
+def wanted_sets(wanted: list[str]) -> list[str]:
+    """Return the names of sets that begin with one of `wanted`, all without any; then its files."""
+    named = [name for name in (*ENGLISH, *CHINESE) if name.startswith(tuple(wanted or [""]))]
+    return named + [name for name in wanted if Path(name).is_file()]
+
+
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data")
     wanted = sys.argv[2:]

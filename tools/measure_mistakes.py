@@ -25,7 +25,7 @@ from measure_choosing import (
     read,
     scores_of,
 )
-from measure_methods import CHINESE, ENGLISH
+from measure_methods import wanted_sets
 
 COUNT = 27
 WRONG = 0.1
@@ -90,11 +90,4 @@ def print_tables(rows: list[Scored]) -> None:
 
 if __name__ == "__main__":
     base = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data")
-    wanted = sys.argv[2:]
-    sets = [
-        name
-        for name in (*ENGLISH, *CHINESE)
-        if not wanted or any(name.startswith(one) for one in wanted)
-    ]
-    sets += [name for name in wanted if Path(name).is_file()]
-    print_tables([measure(base, name) for name in sets])
+    print_tables([measure(base, name) for name in wanted_sets(sys.argv[2:])])
