@@ -10,8 +10,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from neardup.engines import evaluation
-from neardup.engines.capabilities import LOCAL, SPARK
-from neardup.engines.choose import is_spark
+from neardup.engines.choose import accepted_by_spark
 from neardup.engines.evaluation import RunSearches
 from neardup.engines.local import pipeline
 from neardup.errors import InputError, SettingError
@@ -123,7 +122,7 @@ def evaluate(
         outputs=(path, page),
     )
     truth = _Given(label, pairs)
-    on_spark = _uses_spark(run)
+    on_spark = accepted_by_spark(run)
     first = _checked(curve_from)
     result, found = _evaluate(run, truth, on_spark, first, with_errors=page is not None)
     if path is not None:
@@ -190,7 +189,7 @@ def compare_methods(
         outputs=(path,),
     )
     truth = _Given(label, pairs)
-    on_spark = _uses_spark(run)
+    on_spark = accepted_by_spark(run)
     first = _checked(curve_from)
     settings = {name: method_named(method) for name, method in named.items()}
     results = {}
@@ -239,13 +238,6 @@ class _Given(NamedTuple):
 
     label: str | None
     pairs: Source | None
-
-
-def _uses_spark(run: Run) -> bool:
-    """Return whether the engine is Spark. Raise SettingError if it does not take an option."""
-    uses_spark = is_spark(run)
-    (SPARK if uses_spark else LOCAL).refuse(run.command, run.options)
-    return uses_spark
 
 
 def _searches_of(job: Job, tasks: list[Task], on_spark: bool) -> RunSearches:
