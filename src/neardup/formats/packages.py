@@ -57,7 +57,7 @@ _DAMAGE = (
     expat.ExpatError,
     LookupError,  # an encoding that is unknown
     ValueError,
-    NotImplementedError,
+    NotImplementedError,  # of zipfile: a compression or a version that it does not know
 )
 
 
