@@ -492,6 +492,14 @@ class TestCommand:
         if code:
             assert "not all documents could be read" in result.stderr
 
+    def test_a_gate_does_not_pass_over_nothing(self, tmp_path):
+        empty = tmp_path / "empty.jsonl"
+        empty.touch()
+        arguments = ["audit", str(empty), "--kept", str(empty), "-o", str(tmp_path / "out")]
+        result = CliRunner().invoke(cli, [*arguments, "--fail-above", "0"])
+        assert result.exit_code == 4, result.output
+        assert "no document was read" in result.stderr
+
     def test_a_gate_does_not_pass_on_a_sample_that_does_not_show_it(self, capsys):
         lost = {"documents": 1, "share": 0.01, "low": 0.0, "high": 0.05}
         assert _gate({"lost": lost, "counts": {"judged": 100}}, 0.02) == 4

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
-
-import click
 
 import neardup
 from neardup.cli import render
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import (
     ABOVE,
-    INCOMPLETE,
     UNREAD,
     accepts_losses,
+    complain,
+    exit_by_gate,
     show,
-    tell_losses,
     write_folder,
 )
 from neardup.cli.settings import Named, SettingType, command, option, settings_options
@@ -26,7 +25,6 @@ from neardup.cli.sources import (
     source_options,
 )
 from neardup.files import JsonObject
-from neardup.report.wording import translated
 from neardup.settings.audit import AuditOutput, AuditSettings, KeptSettings
 from neardup.settings.constraints import Constraint
 from neardup.settings.run import RunSettings
@@ -75,13 +73,7 @@ def audit(inputs: list[Named], output: str, fail_above: float | None, **values: 
     result = write_folder(neardup.audit, inputs, output, values)
     report = result.report
     show(report, lambda: render.audit.print_audit(report, result.output))
-    # The losses are told first: they also apply without --fail-above. A gate that does not pass
-    # replaces their code.
-    code = INCOMPLETE if tell_losses(report) else 0
-    if fail_above is not None:
-        code = _gate(report, fail_above) or code
-    if code:
-        raise click.exceptions.Exit(code)
+    exit_by_gate(report, None if fail_above is None else partial(_gate, report, fail_above))
 
 
 def _gate(report: JsonObject, fail_above: float) -> int:
@@ -91,26 +83,24 @@ def _gate(report: JsonObject, fail_above: float) -> int:
     # Checked before the losses: a rate above the limit is found even in the part that was read.
     if lost["share"] > fail_above:
         found = f"{lost['documents']:,} of {judged:,} removed documents"
-        _complain(f"lost: {found}, above --fail-above {fail_above:g}.")
+        complain(f"lost: {found}, above --fail-above {fail_above:g}.")
         return ABOVE
     if lost["high"] > fail_above:
-        _complain(
+        complain(
             f"the sample does not show that at most {fail_above:g} of the removed documents are "
             "lost, so --fail-above does not pass. Raise --sample."
         )
         return UNREAD
     if accepts_losses():
         return 0
+    if not report["counts"]["read"]:
+        complain("no document was read, so --fail-above does not pass. Name the original texts.")
+        return UNREAD
     is_too_long = report["excluded"] is not None and report["excluded"]["too_long"] > 0
     if report["incomplete"] is not None or report["unreadable"] is not None or is_too_long:
-        _complain(
+        complain(
             "not all documents could be read, so --fail-above does not pass. Make the inputs "
             "readable, or accept this with --on-error skip."
         )
         return UNREAD
     return 0
-
-
-def _complain(message: str) -> None:
-    """Print a line to standard error, in the language of the run."""
-    click.echo(f"neardup: {translated(message)}", err=True)

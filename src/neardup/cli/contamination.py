@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
-
-import click
 
 import neardup
 from neardup.cli import render
 from neardup.cli.config import config_option
 from neardup.cli.running import (
     ABOVE,
-    INCOMPLETE,
     UNREAD,
     accepts_losses,
+    complain,
+    exit_by_gate,
     is_summary_shown,
     show,
-    tell_losses,
     write_folder,
 )
 from neardup.cli.settings import Named, SettingType, command, option, settings_options
@@ -28,7 +27,6 @@ from neardup.cli.sources import (
     source_options,
 )
 from neardup.files import JsonObject
-from neardup.report.wording import translated
 from neardup.settings.constraints import Constraint
 from neardup.settings.contamination import (
     ContaminationOutput,
@@ -88,13 +86,7 @@ def contamination(
     result = write_folder(neardup.find_contamination, inputs, output, values)
     report = result.report
     show(report, lambda: render.reports.print_report(report, result.output))
-    # The losses are told first: they also apply without --fail-above. A gate that does not pass
-    # replaces their code.
-    code = INCOMPLETE if tell_losses(report) else 0
-    if fail_above is not None:
-        code = _gate(report, fail_above) or code
-    if code:
-        raise click.exceptions.Exit(code)
+    exit_by_gate(report, None if fail_above is None else partial(_gate, report, fail_above))
 
 
 def _gate(report: JsonObject, fail_above: float) -> int:
@@ -102,12 +94,12 @@ def _gate(report: JsonObject, fail_above: float) -> int:
     # The summary shows them, too; a run that accepts losses ignores them.
     if not (is_summary_shown() or accepts_losses()):
         for warning in report["warnings"]:
-            _complain(warning)
+            complain(warning)
     row = report["benchmarks"][0]  # the most contaminated
     # Checked before the losses: a rate above the limit is found even in the part that was read.
     if row["rate"] > fail_above:
         found = f"{row['contaminated']:,} of {row['items']:,} items of {row['benchmark']}"
-        _complain(f"contaminated: {found}, above --fail-above {fail_above:g}.")
+        complain(f"contaminated: {found}, above --fail-above {fail_above:g}.")
         return ABOVE
     if accepts_losses():
         return 0
@@ -115,11 +107,11 @@ def _gate(report: JsonObject, fail_above: float) -> int:
     # No reason to fail by itself: a corpus may have rows without text.
     if counts["without_text"]:
         documents = f"{counts['without_text']:,} of {counts['read']:,} documents"
-        _complain(f"{documents} have no text in the column that was read.")
+        complain(f"{documents} have no text in the column that was read.")
     reason = _reason_to_fail(report)
     if not reason:
         return 0
-    _complain(f"{reason} Make the inputs readable, or accept this with --on-error skip.")
+    complain(f"{reason} Make the inputs readable, or accept this with --on-error skip.")
     return UNREAD
 
 
@@ -137,8 +129,3 @@ def _reason_to_fail(report: JsonObject) -> str:
     if counts["short"] == counts["items"]:
         return "all items are too short to be looked for, so --fail-above does not pass."
     return ""
-
-
-def _complain(message: str) -> None:
-    """Print a line to standard error, in the language of the run."""
-    click.echo(f"neardup: {translated(message)}", err=True)

@@ -213,6 +213,24 @@ def tell_losses(report: JsonObject, *, is_shown: bool = True) -> bool:
     return False
 
 
+def exit_by_gate(report: JsonObject, gate: Callable[[], int] | None) -> None:
+    """Exit with the code of a gate that does not pass, otherwise with the code of lost documents.
+
+    gate : prints why it does not pass, and returns its exit code; 0 if it passes. None without one.
+    """
+    # The losses are told first: they also apply without a gate.
+    code = INCOMPLETE if tell_losses(report) else 0
+    if gate is not None:
+        code = gate() or code
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def complain(message: str) -> None:
+    """Print a line to standard error, in the language of the run."""
+    click.echo(f"neardup: {translated(message)}", err=True)
+
+
 def _tell(kind: str, message: str) -> None:
     """Print a line on stderr; kind : the key of its first word."""
     first = click.style(f"neardup: {say(kind).lower()}{say('words.colon')}", fg="red", bold=True)
