@@ -59,7 +59,8 @@ def test_at_most_a_third_of_a_sample_changes_a_number(mutate):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the tool forks")
-def test_changes_that_a_test_notices_are_counted_alone():
+def test_changes_that_a_test_notices_are_counted_alone(monkeypatch):
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-k no_test_has_this_name")
     command = [TOOL, "src/neardup/decide/copies.py", "tests/decide/test_chains_and_copies.py"]
     done = subprocess.run(
         [sys.executable, *command, "--mutants", "2"],
