@@ -12,6 +12,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "requirements-peers.txt"
+LOAD_AT_START = os.getloadavg()[0]
 _VERSIONS = """
 import importlib.metadata, json, sys
 print(json.dumps({name: importlib.metadata.version(name) for name in sys.argv[1:]}))
@@ -73,6 +74,26 @@ def machine() -> dict[str, str]:
         "system": f"{platform.system()} {platform.release().split('-')[0]}",
         "python": platform.python_version(),
     }
+
+
+def commit() -> str:
+    """Return the commit of this tree, with a mark if it has changes."""
+    git = ["git", "-C", str(HERE)]
+    changed = first_line([*git, "status", "--porcelain", "--untracked-files=no"]) != "unknown"
+    return first_line([*git, "rev-parse", "--short=8", "HEAD"]) + " with changes" * changed
+
+
+def conditions() -> str:
+    """Return the commit, the machine and its load, as a sentence for the page of a benchmark.
+
+    The load is that of the minute before this module was imported, and before the call.
+    """
+    facts = machine()
+    return (
+        f"Commit {commit()}; {facts['processor']}, {facts['cores']} cores, {facts['memory']}, "
+        f"{facts['system']}; Python {facts['python']}; load average {LOAD_AT_START:.1f} at the "
+        f"beginning, {os.getloadavg()[0]:.1f} at the end."
+    )
 
 
 def slug(facts: dict[str, str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from environment import conditions
 from simhash_report import Result, table
 
 _CAVEATS = Path(__file__).resolve().parent / "minhash_caveats.md"
@@ -58,7 +59,7 @@ def write_markdown(
     lines = [
         "# Benchmark: MinHash",
         "",
-        _CAVEATS.read_text().format(**facts, versions=named).rstrip(),
+        _CAVEATS.read_text().format(**facts, conditions=conditions(), versions=named).rstrip(),
         "",
     ]
     asked = [[*words, "yes" if met else "**no**"] for *words, met in _targets(results)]

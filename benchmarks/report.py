@@ -10,6 +10,7 @@ from statistics import median
 
 from cases import BANDS, CONFIRMS, ROWS, THREADS, YARDSTICKS, Case
 from corpus import Corpus
+from environment import conditions
 from measure import Measurement
 from truth import Quality
 
@@ -133,7 +134,9 @@ def write_markdown(
 
 
 def _caveats(facts: dict[str, str], notes: list[str]) -> list[str]:
-    text = _CAVEATS.read_text().format(**facts, bands=BANDS, rows=ROWS, threads=THREADS)
+    text = _CAVEATS.read_text().format(
+        **facts, conditions=conditions(), bands=BANDS, rows=ROWS, threads=THREADS
+    )
     return [text.rstrip(), *(f"- {note}" for note in notes), ""]
 
 

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from environment import conditions
 
 import neardup
 
@@ -132,6 +133,7 @@ def main() -> None:
                         source, kept=output / "kept.parquet", match="id", sample=1_000_000
                     )
                     print(row_of(name, peer, result.report), flush=True)
+    print(f"\n{conditions()}")
 
 
 if __name__ == "__main__":

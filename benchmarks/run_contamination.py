@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from contamination_boilerplate import FAMILIES
 from contamination_peers import Decon, Hit, Question, gpt3
-from environment import HERE, machine
+from environment import HERE, conditions
 from measure import run
 
 ASKED = dict.fromkeys(corpus.FORMS[:5], 0.99) | {"first half": 0.95, "separated": 0.99}
@@ -384,7 +384,9 @@ def main() -> int:
         tables += "\nneardup, with each text of boilerplate in few documents:\n\n"
         tables += measure_thin(truth, args.work, args.options)
     if args.results:
-        args.results.write_text(f"{INTRODUCTION.format(hard=_hard(truth), **machine())}\n{tables}")
+        args.results.write_text(
+            f"{INTRODUCTION.format(hard=_hard(truth), conditions=conditions())}\n{tables}"
+        )
     print(tables)
     show(scores[0], truth, args.examples)
     found = faults(scores[0], truth)
@@ -443,7 +445,7 @@ document, and says what is asked of neardup. Read this first:
   Chinese items. decon asks for the answer near the question by default; the second row looks for questions only.
 - **corpus-assay** 0.1.0, with its default of three 13-grams and with one. Its stop words and patterns of boilerplate
   are as installed; it names documents and items, and no places.
-- Machine: {processor}, {cores} cores, {memory}, {system}.
+- {conditions}
 """  # noqa: E501
 
 if __name__ == "__main__":

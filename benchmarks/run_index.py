@@ -11,7 +11,6 @@ import argparse
 import csv
 import datetime
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from socket import socket
 from typing import Any
 
 import numpy as np
-from environment import HERE, machine, peers_python, slug, versions
+from environment import HERE, conditions, machine, peers_python, slug, versions
 from measure import run
 from simhash_data import Planted, plant
 from simhash_plot import growth
@@ -230,7 +229,7 @@ def measure_peers(bench: Bench) -> dict[str, str]:
     return names
 
 
-def write(bench: Bench, names: dict[str, str], load: str) -> None:
+def write(bench: Bench, names: dict[str, str]) -> None:
     """Write results/index.md, its plot and a CSV."""
     facts = machine()
     folder = bench.args.results
@@ -242,7 +241,11 @@ def write(bench: Bench, names: dict[str, str], load: str) -> None:
             (*row[:3], name, value) for row in bench.rows for name, value in row[3].items()
         )
     told = ", ".join(f"{name} {version}" for name, version in names.items())
-    caveats = (HERE / "index_caveats.md").read_text().format(**facts, versions=told, load=load)
+    caveats = (
+        (HERE / "index_caveats.md")
+        .read_text()
+        .format(**facts, conditions=conditions(), versions=told)
+    )
     lines = ["# The durable index", "", caveats]
     for part, title in (
         ("simhash", "SimHash, distance 3"),
@@ -287,13 +290,12 @@ def write(bench: Bench, names: dict[str, str], load: str) -> None:
 
 def main() -> None:
     args = parse()
-    load = f"{os.getloadavg()[0]:.1f}"
     bench = Bench(args)
     measure_neardup(bench)
     names = versions(sys.executable, ["neardup", "numpy", "numba", "pyarrow"]) | measure_peers(
         bench
     )
-    write(bench, names, load)
+    write(bench, names)
 
 
 if __name__ == "__main__":

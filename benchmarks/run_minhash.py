@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import os
 import sys
 
 import minhash_cases
@@ -99,7 +98,6 @@ def measure_index(bench: Bench) -> None:
 
 def main() -> int:
     args = parse_arguments(__doc__, "signatures", sizes=[10**5, 10**6], runs=2, once_above_s=10)
-    load = f"{os.getloadavg()[0]:.1f}"
     bench = prepare(args)
     measure_texts(bench)
     measure_sets(bench)
@@ -108,8 +106,7 @@ def main() -> int:
     args.results.mkdir(parents=True, exist_ok=True)
     name = f"{datetime.date.today().isoformat()}-minhash-{slug(facts)}.csv"
     write_csv(args.results / name, bench.results)
-    loads = {"load": load, "later": f"{os.getloadavg()[0]:.1f}"}
-    write_markdown(args.results, bench.results, facts | loads, bench.versions)
+    write_markdown(args.results, bench.results, facts, bench.versions)
     print(f"written: results/{name}, results/minhash.md")
     return bench.exit_code()
 

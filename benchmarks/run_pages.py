@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -172,7 +171,6 @@ def measure_parsers(bench: Bench) -> None:
 
 def main() -> int:
     args = parse_arguments()
-    load = f"{os.getloadavg()[0]:.1f}"
     bench = prepare(args)
     crawl = build(args.data, bench.work, args.pages)
     measure_runs(bench, crawl)
@@ -180,11 +178,10 @@ def main() -> int:
     measure_pairs(bench)
     measure_parsers(bench)
     facts = machine() | {
-        "load": load,
-        "later": f"{os.getloadavg()[0]:.1f}",
         "average": f"{crawl.average_kb:.0f}",
+        "pages": f"{args.pages:,}",
+        "megabytes": f"{crawl.warc.stat().st_size / 1e6:.0f}",
     }
-    facts |= {"pages": f"{args.pages:,}", "megabytes": f"{crawl.warc.stat().st_size / 1e6:.0f}"}
     args.results.mkdir(parents=True, exist_ok=True)
     name = f"{datetime.date.today().isoformat()}-pages-{slug(facts)}.csv"
     write_csv(args.results / name, bench.results)

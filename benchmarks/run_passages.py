@@ -25,7 +25,7 @@ import contamination_corpus as corpus
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from environment import machine
+from environment import conditions
 
 import neardup
 from neardup import kernels
@@ -402,13 +402,8 @@ def main() -> int:
         scores += [measure(path, folder, args.min_length, check=False) for path in args.files]
         more = [measure_kernels(args.kernels, args.min_length)] if args.kernels else []
         more += [measure_worst(args.worst, folder, args.min_length)] if args.worst else []
-    facts = machine()
-    place = (
-        f"Machine: {facts['processor']}, {facts['cores']} cores, {facts['memory']}, "
-        f"{facts['system']}."
-    )
     caveats = Path(__file__).with_name("passages_caveats.md").read_text("utf-8")
-    page = f"{caveats}- {place}\n\n" + "\n".join([markdown(scores), *more])
+    page = f"{caveats}- {conditions()}\n\n" + "\n".join([markdown(scores), *more])
     print(page)
     if args.results:
         args.results.write_text(page, "utf-8")

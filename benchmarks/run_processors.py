@@ -27,6 +27,8 @@ import threading
 import time
 from pathlib import Path
 
+from environment import conditions
+
 _PROCESSORS = (1, 2, 4, 8, 16, 32, 64)
 _EVERY_S = 0.002
 _EVERY_TREE = 10
@@ -189,6 +191,7 @@ def main() -> None:
             time_pinned(arguments.job, arguments.files, number) for _ in range(arguments.runs)
         )
         print(f"\nmeasured on {number} processors: {seconds:.2f} s")
+    print(f"\n{conditions()}")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+from environment import conditions
+
 import servers
 from neardup.candidates.lookups import Entries, Layout
 from neardup.schemas import DISTANCE, EXACT, SIMILARITY, indexed_schema
@@ -139,6 +141,7 @@ def main() -> None:
         )
         print("damage:", store.verify() or "none")
         store.close()
+    print(conditions())
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
+from environment import conditions
+
 import neardup
 from neardup.client import Client
 
@@ -51,6 +53,7 @@ def main() -> None:
         check(path, METHODS[arguments.method], sent, load.answers)
     for name, value in figures.items():
         print(f"{name:<44}{value:>12,.2f}")
+    print(conditions())
 
 
 def parse() -> argparse.Namespace:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import os
 import sys
 
 import simhash_cases
@@ -75,7 +74,6 @@ def prepare(args: argparse.Namespace) -> Bench:
 def main() -> int:
     sizes = [10**5, 10**6, 10**7, 10**8]
     args = parse_arguments(__doc__, "fingerprints", sizes=sizes, runs=3, once_above_s=45)
-    load = f"{os.getloadavg()[0]:.1f}"
     bench = prepare(args)
     measure_texts(bench)
     measure_fingerprints(bench)
@@ -83,7 +81,7 @@ def main() -> int:
     args.results.mkdir(parents=True, exist_ok=True)
     name = f"{datetime.date.today().isoformat()}-simhash-{slug(facts)}.csv"
     write_csv(args.results / name, bench.results)
-    write_markdown(args.results, bench.results, {**facts, "load": load}, bench.versions)
+    write_markdown(args.results, bench.results, facts, bench.versions)
     print(f"written: results/{name}, results/simhash.md and its plot")
     return bench.exit_code()
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import measure
 import numpy as np
 import vector_jobs
+from environment import conditions
 
 _TOOLS = (
     "neardup",
@@ -99,6 +100,7 @@ def main():
             print(f"| {tool} | {found:.2%} | {wrongly} | {times} |", flush=True)
             if tool == "neardup" and (wrongly or found < 0.99):
                 sys.exit("neardup removed a row wrongly, or found less than it must.")
+    print(f"\n{conditions()}")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import simhash_plot
+from environment import conditions
 from scale_check import Quality
 
 _CORES = 2
@@ -116,7 +117,12 @@ def write(results: Path, facts: dict[str, str]) -> None:
     runs = {name: values for name, values in cases.items() if "GB per core-hour" in values}
     joins = {name: values for name, values in cases.items() if "fingerprints" in values}
     alike = {name: values for name, values in cases.items() if name.endswith("alike")}
-    lines = ["# Benchmark: scale", "", _CAVEATS.read_text().format(**facts).strip(), ""]
+    lines = [
+        "# Benchmark: scale",
+        "",
+        _CAVEATS.read_text().format(**facts, conditions=conditions()).strip(),
+        "",
+    ]
     lines += _runs(runs) + _stages({**runs, **joins}) + _joins(joins)
     if alike:
         lines += [

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from environment import conditions
 from measure import Measurement
 from simhash_cases import Case
 from simhash_plot import growth
@@ -142,7 +143,7 @@ def write_markdown(
 ) -> None:
     """Write the page and its plot."""
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
-    caveats = _CAVEATS.read_text().format(**facts, versions=named)
+    caveats = _CAVEATS.read_text().format(**facts, conditions=conditions(), versions=named)
     lines = ["# Benchmark: SimHash", "", caveats.rstrip(), "", *_targets(results)]
     for part, title in _TITLES.items():
         lines += [f"## {title}", ""]

@@ -5,7 +5,7 @@ them.
 
 A mark is a line `<!-- made by: tools/NAME.py ARGUMENTS -->`; what follows, up to `<!-- end -->`, is
 replaced. The tool is given the folder of the labelled sets before its arguments. All marks when no
-tool is named.
+tool is named. The commit, the machine and its load stand below each table.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
+from environment import conditions
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 FOLDERS = ("docs", "benchmarks/results")
@@ -35,7 +38,8 @@ def fill(page: Path, folder: str, names: list[str]) -> None:
         ).stdout.strip()
 
         def replaced(found: re.Match[str], command: str = command, printed: str = printed) -> str:
-            return f"{command} -->\n\n{printed}\n\n" if found[1] == command else found[0]
+            filled = f"{command} -->\n\n{printed}\n\n{conditions()}\n\n"
+            return filled if found[1] == command else found[0]
 
         page.write_text(MARK.sub(replaced, page.read_text()))
 
