@@ -1,11 +1,12 @@
 """Judge what says that two pages share a template: the tables of
 benchmarks/results/accuracy-pages.md.
 
-    python tools/measure_pages.py ../shared/data [recipes forms docs zh_news templates]
+    python tools/measure_pages.py ../shared/data [recipes forms docs zh_news templates news]
 
 Every pair of pages of a set is measured, without a search, so that the measure is judged and
 nothing else; last comes what a run finds. The label is the site; of `templates`, made by
-tools/make_template_pages.py, the template. A threshold is also chosen on one half of the sites and
+tools/make_template_pages.py, the template; of `news`, made by tools/make_news_pages.py, the
+publisher. A threshold is also chosen on one half of the sites and
 scored on the other, over SPLITS draws. html-similarity is left out with a message where it is not
 installed. Two runs print the same.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -31,18 +32,26 @@ from page_pairs import (
     cosine,
     jaccard,
     members_of,
+    number,
     shared_weights,
     weigh_rare,
 )
-from page_rivals import by_classes, by_html_similarity, by_tag_sequence, gryffin_tokens
+from page_rivals import (
+    by_classes,
+    by_html_similarity,
+    by_tag_sequence,
+    classes_of,
+    gryffin_tokens,
+)
 
 import neardup
 from neardup.features.page_structure import shingle_pages
 from neardup.settings.methods import METHODS
 from neardup.verify.scores import best_of, count_within
 
-SETS = ("recipes", "forms", "docs", "zh_news")  # and templates, where they are made
-TEMPLATES = Path(__file__).resolve().parent.parent / "benchmarks" / "work" / "templates.jsonl.zst"
+SETS = ("recipes", "forms", "docs", "zh_news")  # and those of MADE, where they are made
+MADE = ("templates", "news")
+WORK = Path(__file__).resolve().parent.parent / "benchmarks" / "work"
 SPLITS = 20
 CURVE = np.array([0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6])
 
@@ -56,9 +65,7 @@ class Row(NamedTuple):
 
 def load(folder: Path, name: str) -> Pages:
     """Read a set."""
-    records = read_records(
-        TEMPLATES if name == "templates" else folder / "html_sites" / f"{name}.jsonl.zst"
-    )
+    records = read_records((WORK if name in MADE else folder / "html_sites") / f"{name}.jsonl.zst")
     codes = np.unique([record["site"] for record in records], return_inverse=True)[1].astype(
         np.int64
     )
@@ -81,6 +88,26 @@ def by_sets(method: neardup.MinHash) -> Callable[[Pages], Closeness]:
         return Closeness((cosine if method.similarity == "cosine" else jaccard)(shared), True)
 
     return measure
+
+
+def by_sets_and_classes(pages: Pages) -> Closeness:
+    """Return the default measure with the words of class attributes beside the shingles."""
+    shingles = shingle_pages(pages.column, STRUCTURE.ngram)
+    rows = zip(shingles.offsets[:-1].tolist(), shingles.offsets[1:].tolist(), strict=True)
+    lists: list[Iterable[object]] = [
+        [*shingles.hashes[start:stop].tolist(), *classes]
+        for (start, stop), classes in zip(rows, classes_of(pages), strict=True)
+    ]
+    members = number(lists)
+    num_pages = len(pages.html)
+    return Closeness(
+        cosine(shared_weights(members, weigh_rare(members, num_pages), num_pages)), True
+    )
+
+
+def by_mean_with_classes(pages: Pages) -> Closeness:
+    """Return the mean of the default measure and of the Jaccard similarity of class sets."""
+    return Closeness((by_sets(STRUCTURE)(pages).values + by_classes(pages).values) / 2, True)
 
 
 def by_fingerprints(method: neardup.SimHash) -> Callable[[Pages], Closeness]:
@@ -140,6 +167,8 @@ ROWS: dict[str, Row] = {
     "gryffin": Row(by_fingerprints(GRYFFIN), 2),
     "4 names of tags, Jaccard": Row(by_tag_sequence, None),
     "class sets, Jaccard": Row(by_classes, None),
+    "3 tags and classes in one set, cosine, rare ones count more": Row(by_sets_and_classes, None),
+    "3 tags, class sets: the mean of both": Row(by_mean_with_classes, None),
     "html-similarity": Row(by_html_similarity(0.5, 0.4), None),
     "html-similarity, k=0.3": Row(by_html_similarity(0.3, 0.3), None),
 }

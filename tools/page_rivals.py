@@ -83,9 +83,14 @@ def by_tag_sequence(pages: Pages) -> Closeness:
     return by_lists([zip(one, one[1:], one[2:], one[3:], strict=False) for one in tags])
 
 
+def classes_of(pages: Pages) -> list[list[str]]:
+    """Return the words of all class attributes of each page, in order."""
+    return [sorted(Outline(page).classes) for page in pages.html]
+
+
 def by_classes(pages: Pages) -> Closeness:
     """Compare the words of all class attributes; two pages without any are unlike."""
-    return by_lists([sorted(Outline(page).classes) for page in pages.html])
+    return by_lists(list(classes_of(pages)))
 
 
 def by_html_similarity(share: float, least: float) -> Callable[[Pages], Closeness | None]:
