@@ -427,6 +427,34 @@ def test_a_page_asks_and_saves_the_answers_for_the_next_call(swept, tmp_path, br
     assert "versions of one work: 36 documents at 2 words @" in grades
 
 
+def test_a_page_shows_the_counts_and_by_thumb_the_next_pair_after_an_answer(
+    swept, tmp_path, browser: Browser
+):
+    page = tmp_path / "pairs.html"
+    swept.write_questions(page, count=3)
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
+    try:
+        browser.show(page, width=400)
+        browser.run("document.querySelector('#asked-1 [value=n]').click()")
+        opened = "[...document.querySelectorAll('#asked-list details')].map((e) => e.open)"
+        assert browser.run(opened) == [False, True, True]
+        assert browser.run("document.getElementById('asked-2').getBoundingClientRect().top") < 50
+        height = browser.run(
+            "document.querySelector('#asked-2 .answer label').getBoundingClientRect().height"
+        )
+        assert height >= 44  # CSS pixels: WCAG 2.2, success criterion 2.5.5, target size
+    finally:
+        browser.call("Emulation.setTouchEmulationEnabled", enabled=False)
+    rows = browser.run(
+        "[...document.querySelectorAll('#by_threshold tbody tr')].map("
+        "(e) => [...e.cells].map((cell) => cell.textContent))"
+    )
+    assert rows == [
+        [f"{row['threshold']:g}", f"{row['removed']:,}", f"{row['kept']:,}"]
+        for row in swept.counts.to_pylist()
+    ]
+
+
 @pytest.mark.parametrize(
     "line",
     ["no json", "{}", "[" * 100_000, '{"left_id": "1", "right_id": "2", "duplicate": "yes"}', "[]"],

@@ -20,7 +20,7 @@ from neardup.decide.outcome import Removals
 from neardup.output.write import pick_examples
 from neardup.report import charts, wording
 from neardup.report.dedup_html import cards, render_report
-from neardup.report.items import removed_list
+from neardup.report.items import marked_text, removed_list
 from neardup.report.rows import headline
 from neardup.report.sections import across_table, notebook
 from neardup.verify.measured import Measured
@@ -227,6 +227,30 @@ def test_a_card_shows_the_first_difference_of_long_texts() -> None:
     assert all(len(text) < 400 for text in shown.texts["p"])
     html = cards([example(text=text, kept_text=kept, passages=marks[0], kept_passages=marks[1])])
     assert html.count("…w w") + html.count("… w") == 2
+
+
+WORDS = "word " * 200
+
+
+@pytest.mark.parametrize(
+    ("passages", "folded"),
+    [
+        pytest.param([(0, 1000, True)], [], id="no difference"),
+        pytest.param([(0, 350, True), (350, 355, False)], [], id="short"),
+        pytest.param([(0, 500, True), (500, 505, False)], [(0, 384)], id="before a difference"),
+        pytest.param([(0, 5, False), (5, 1000, True)], [(125, 1000)], id="after a difference"),
+        pytest.param(
+            [(0, 5, False), (5, 505, True), (505, 510, False)], [(125, 389)], id="between two"
+        ),
+    ],
+)
+def test_all_but_the_ends_of_a_long_equal_passage_is_folded_between_words(passages, folded):
+    page = Page(f"<div>{marked_text(WORDS, passages, 'del', fold=True)}</div>")
+    summaries = [f"{end - start} characters in both texts" for start, end in folded]
+    assert page.texts.get("summary", []) == summaries
+    html = marked_text(WORDS, passages, "del", fold=True)
+    plain = re.sub(r"<summary>.*?</summary>|<[^>]*>", "", html)
+    assert plain == WORDS
 
 
 @given(st.integers(0, 400), st.integers(1, 6), st.randoms(use_true_random=False))

@@ -21,6 +21,10 @@ from neardup.verify.alignment import Passage, align_outlines, mark_passages
 _MAX_CHARACTERS = 2000
 _MAX_LINES = 80
 
+# Characters of an equal passage that stay in view beside a difference; the rest of it is folded if
+# that saves more than as many again.
+_MAX_EQUAL = 120
+
 
 class MarkedPair(NamedTuple):
     """Two texts to show, their passages, and whether they are only parts of the documents."""
@@ -102,7 +106,9 @@ def _lines(lines: Iterable[tuple[Line | None, bool]]) -> tuple[str, list[Passage
 
 
 _MAX_OPENING = 90  # characters of the text beside an id in the list
-_MAX_LABEL = 160  # characters of an id in the list; the opened item shows all of it
+# Characters of an id in the list, as many as its column has room for. It is cut in the middle:
+# ids share their beginnings and their ends. The opened item shows all of it.
+_MAX_LABEL = 25
 
 
 class Place(NamedTuple):
@@ -158,7 +164,12 @@ def pair_list(examples: Sequence[Example], kind: str) -> str:
     sides = (say("errors.first"), say("errors.second"))
     for number, example in enumerate(examples, 1):
         items += _item(
-            f"{kind}-{number}", example, say(f"errors.{kind}"), _in_summary(example.kept.id), sides
+            f"{kind}-{number}",
+            example,
+            say(f"errors.{kind}"),
+            _in_summary(example.kept.id),
+            sides,
+            fold=True,
         )
     return items
 
@@ -184,7 +195,12 @@ def passage_list(examples: Sequence[tuple[Example, int]]) -> str:
         opening = _opening(example.pair.left[start:end])
         characters = say("passages.length", length=length)
         items += _item(
-            f"passage-{number}", example, characters, opening, sides, f"{example.family:,}"
+            f"passage-{number}",
+            example,
+            characters,
+            opening,
+            sides,
+            figure=f"{example.family:,}",
         )
     return items
 
@@ -206,19 +222,22 @@ def _item(
     near: str,
     beside: str,
     sides: tuple[str, str],
+    *,
     figure: str | None = None,
+    fold: bool = False,
 ) -> str:
     """Return an item.
 
     near : the word for a pair that is no copy. beside : the HTML beside the first id in the
-    summary. sides : the titles of the two texts. figure : a text instead of the similarity.
+    summary. sides : the titles of the two texts. figure : a text instead of the similarity. fold :
+    whether long equal passages are folded.
     """
     css_class = "exact" if example.exact else "near"
     word = say("pair.copy") if example.exact else near
     pair = example.pair
     note = hint("pair.long") if pair.truncated else ""
-    removed = marked_text(pair.left, pair.left_passages, "del")
-    kept = marked_text(pair.right, pair.right_passages, "ins")
+    removed = marked_text(pair.left, pair.left_passages, "del", fold=fold)
+    kept = marked_text(pair.right, pair.right_passages, "ins", fold=fold)
     if pair.left == pair.right and not pair.truncated:
         kept = hint("pair.same")
     kept_document = ""
@@ -270,18 +289,48 @@ def location(document: str, file: str, row: int) -> str:
     return f'<span class="place"><bdi>{escape_text(file, lines=False)}</bdi>:{row}</span>'
 
 
-def marked_text(text: str, passages: Sequence[tuple[int, int, bool]], mark: str) -> str:
-    """Return the whole text, with every passage that is not shared in a `mark` element."""
+def marked_text(
+    text: str, passages: Sequence[tuple[int, int, bool]], mark: str, *, fold: bool = False
+) -> str:
+    """Return the whole text, with every passage that is not shared in a `mark` element.
+
+    fold : whether the inside of a long shared passage opens on demand. A text without a difference
+    is not folded.
+    """
+    fold = fold and not all(shared for _, _, shared in passages)
     body = ""
     position = 0
     for start, end, shared in passages:
         # Passages may overlap: no text is written twice.
         start = max(start, position)
-        passage = escape_text(text[start:end])
         body += escape_text(text[position:start])
-        body += passage if shared or not passage else f"<{mark}>{passage}</{mark}>"
+        if shared and fold:
+            before = _MAX_EQUAL if start else 0
+            after = _MAX_EQUAL if end < len(text) else 0
+            body += _folded_passage(text[start:end], before, after)
+        else:
+            passage = escape_text(text[start:end])
+            body += passage if shared or not passage else f"<{mark}>{passage}</{mark}>"
         position = max(start, end)
     body += escape_text(text[position:])
     body = body or f"<i>{say('pair.empty')}</i>"
     # Arabic and Hebrew run from right to left.
     return f'<div class="text" dir="auto">{body}</div>'
+
+
+def _folded_passage(passage: str, before: int, after: int) -> str:
+    """Return a shared passage with its inside folded: about `before` characters at its beginning
+    and `after` at its end stay in view.
+    """
+    # Between two words, if the text has spaces.
+    start = passage.rfind(" ", 0, before) + 1 or before
+    stop = passage.find(" ", len(passage) - after)
+    stop = len(passage) - after if stop < 0 else stop
+    if stop - start <= 2 * _MAX_EQUAL:
+        return escape_text(passage)
+    summary = say("pair.equal", characters=stop - start)
+    return (
+        f"{escape_text(passage[:start])}"
+        f'<details class="equal"><summary>{summary}</summary>{escape_text(passage[start:stop])}'
+        f"</details>{escape_text(passage[stop:])}"
+    )

@@ -19,9 +19,13 @@
     save.disabled = answers.size === 0;
   }
 
+  // A thumb cannot reach a pair that is screens away: its answer closes a pair, and shows the next one.
+  const byThumb = matchMedia("(pointer: coarse)").matches;
   const items = Array.from(list.children, (item, place) => {
-    item.querySelector("details").open = true;
+    const pair = item.querySelector("details");
+    pair.open = true;
     const choice = document.createElement("form");
+    choice.className = "answer";
     choice.innerHTML = `<fieldset><legend>${say("Duplicates?", "是重复吗？")}</legend>
       <label><input type="radio" name="same" value="y">${say("yes", "是")}</label>
       <label><input type="radio" name="same" value="n">${say("no", "否")}</label>
@@ -30,6 +34,10 @@
       answers.set(place, { y: true, n: false, s: null }[choice.elements.same.value]);
       saved = false;
       show();
+      if (byThumb) {
+        pair.open = false;
+        items[place + 1]?.item.scrollIntoView();
+      }
     });
     item.append(choice);
     return { item, choice };

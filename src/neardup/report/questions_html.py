@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
+from neardup.report.charts import sweep_chart
 from neardup.report.items import Example, MarkedPair, Place, pair_list
-from neardup.report.page import render_page
+from neardup.report.page import figure, render_page, table
 from neardup.report.rows import ReportValues
 from neardup.report.wording import escape_text, for_page, say
 
@@ -50,7 +51,7 @@ def render_questions(
     )
     headline = say("questions.headline", pairs=len(questions))
     below = "".join(map(_grade, grades))
-    sections = [("questions", body), ("grades", below)]
+    sections = [("questions", body), ("grades", below), ("by_threshold", _counts(report))]
     return render_page(report, headline, "", sections, script="questions.js")
 
 
@@ -66,6 +67,21 @@ def _examples(pairs: Sequence[Question]) -> list[Example]:
         )
         for row, pair in pairs
     ]
+
+
+def _counts(report: ReportValues) -> str:
+    """Return the documents that each threshold removes, as a chart and a table."""
+    rows = [
+        (f"{row['threshold']:g}", f"{row['removed']:,}", f"{row['kept']:,}")
+        for row in report["thresholds"]
+    ]
+    titles = (
+        say("errors.threshold"),
+        say("counts.removed").lower(),
+        say("counts.kept").lower(),
+    )
+    numbers = table(say("charts.swept"), titles, rows, numbers=(1, 2))
+    return figure(say("charts.swept"), sweep_chart(report), numbers)
 
 
 def _grade(grade: ShownGrade) -> str:

@@ -287,14 +287,22 @@ def _longest_stages(report: ReportValues) -> str:
 
 def benchmark_table(report: ReportValues) -> Table:
     """Return the counts of the items of each benchmark, the most contaminated first."""
-    counts = ("items", "contaminated", "boilerplate", "short", "clean")
+    # The share comes early: a narrow screen shows the first columns.
+    first = ("items", "contaminated")
+    last = ("boilerplate", "short", "clean")
     titles = [
         say("contamination.benchmark"),
-        *(say(f"counts.{name}").lower() for name in counts),
+        *(say(f"counts.{name}").lower() for name in first),
         say("words.share"),
+        *(say(f"counts.{name}").lower() for name in last),
     ]
     rows = [
-        (row["benchmark"], *(f"{row[name]:,}" for name in counts), percent(row["rate"]))
+        (
+            row["benchmark"],
+            *(f"{row[name]:,}" for name in first),
+            percent(row["rate"]),
+            *(f"{row[name]:,}" for name in last),
+        )
         for row in report["benchmarks"]
     ]
     return Table(titles, rows)
