@@ -20,11 +20,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+import neardup
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 PICTURES = REPOSITORY / "docs" / "pictures"
 COLUMNS = 88
 DEDUP = "neardup dedup examples/data/licenses.parquet -o out/"
 COMPARE = "neardup compare firefox-terms-2025-02-28.txt firefox-terms-2025-03-01.txt"
+BANDS_OF = ("firefox-terms-2025-02-28.txt", "firefox-terms-2025-03-01.txt")
+BAND_WIDTH = 68  # of five squares, and the space to the next band
+# The colours of the first and the second text.
+EQUAL = ("#2f78bd", "#2f78bd")
+DIFFERENT = ("#c3ccd5", "#d2722a")
 SHOWN = "mit-old-style-no-advert_18.RULE"  # a removed licence whose difference fits on a screen
 
 sys.path.insert(0, str(REPOSITORY / "tests"))
@@ -96,6 +103,43 @@ _OPEN = """
 """
 
 
+def draw_bands(name: str, folder: Path) -> None:
+    """Write the signatures of two texts as SVG: a square for each hash, in bands."""
+    texts = [(folder / file).read_text("utf-8") for file in BANDS_OF]
+    method = neardup.MinHash()
+    bands = neardup.lsh.choose_bands(threshold=method.threshold, recall=method.recall)
+    signatures = neardup.sign(texts, method=neardup.MinHash(num_hashes=bands.num_hashes))
+    equal = (signatures.values[0] == signatures.values[1]).reshape(-1, bands.rows_per_band)
+    similarity = neardup.compare(*texts, method=method).similarity
+    parts = []
+    for band, rows in enumerate(equal):
+        x = 12 + band * BAND_WIDTH
+        if rows.all():
+            parts.append(
+                f'<rect x="{x - 4}" y="34" width="{BAND_WIDTH - 6}" height="52" rx="4" '
+                'fill="#dcebf9" stroke="#22639f"/>'
+            )
+        for row, is_equal in enumerate(rows):
+            for text, colour in enumerate(EQUAL if is_equal else DIFFERENT):
+                parts.append(
+                    f'<rect x="{x + 11 * row}" y="{40 + 22 * text}" width="9" height="18" '
+                    f'fill="{colour}"/>'
+                )
+    width = 12 + BAND_WIDTH * len(equal)
+    agreeing = int(equal.all(axis=1).sum())
+    title = (
+        f"Similarity {similarity:.2f}: {int(equal.sum())} of {equal.size} hashes are equal, and "
+        f"all {bands.rows_per_band} rows in {agreeing} of {len(equal)} bands. One is enough."
+    )
+    (PICTURES / name).write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 96" role="img">'
+        f'<title>{title}</title><rect width="{width}" height="96" fill="#ffffff"/>'
+        '<text x="10" y="22" font-family="system-ui, sans-serif" font-size="15" '
+        f'fill="#17202a">{title}</text>{"".join(parts)}</svg>\n',
+        encoding="utf-8",
+    )
+
+
 def main() -> None:
     """Run the commands in an empty folder beside a copy of the examples, and write every
     picture.
@@ -110,6 +154,7 @@ def main() -> None:
         draw_terminal("dedup.svg", [(DEDUP, dedup)])
         draw_terminal("compare.svg", [(COMPARE, compare)])
         photograph_report(folder / "out" / "report.html", folder / "profile")
+        draw_bands("bands.svg", folder / "examples" / "data")
 
 
 if __name__ == "__main__":
