@@ -36,7 +36,7 @@ from neardup.index.sources import refuse_untracked
 from neardup.output.kept import KeptWriter
 from neardup.output.tables import TableFile
 from neardup.progress import Progress, Stages
-from neardup.report.contents import describe_cost, describe_losses
+from neardup.report.contents import describe_cost, describe_losses, warn_of_textless
 from neardup.report.stages import open_stages
 from neardup.runs.directory import name_of, refuse_address, refuse_stdout
 from neardup.runs.overlap import refuse_replacing
@@ -138,6 +138,8 @@ class _Reading:
             input_names=self._input_names,
         ):
             if piece.batch is not None:
+                part = piece.task.part
+                self._losses.add_documents(part.name, part.format, piece.batch.texts)
                 self.text_bytes += flatten_strings(piece.batch.texts)[0].nbytes
             yield piece
 
@@ -161,7 +163,7 @@ class _Reading:
             "promise": self.index.store.promise,
             **describe_cost(self.stages, counts["read"], self.text_bytes),
             "rejected": [row._asdict() for row in self.rejected],
-            "warnings": self.warnings,
+            "warnings": self.warnings + warn_of_textless(self._losses),
         }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from neardup.documents.batch import Columns, Rejected
+from neardup.documents.batch import Columns, Losses, Rejected
 from neardup.documents.pages import html_of, media_type_of_name
 from neardup.documents.sources import compression_of
 from neardup.errors import InputError
@@ -230,7 +230,13 @@ def _text_of_document(name: str) -> str:
     """Return the text of a file that is one document. Raises InputError if it cannot be read."""
     (file,) = list_inputs([name])
     rejected: list[Rejected] = []
+    losses = Losses()
     for batch in file.read(Columns("text"), rejected.append):
+        losses.add_documents(name, file.format, batch.text)
+        if losses.textless_files:
+            raise InputError(
+                f"{name} has no text layer, 0 words. Add one, for example by ocrmypdf."
+            )
         text: str = batch.text[0].as_py()
         return text
     raise InputError(f"{name} cannot be read: {rejected[0].reason}. Pass a text file.")

@@ -225,7 +225,8 @@ def sign_files(
         lines = output.rejected_lines(signed)
         # In the order of the inputs, as locally.
         rows = signed.filter("rejected is null").orderBy("document").toArrow()
-    counts.rejected += [Rejected(**json.loads(line)) for line in lines]
+    for line in lines:
+        counts.reject(Rejected(**json.loads(line)))
     counts.read = len(rows)
     # Without min_count, the sum of no rows is null.
     counts.without_features = pc.sum(rows["empty"], min_count=0).as_py()
