@@ -68,6 +68,12 @@ def test_five_versions_of_a_contract_are_found_side_by_side(tmp_path: Path):
     assert [path.name for path in (tmp_path / "out/kept").iterdir()] == ["contract-1.docx"]
 
 
+@needs_pdfium
+def test_a_file_without_pages_is_named_with_the_reason():
+    with pytest.raises(Unreadable, match=r"^it is damaged, or has no pages$"):
+        reader.text_of(pdf())
+
+
 # Files without a text layer.
 
 

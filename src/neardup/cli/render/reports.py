@@ -172,7 +172,10 @@ def print_rejected(report: ReportValues, console: Console) -> None:
         console.print()
     for row in rejected[:_MAX_REJECTED]:
         _print_line(
-            say("terminal.rejected"), "bold red", describe_rejected(Rejected(**row)), console
+            say("terminal.rejected"),
+            "bold red",
+            for_terminal(describe_rejected(Rejected(**row))),
+            console,
         )
     if len(rejected) > _MAX_REJECTED:
         console.print(say("terminal.more_rejected", left=len(rejected) - _MAX_REJECTED))
