@@ -25,6 +25,7 @@ FAILURES = [
     ["dedup", "bad.txt", "array.json", "-o", "two"],
     ["dedup", "lost.jsonl", "--against", "an.index", "--update", "-o", "new"],
     ["index", "add-if-new", "an.index", "in.jsonl", "--sources", "input"],
+    ["index", "add-if-new", "an.index", "in.jsonl", "--dates", "number"],
     ["index", "export", "tracking.index", "-o", "documents.csv"],
     *(
         ["dedup", name, "-o", f"of-{name}", "--quiet"]
