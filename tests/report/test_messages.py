@@ -561,7 +561,17 @@ def reasons_of(module: str) -> set[str]:
 
 
 MODULES_OF_DOCUMENTS = (
-    *("packages", "docx", "odt", "epub", "pdf", "pdf_process", "mail", "message_text"),
+    *(
+        "whole_files",
+        "packages",
+        "docx",
+        "odt",
+        "epub",
+        "pdf",
+        "pdf_process",
+        "mail",
+        "message_text",
+    ),
 )
 
 
