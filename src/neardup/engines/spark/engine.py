@@ -37,7 +37,7 @@ from neardup.engines.capabilities import large_spark_of
 from neardup.engines.spark import output, pipeline
 from neardup.engines.spark.found import find_here, list_documents, place_documents
 from neardup.engines.spark.session import open_session, translated
-from neardup.engines.spark.source import Files
+from neardup.engines.spark.source import PART_SHIFT, Files
 from neardup.features.binary import flat_numbers
 from neardup.features.grouping import hash_ids
 from neardup.features.idf import IdfTable
@@ -227,6 +227,9 @@ def sign_files(
         rows = signed.filter("rejected is null").orderBy("document").toArrow()
     for line in lines:
         counts.reject(Rejected(**json.loads(line)))
+    is_textless = pc.equal(rows["bytes"], 0)
+    numbers = np.unique(rows["document"].filter(is_textless).to_numpy() >> PART_SHIFT).tolist()
+    output.add_textless(counts.losses, [found.tasks[number].part for number in numbers])
     counts.read = len(rows)
     # Without min_count, the sum of no rows is null.
     counts.without_features = pc.sum(rows["empty"], min_count=0).as_py()

@@ -151,7 +151,7 @@ def corpus_of(parts: pa.Table, lines: list[str], tasks: list[Task]) -> Corpus:
     num_against_parts = sum(task.against for task in tasks)
     losses = Losses.of(Rejected(**json.loads(line)) for line in lines)
     without_text = np.flatnonzero((documents > 0) & (num_bytes == 0)).tolist()
-    _add_textless(losses, [tasks[number].part for number in without_text])
+    add_textless(losses, [tasks[number].part for number in without_text])
     tally = Tally(
         documents=int(documents.sum()),
         losses=losses,
@@ -163,7 +163,7 @@ def corpus_of(parts: pa.Table, lines: list[str], tasks: list[Task]) -> Corpus:
     return Corpus(np.cumsum(documents), counts["rejected"], num_against, tally)
 
 
-def _add_textless(losses: Losses, parts: Sequence[Part]) -> None:
+def add_textless(losses: Losses, parts: Sequence[Part]) -> None:
     """Count the PDF files among parts without text."""
     for part in parts:
         if part.format == "pdf":
