@@ -84,7 +84,7 @@ def converted(origins: pa.Array, *, dated: bool, to_dated: bool) -> pa.Array:
     if to_dated:
         return origins_of(origins, None, len(origins))
     parts = pc.split_pattern(origins, _SEPARATOR, max_splits=1, reverse=True)
-    return _without_empty(pc.list_element(parts, 0).cast(_STRING))
+    return _without_empty(pc.list_element(parts, 0))
 
 
 def refuse_undated(dates: str | None, address: str, *, tracks: bool) -> None:
@@ -143,23 +143,31 @@ class Sources(NamedTuple):
 class _Origins(NamedTuple):
     """Origins of kept documents, cut into their parts.
 
-    documents : int64, not falling, the document of each. names, dates : large_string, null without
-    one.
+    documents : int64, not falling, the document of each. names : large_string, its source, null
+    without one. numbers : int64, the position of its date in `dates`, -1 without one. dates :
+    large_string, from the least to the greatest.
     """
 
     documents: Ints
     names: pa.Array
+    numbers: Ints
     dates: pa.Array
 
     @classmethod
     def of(cls, lists: pa.Array) -> _Origins:
         """Cut the origins in lists. Requires: no list is null."""
-        parts = pc.split_pattern(lists.flatten(), _SEPARATOR, max_splits=1, reverse=True)
-        names, dates = (pc.list_element(parts, side).cast(_STRING) for side in range(2))
+        # Each distinct origin is cut once: many documents have the same.
+        encoded = lists.flatten().dictionary_encode()
+        parts = pc.split_pattern(encoded.dictionary, _SEPARATOR, max_splits=1, reverse=True)
+        names, dates = (_without_empty(pc.list_element(parts, side)) for side in range(2))
+        order = _order_of_dates(dates)
+        numbers = np.full(len(dates), -1)
+        numbers[order] = np.arange(len(order))
         return cls(
             documents=pc.list_parent_indices(lists).cast(pa.int64()).to_numpy(),
-            names=_without_empty(names),
-            dates=_without_empty(dates),
+            names=names.take(encoded.indices),
+            numbers=numbers[encoded.indices.to_numpy()],
+            dates=dates.take(arrow_of(order)),
         )
 
     def sources(self, num_documents: int) -> pa.Array:
@@ -169,26 +177,30 @@ class _Origins(NamedTuple):
 
     def extremes(self, num_documents: int) -> list[pa.Array]:
         """Return the least and the greatest date of each document; null without one."""
-        dated = np.flatnonzero(self.dates.is_valid().to_numpy(zero_copy_only=False))
-        dates = self.dates.take(arrow_of(dated))
-        ranks, _ = as_rank(dates)
-        by_bytes = np.empty(len(dates), np.int64)  # decides between two texts of one moment
-        by_bytes[pc.sort_indices(dates.view(pa.large_binary())).to_numpy()] = np.arange(len(dates))
-        documents = self.documents[dated]
+        dated = np.flatnonzero(self.numbers >= 0)
         # `lexsort` sorts by its last key first.
-        order = np.lexsort((by_bytes, ranks[:, 1], ranks[:, 0], documents))
-        documents = documents[order]
-        numbers = np.arange(num_documents)
-        first = np.searchsorted(documents, numbers, "left")
-        stop = np.searchsorted(documents, numbers, "right")
-        is_undated = first == stop
+        order = dated[np.lexsort((self.numbers[dated], self.documents[dated]))]
+        documents = self.documents[order]
+        first = np.searchsorted(documents, np.arange(num_documents), "left")
+        stop = np.searchsorted(documents, np.arange(num_documents), "right")
+        dates = self.dates.take(arrow_of(self.numbers[order]))
         return [
-            dates.take(arrow_of(order)).take(pa.array(at, mask=is_undated)).cast(pa.string())
+            dates.take(pa.array(at, mask=first == stop)).cast(pa.string())
             for at in (first, stop - 1)
         ]
 
 
+def _order_of_dates(dates: pa.Array) -> Ints:
+    """Return the positions of dates, without the nulls, from the least to the greatest."""
+    ranks, _ = as_rank(dates)
+    by_bytes = np.empty(len(dates), np.int64)  # decides between two texts of one moment
+    by_bytes[pc.sort_indices(dates.view(pa.large_binary())).to_numpy()] = np.arange(len(dates))
+    order = np.lexsort((by_bytes, ranks[:, 1], ranks[:, 0]))
+    return order[: len(dates) - dates.null_count]  # nan comes last
+
+
 def _without_empty(texts: pa.Array) -> pa.Array:
+    texts = texts.cast(_STRING)
     # `if_else` of pyarrow 18 damages a slice of strings.
     return pc.replace_with_mask(texts, pc.equal(texts, ""), _NOTHING)
 
