@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 
 from neardup.api.index_sources import open_documents
 from neardup.candidates.items import ItemTable, build_items
-from neardup.documents.batch import Losses
 from neardup.engines.capabilities import LOCAL, SPARK
 from neardup.engines.choose import is_spark
 from neardup.engines.local.contamination import find_items
@@ -22,7 +21,12 @@ from neardup.output.contamination import ItemTables
 from neardup.output.job import Job, Product, Table, open_job
 from neardup.progress import Progress
 from neardup.report.contamination_html import render_contamination
-from neardup.report.contents import describe_cost, describe_inputs, describe_losses
+from neardup.report.contents import (
+    describe_cost,
+    describe_inputs,
+    describe_losses,
+    warn_of_textless,
+)
 from neardup.report.record import ContaminationReport
 from neardup.results import Contamination
 from neardup.runs.items import Items, read_items
@@ -306,7 +310,7 @@ class _ContaminationProduct(Product[Contamination]):
         items = item_tables.items
         corpus = item_tables.found.corpus
         tally = corpus.tally
-        losses = Losses.of(items.rejected) + tally.losses
+        losses = items.losses + tally.losses
         return ContaminationReport(
             options=job.run.given,
             settings=asdict(item_tables.settings),
@@ -317,7 +321,7 @@ class _ContaminationProduct(Product[Contamination]):
             inputs=describe_inputs(item_tables.found.tasks, corpus),
             losses=describe_losses(losses, len(items.ids) + tally.documents),
             cost=describe_cost(job.stages, corpus.num_documents, tally.text_bytes),
-            warnings=items.warnings,
+            warnings=items.warnings + warn_of_textless(losses),
             rejected=[row._asdict() for row in items.rejected] + job.rejected(),
             write=self.output_settings.write,
             lang=self.output_settings.lang,

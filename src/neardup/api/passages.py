@@ -21,7 +21,13 @@ from neardup.output.job import Job, Product, Table, open_job
 from neardup.output.kept import refuse_unwritable
 from neardup.output.passages import examples_of, passages_table
 from neardup.progress import Progress, Stages
-from neardup.report.contents import describe_cost, describe_inputs, describe_losses, roles_of
+from neardup.report.contents import (
+    describe_cost,
+    describe_inputs,
+    describe_losses,
+    roles_of,
+    warn_of_textless,
+)
 from neardup.report.passages_html import render_passages
 from neardup.report.record import PassagesReport
 from neardup.results import PassageRemoval
@@ -247,7 +253,7 @@ def passages_report(
         ),
         losses=describe_losses(tally.losses, tally.documents),
         cost=describe_cost(stages, cleaned.corpus.num_documents, tally.text_bytes),
-        warnings=warnings,
+        warnings=warnings + warn_of_textless(tally.losses),
         write=write,
         lang=lang,
         rejected=rejected,

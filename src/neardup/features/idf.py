@@ -192,7 +192,8 @@ class IdfTable(IdfSource):
     the features. counts : uint32, the documents that contain each. scheme : the settings that
     determine features. max_undercount : int, the largest error of a count, which may be too low if
     the corpus had more features than can be counted at once. rejected : the documents that could
-    not be read and are not counted; not saved with the table.
+    not be read and are not counted; warnings : remarks about the inputs; neither is saved with the
+    table.
 
     Examples
     --------
@@ -207,6 +208,7 @@ class IdfTable(IdfSource):
     scheme: Mapping[str, Any] = field(default_factory=dict)
     max_undercount: int = 0
     rejected: tuple[Rejected, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def describe(self) -> JsonObject:
         """Return the numbers of documents and features, the version and the scheme, as values for

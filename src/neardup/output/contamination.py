@@ -25,7 +25,6 @@ from neardup.arrays import (
 )
 from neardup.candidates.items import WHOLE, ItemTable
 from neardup.decide.items import RULES, Hits
-from neardup.documents.batch import Losses
 from neardup.features.spans import word_ranges
 from neardup.files import JsonObject
 from neardup.output import write as writing
@@ -316,7 +315,7 @@ class ItemTables:
             "documents_with_items": len(self.documents_with_items()),
             "read": tally.documents,
             "rejected": tally.losses.rejected,
-            "items_rejected": Losses.of(self.items.rejected).rejected,
+            "items_rejected": self.items.losses.rejected,
             "without_text": tally.without_features,
             "items_without_text": len(self.items.ids) - len(set(self.items.owners)),
         }
