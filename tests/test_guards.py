@@ -508,6 +508,8 @@ def bad_values(constraint: Constraint) -> list[Any]:
     if not constraint.optional:
         values.append(None)
     if constraint.choices:
+        if constraint.value_type is tuple:
+            values.remove([])  # a set without members
         values += [
             "",
             "nonsense",
@@ -546,6 +548,8 @@ def bad_values(constraint: Constraint) -> list[Any]:
 def good_values(constraint: Constraint) -> list[Any]:
     """Return values inside the constraint, at their very edge."""
     values: list[Any] = [None] if constraint.optional else []
+    if constraint.choices and constraint.value_type is tuple:
+        return [*values, (), *((choice,) for choice in constraint.choices), constraint.choices]
     if constraint.choices:
         words = [
             *constraint.choices,
