@@ -263,6 +263,42 @@ def test_texts_with_wrong_characters_are_joined_at_line_ends(tokens):
     assert neardup.compare(GREEK, divided(GREEK.upper(), "-", "\n"), method=greek).similarity == 1.0
 
 
+def with_lines(texts: list[str]) -> list[str]:
+    return [divided(text, "-", "\n") for text in texts]
+
+
+WORDS = ENGLISH.split()
+TEXTS = [" ".join([*WORDS[i:], f"number{i}", *WORDS[:i]]) for i in range(20)]
+
+
+@pytest.mark.parametrize("command", [neardup.dedup, neardup.find_pairs, neardup.cluster])
+def test_a_run_says_that_many_words_are_divided_and_joins_them_on_request(command):
+    texts = [*TEXTS, *with_lines(TEXTS)]
+    num_divided = sum(text.count("-\n") for text in texts)
+    [warning] = [one for one in command(texts).report["warnings"] if "hyphens" in one]
+    assert warning == (
+        f"{num_divided} words of the first 40 documents are divided by hyphens at the ends of "
+        "lines, and differ from the same words in other lines. Set fold='hyphens' (--fold hyphens) "
+        "to join them."
+    )
+    joined = command(texts, method=MinHash(fold="hyphens")).report
+    assert not [one for one in joined["warnings"] if "hyphens" in one]
+
+
+@pytest.mark.parametrize(
+    ("texts", "method"),
+    [
+        (TEXTS, MinHash()),
+        ([*TEXTS * 20, divided(ENGLISH, "-", "\n")], MinHash()),
+        (with_lines(TEXTS)[:1], MinHash(threshold=0.9, tokens="letters")),
+    ],
+    ids=["no divided word", "one text of 400", "letters"],
+)
+def test_a_run_with_few_divided_words_says_nothing(texts, method):
+    warnings = neardup.dedup(texts, method=method).report["warnings"]
+    assert not [warning for warning in warnings if "hyphen" in warning]
+
+
 def test_a_text_with_divided_words_is_a_duplicate_only_if_they_are_joined():
     texts = [ENGLISH, divided(ENGLISH, "-", "\n")]
     assert neardup.dedup(texts).report["counts"]["removed"] == 0

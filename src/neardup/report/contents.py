@@ -18,6 +18,7 @@ from neardup.decide.clusters import Clusters
 from neardup.decide.outcome import Outcome, Totals
 from neardup.documents.batch import Corpus, Losses, ValueNames
 from neardup.errors import IncompleteWarning, InputError
+from neardup.features.divided_words import warn_of_divided_words
 from neardup.files import JsonObject
 from neardup.fingerprints.gathered import Count
 from neardup.fingerprints.sketches import Scheme
@@ -296,7 +297,6 @@ def search_fields(found: Findings, counts: SearchCounts | None = None) -> JsonOb
     tasks = found.tasks
     method = found.method
     outcome = found.outcome
-    num_documents = outcome.corpus.num_documents
     tally = outcome.corpus.tally
     return {
         "options": found.options,
@@ -315,9 +315,14 @@ def search_fields(found: Findings, counts: SearchCounts | None = None) -> JsonOb
         "bound": found.bound,
         "histogram": Part(method.histogram(outcome.counts)),
         "cluster_sizes": outcome.counts.cluster_sizes,
-        "cost": describe_cost(found.stages, num_documents, tally.text_bytes),
+        "cost": describe_cost(found.stages, tally.documents, tally.text_bytes),
         "source_bytes": tally.text_bytes - tally.against_bytes,
-        "warnings": [*warn_of_bound(**found.bound), *method.warnings(outcome), *found.warnings],
+        "warnings": [
+            *warn_of_bound(**found.bound),
+            *method.warnings(outcome),
+            *warn_of_divided_words(tally.divided),
+            *found.warnings,
+        ],
     }
 
 
