@@ -5,14 +5,16 @@ them.
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
-from neardup.errors import SettingError
+from neardup.errors import SchemeError, SettingError
 from neardup.features.normalise import normalise
+from neardup.fingerprints.explain import keywords
 from neardup.settings.folds import FOLDS
 from neardup.settings.methods import MinHash, Shingling
 from neardup.verify.alignment import align
@@ -351,3 +353,20 @@ def test_every_door_folds_alike(fold, left, right, tmp_path):
         for text in (left, right)
     ]
     assert prints[0] == prints[1]
+
+
+def test_a_table_of_document_frequencies_of_another_version_is_refused_by_name():
+    scheme = {"tokens": "words", "ngram": 1, "nfkc": True, "case_fold": True, "version": 2}
+    table = neardup.IdfTable.from_counts({"a": 1}, num_documents=2)
+    old = replace(table, scheme={**scheme, "fold_chinese": False})
+    with pytest.raises(SchemeError, match=r"it has fold=None, version=2, the method .*version=3"):
+        keywords("a text", idf=old)
+
+
+def test_an_index_of_another_version_is_refused_by_name(tmp_path, monkeypatch):
+    address = str(tmp_path / "index")
+    with monkeypatch.context() as patch:
+        patch.setattr("neardup.methods.minhash.FEATURES_VERSION", 2)
+        neardup.Index.create(address).close()
+    with pytest.raises(SchemeError, match=r"features_version=2.*this version.*features_version=3"):
+        neardup.Index.open(address)
