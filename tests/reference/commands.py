@@ -223,6 +223,7 @@ TABLE_COMMANDS = [
 """Commands that print a table; later ones use the indexes of earlier ones."""
 
 WARNING_COMMANDS = [
+    ["dedup", "divided.jsonl", "-o", "divided"],
     ["dedup", "same", "-o", "1"],
     ["dedup", "same/a.jsonl", "-o", "0"],
     ["dedup", "same", "-o", "2", "--count-by", "source"],

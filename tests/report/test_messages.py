@@ -499,6 +499,7 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
         f"one two three four five six {number} {number + 1} {number + 2}"
         for number in range(0, 300, 3)
     ]
+    write("divided.jsonl", ["one two three four di-\nvided in\nlines"] * 20)
     write("full.jsonl", full, label=["x"] * len(full))
     write(
         "short.jsonl",

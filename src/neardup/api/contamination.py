@@ -63,6 +63,7 @@ def find_contamination(
     ngram: int = 3,
     min_shingles: int = 5,
     common: int = 10,
+    fold: Sequence[str] = (),
     max_documents: int = 100,
     write: Literal["none", "items", "corpus"] = "none",
     lang: Language = "en",
@@ -92,6 +93,11 @@ def find_contamination(
     common : the most documents that may have a sequence of eight words of an item, and the most
         items that may have a shingle of it. A sequence or shingle beyond that is boilerplate, which
         is listed and does not count.
+    fold : spellings to treat as one, by commas or repeated: traditional as simplified Chinese
+        (chinese), text without vowel marks and with one alef, yeh, kaf and heh (arabic), without
+        points (hebrew), without accents (greek), the four letters i (turkish), hòa as hoà
+        (vietnamese), ä as ae (german), and words divided at the ends of lines (hyphens). In
+        Python a list. Items and documents are folded alike.
     max_documents : the most documents that are listed for one item, the best first; among documents
         with at least 0.95 of a long item, the first. All are counted.
     output : a folder to write hits.parquet, items.parquet, boilerplate.parquet, rejected.jsonl,
@@ -132,6 +138,7 @@ def find_contamination(
         ngram=ngram,
         min_shingles=min_shingles,
         common=common,
+        fold=fold,
         max_documents=max_documents,
     )
     output_settings = ContaminationOutput(write=write, lang=lang)
@@ -142,11 +149,10 @@ def find_contamination(
             "find_contamination",
             items if is_between else documents,
             options,
-            method=MinHash(ngram=ngram),
+            method=MinHash(ngram=ngram, fold=settings.fold),
         )
         on_spark = _uses_spark(run, documents)
-        paths = [*named_paths(items), *_paths_of(documents)]
-        with open_job(run, paths) as job:
+        with open_job(run, [*named_paths(items), *_paths_of(documents)]) as job:
             with job.stages.stage("items"):
                 test_items = _read_items(run, items, item_columns, item_id_column, benchmark_column)
                 parts = _find_corpus(run, test_items, between=is_between)

@@ -48,6 +48,7 @@ def remove_passages(
     min_length: int | None = None,
     unit: Unit | None = None,
     normalise: bool = False,
+    fold: Sequence[str] = (),
     cut_at: CutAt = "word",
     bridge: int = 0,
     keep: Literal["first", "none"] = "first",
@@ -73,6 +74,7 @@ def remove_passages(
         passages that may begin anywhere.
     normalise : with unit, compare words as dedup does: without case, width, white space and
         punctuation. Default: compare their characters, but for white space at their ends.
+    fold : with normalise, spellings to treat as one, as in `find_contamination`.
     cut_at : where cuts end: between characters as readers see them, words, sentences or lines. An
         incomplete unit stays.
     bridge : cut the text between two passages, too, if it has at most this many characters. Less
@@ -120,6 +122,7 @@ def remove_passages(
     settings = PassageSettings(
         unit=unit,
         normalise=normalise,
+        fold=fold,
         cut_at=cut_at,
         bridge=bridge,
         keep=keep,

@@ -396,6 +396,15 @@ class Losses:
 
 
 @dataclass
+class DividedWords:
+    """The words that hyphens divide at the ends of lines, in the first documents."""
+
+    words: int = 0
+    documents: int = 0
+    text_bytes: int = 0
+
+
+@dataclass
 class Tally:
     """Progress of the reading, the state in a checkpoint.
 
@@ -414,12 +423,14 @@ class Tally:
     against_bytes: int = 0
     id_bytes: int = 0
     short: int = 0
+    divided: DividedWords = field(default_factory=DividedWords)
     losses: Losses = field(default_factory=Losses)
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Tally:
         """Return the tally of a checkpoint."""
-        return cls(**state | {"losses": Losses(**state["losses"])})
+        losses = Losses(**state["losses"])
+        return cls(**state | {"losses": losses, "divided": DividedWords(**state["divided"])})
 
 
 class ValueNames(NamedTuple):

@@ -131,8 +131,8 @@ def _empty_table(num_slots: int) -> _Table:
     )
 
 
-FEATURES_VERSION = 2
-"""Version of the native feature hashes, as `shingle_documents` returns them."""
+FEATURES_VERSION = 3
+"""Version of the features of texts: of their tokens, and of the hashes of `shingle_documents`."""
 LEAST_IDF = 0.01
 _GRAIN = 2.0**32  # weights are multiples of 1 / _GRAIN
 _METADATA_KEY = b"neardup"
@@ -152,7 +152,7 @@ def describe_features(shingling: Shingling) -> JsonObject:
         "ngram": shingling.ngram,
         "nfkc": shingling.nfkc,
         "case_fold": shingling.case_fold,
-        "fold_chinese": shingling.fold_chinese,
+        "fold": list(shingling.fold),
         "version": FEATURES_VERSION,
         **({} if shingling.html is None else {"html": shingling.html}),
     }

@@ -25,7 +25,7 @@ from neardup.arrays import (
 )
 from neardup.candidates.items import WHOLE, ItemTable
 from neardup.decide.items import RULES, Hits
-from neardup.features.spans import word_ranges
+from neardup.features.spans import TEXT_SEPARATOR, word_ranges
 from neardup.files import JsonObject
 from neardup.output import write as writing
 from neardup.output.kept import KeptWriter
@@ -111,7 +111,7 @@ def _words_of(table: ItemTable, found: FoundItems) -> _Words:
     )
     first = np.zeros(len(table.field_items), np.int64)
     first[fields] = offsets_from_lengths(table.num_tokens[fields])[:-1]
-    text = "\n".join(table.texts.take(arrow_of(fields)).to_pylist())
+    text = TEXT_SEPARATOR.join(table.texts.take(arrow_of(fields)).to_pylist())
     return _Words(text=text, ranges=word_ranges(text, table.shingling), first=first)
 
 

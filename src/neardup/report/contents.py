@@ -18,6 +18,7 @@ from neardup.decide.clusters import Clusters
 from neardup.decide.outcome import Outcome, Totals
 from neardup.documents.batch import Corpus, Losses, ValueNames
 from neardup.errors import IncompleteWarning, InputError
+from neardup.features.divided_words import warn_of_divided_words
 from neardup.files import JsonObject
 from neardup.fingerprints.gathered import Count
 from neardup.fingerprints.sketches import Scheme
@@ -289,7 +290,6 @@ def search_fields(found: Findings, counts: SearchCounts | None = None) -> JsonOb
     tasks = found.tasks
     method = found.method
     outcome = found.outcome
-    num_documents = outcome.corpus.num_documents
     tally = outcome.corpus.tally
     return {
         "options": found.options,
@@ -308,7 +308,7 @@ def search_fields(found: Findings, counts: SearchCounts | None = None) -> JsonOb
         "bound": found.bound,
         "histogram": Part(method.histogram(outcome.counts)),
         "cluster_sizes": outcome.counts.cluster_sizes,
-        "cost": describe_cost(found.stages, num_documents, tally.text_bytes),
+        "cost": describe_cost(found.stages, tally.documents, tally.text_bytes),
         "source_bytes": tally.text_bytes - tally.against_bytes,
         "warnings": _warnings(found),
     }
@@ -316,11 +316,13 @@ def search_fields(found: Findings, counts: SearchCounts | None = None) -> JsonOb
 
 def _warnings(found: Findings) -> list[str]:
     """Return the warnings about a search, then about its inputs."""
+    tally = found.outcome.corpus.tally
     return [
         *warn_of_bound(**found.bound),
         *found.method.warnings(found.outcome),
+        *warn_of_divided_words(tally.divided),
         *found.warnings,
-        *warn_of_textless(found.outcome.corpus.tally.losses),
+        *warn_of_textless(tally.losses),
     ]
 
 

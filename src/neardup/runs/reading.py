@@ -36,6 +36,7 @@ from neardup.documents.batch import (
 from neardup.errors import InputError
 from neardup.executor import count_threads, group_small, map_ordered
 from neardup.features.described import DistinctFeatures, Features, Keys, Lists, distinct_features
+from neardup.features.divided_words import count_divided_words
 from neardup.features.grouping import hash_ids, hash_values
 from neardup.features.idf import DocumentCounts, IdfTable
 from neardup.features.shingles import Workspace, Workspaces, shingle_documents
@@ -224,7 +225,10 @@ class Reading:
         """Append the rows, lengths, ids and ranks of documents; return the offsets of their
         texts.
         """
-        _, text_offsets = flatten_strings(join_arrays([batch.text for batch in batches]))
+        texts = join_arrays([batch.text for batch in batches])
+        _, text_offsets = flatten_strings(texts)
+        if self.method.settings.vector_length is None:
+            count_divided_words(texts, self.method.settings.shingling, self.tally.divided)
         rows = np.concatenate([batch.rows for batch in batches])
         self.scratch.append(schemas.LENGTHS, np.diff(text_offsets))
         self.scratch.append(schemas.ROWS, rows.astype(np.int64, copy=False))
