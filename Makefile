@@ -97,7 +97,7 @@ bench-contamination: $(VENV)/test.stamp  ## measure which test items are found i
 	$(BIN)/python benchmarks/run_contamination.py --data "$(DATA)" $(BENCH)
 
 bench-audit: $(VENV)/test.stamp  ## audit the removals of other packages at their default settings: half an hour, see benchmarks/README.md
-	$(BIN)/python benchmarks/run_audit.py "$(DATA)" $(BENCH)
+	$(BIN)/python benchmarks/run_audit.py "$(DATA)" --results benchmarks/results/audit.md $(BENCH)
 
 bench-passages: $(VENV)/test.stamp  ## cut repeated passages and check the answer by a suffix array: two minutes, see benchmarks/README.md
 	-$(PIP) install --requirement benchmarks/requirements-passages.txt

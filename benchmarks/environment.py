@@ -44,6 +44,15 @@ def peers_python(folder: Path, base_python: str, requirements: Path = REQUIREMEN
     return str(python)
 
 
+def newest_python(least: tuple[int, int] = (3, 12)) -> str:
+    """Return this Python if it is new enough, otherwise another one that is installed."""
+    names = [f"python3.{minor}" for minor in range(14, least[1] - 1, -1)]
+    if sys.version_info >= least:
+        return sys.executable
+    # The shim of a version manager may be there without its Python.
+    return next((name for name in names if first_line([name, "--version"]) != "unknown"), "python3")
+
+
 def versions(python: str, packages: list[str]) -> dict[str, str]:
     """Return the versions of installed packages, as that interpreter sees them."""
     answer = subprocess.run(

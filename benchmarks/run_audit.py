@@ -1,11 +1,12 @@
 """Audit the removals of datasketch, text-dedup and datatrove at their default settings.
 
-    python benchmarks/run_audit.py ../shared/data [--python text-dedup=/path/to/python]
+    python benchmarks/run_audit.py ../shared/data [--limit 500] [--results FILE]
 
-Each peer removes duplicates from a set by its adapter in `peers/`, with the bands and rows that it
-chooses by default for a threshold of 0.8 or without one; then `neardup.audit` judges its removals
-by the exact Jaccard similarity of 5-grams of words at 0.8. Prints the table of docs/differences.md.
-A peer that is not installed is left out, and named on stderr.
+The peers are installed into an environment of their own, from requirements-peers.txt. Each removes
+duplicates from a set by its adapter in `peers/`, with the bands and rows that it chooses by default
+for a threshold of 0.8 or without one; then `neardup.audit` judges its removals by the exact Jaccard
+similarity of 5-grams of words at 0.8. Prints the table of docs/differences.md.
+A peer that fails is left out, and named on stderr.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from environment import conditions
+from environment import HERE, conditions, newest_python, peers_python, versions
 
 import neardup
 
@@ -31,8 +33,8 @@ TITLES = (
     *("texts", "package", "removed", "sound", "lost", "on a chain"),
     *("just below the threshold", "left among the kept", "recall"),
 )
-SETS = ("en_doc_versions", "en_licenses")
-PEERS = Path(__file__).parent / "peers"
+SETS = {"en_doc_versions": "manual pages", "en_licenses": "licences"}
+PEERS = HERE / "peers"
 
 
 class Peer(NamedTuple):
@@ -56,9 +58,9 @@ DEFAULTS = (
 )
 
 
-def read_set(folder: Path) -> pa.Table:
-    """Return the texts of a set, numbered."""
-    texts = [json.loads(line)["text"] for line in _lines(folder)]
+def read_set(folder: Path, limit: int | None) -> pa.Table:
+    """Return the texts of a set, numbered, or the first of them."""
+    texts = [json.loads(line)["text"] for line in islice(_lines(folder), limit)]
     return pa.table({"id": [str(number) for number in range(len(texts))], "text": texts})
 
 
@@ -91,7 +93,7 @@ def run_peer(peer: Peer, source: Path, output: Path, python: str) -> bool:
     return not done.returncode
 
 
-def row_of(name: str, peer: Peer, report: Mapping[str, object]) -> str:
+def row_of(texts: str, peer: str, report: Mapping[str, object]) -> str:
     """Return a row of the table."""
     counts = report["counts"]
     lost = report["lost"]
@@ -100,8 +102,8 @@ def row_of(name: str, peer: Peer, report: Mapping[str, object]) -> str:
     # Of the documents that could be removed, the share that was.
     recall = report["sound"]["documents"] / (report["sound"]["documents"] + left or 1)
     cells = (
-        name,
-        peer.name,
+        texts,
+        peer,
         f"{counts['removed']:,}",
         f"{100 * report['sound']['share']:.1f} %",
         f"{lost['documents']:,}",
@@ -113,27 +115,46 @@ def row_of(name: str, peer: Peer, report: Mapping[str, object]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--python", action="append", default=[], metavar="PEER=PATH")
-    args = parser.parse_args()
-    pythons = dict(one.split("=", 1) for one in args.python)
-    print(f"| {' | '.join(TITLES)} |")
-    print("|---|---|" + "---:|" * (len(TITLES) - 2))
-    for name in SETS:
-        table = read_set(args.data / name)
+def rows_of(args: argparse.Namespace, python: str, names: Mapping[str, str]) -> Iterator[str]:
+    """Yield the rows of the table. names : of the peers, with their versions."""
+    for name, kind in SETS.items():
+        table = read_set(args.data / name, args.limit)
+        texts = f"{len(table):,} {kind}"
         with tempfile.TemporaryDirectory() as work:
             source = Path(work) / "in.parquet"
             pq.write_table(table, source)
             for peer in DEFAULTS:
                 output = Path(work) / peer.name
-                if run_peer(peer, source, output, pythons.get(peer.name, sys.executable)):
-                    result = neardup.audit(
-                        source, kept=output / "kept.parquet", match="id", sample=1_000_000
-                    )
-                    print(row_of(name, peer, result.report), flush=True)
-    print(f"\n{conditions()}")
+                if run_peer(peer, source, output, python):
+                    kept = output / "kept.parquet"
+                    result = neardup.audit(source, kept=kept, match="id", sample=1_000_000)
+                    yield row_of(texts, names[peer.name], result.report)
+                    texts = ""  # once for each set
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--limit", type=int, help="read the first texts of each set only")
+    parser.add_argument("--results", type=Path, help="write the table to this file, too")
+    parser.add_argument("--peers-env", type=Path, default=HERE / ".venv-peers")
+    parser.add_argument(
+        "--peers-base", default=newest_python(), help="Python 3.12+ that makes this environment"
+    )
+    args = parser.parse_args()
+    python = peers_python(args.peers_env.absolute(), args.peers_base)
+    found = versions(python, [peer.name for peer in DEFAULTS])
+    names = {name: f"{name} {version}" for name, version in found.items()}
+    lines = [f"| {' | '.join(TITLES)} |", "|---|---|" + "---:|" * (len(TITLES) - 2)]
+    print("\n".join(lines), flush=True)
+    for row in rows_of(args, python, names):
+        print(row, flush=True)
+        lines.append(row)
+    if args.results:
+        head = (
+            f"# The removals of others, audited\n\nMade by `make bench-audit`. {conditions()}\n\n"
+        )
+        args.results.write_text(head + "\n".join(lines) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

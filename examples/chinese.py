@@ -19,7 +19,7 @@ for ngram in (5, 3, 2):
 
 simplified = "汉字简化后，同一篇文章的两种写法几乎没有共同的字串。"
 traditional = "漢字簡化後，同一篇文章的兩種寫法幾乎沒有共同的字串。"
-for fold in (False, True):
-    method = neardup.MinHash(ngram=3, fold_chinese=fold)
+for fold in ([], ["chinese"]):
+    method = neardup.MinHash(ngram=3, fold=fold)
     similarity = neardup.compare(simplified, traditional, method=method).similarity
-    print(f"One sentence in two scripts, fold_chinese={fold}: {similarity:.2f}")
+    print(f"One sentence in two scripts, fold={fold}: {similarity:.2f}")

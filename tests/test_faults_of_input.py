@@ -368,7 +368,7 @@ def test_an_address_that_nobody_answers_is_one_line():
 def test_texts_that_differ_in_script_alone_are_not_said_to_be_in_another_order():
     Path("1.txt").write_text("這個句子")
     Path("2.txt").write_text("这个句子")
-    shown = run("compare", "1.txt", "2.txt", "--fold-chinese").output
+    shown = run("compare", "1.txt", "2.txt", "--fold", "chinese").output
     assert "The passages differ only in case, form or script" in shown
     assert "another order" not in shown
     assert "moved" not in shown

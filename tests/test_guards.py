@@ -493,6 +493,7 @@ TOGETHER: dict[
 ] = {  # what a value needs beside it, by parameter or by parameter and value
     "num_bands": {"rows_per_band": 1},
     "min_structure": {"html": "main"},
+    (PassageSettings, "fold"): {"normalise": True, "unit": "line"},
     "decay": {"weights": "depth", "tokens": "elements"},
     ("num_blocks", 1): {"max_distance": 0},
     ("weights", "given"): {"tokens": len},
@@ -508,6 +509,8 @@ def bad_values(constraint: Constraint) -> list[Any]:
     if not constraint.optional:
         values.append(None)
     if constraint.choices:
+        if constraint.value_type is tuple:
+            values.remove([])  # a set without members
         values += [
             "",
             "nonsense",
@@ -546,6 +549,8 @@ def bad_values(constraint: Constraint) -> list[Any]:
 def good_values(constraint: Constraint) -> list[Any]:
     """Return values inside the constraint, at their very edge."""
     values: list[Any] = [None] if constraint.optional else []
+    if constraint.choices and constraint.value_type is tuple:
+        return [*values, (), *((choice,) for choice in constraint.choices), constraint.choices]
     if constraint.choices:
         words = [
             *constraint.choices,
@@ -598,7 +603,8 @@ def test_a_value_at_the_edge_of_its_limits_is_accepted(case):
     settings, name, constraint = case
     for value in good_values(constraint):
         by_value = TOGETHER.get((name, value)) if isinstance(value, (str, int)) else None
-        beside = by_value or (TOGETHER.get(name, {}) if value is not None else {})
+        by_name = TOGETHER.get((settings, name)) or TOGETHER.get(name, {})
+        beside = by_value or (by_name if value is not None else {})
         assert getattr(settings(**{name: value}, **beside), name) is value
 
 

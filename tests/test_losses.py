@@ -124,7 +124,7 @@ def test_a_file_that_is_too_long_is_said_to_be_so_wherever_the_limit_cuts_it(mon
     report = neardup.dedup(["long.txt", "short.txt"], text_unit="file", output="out").report
     assert (report["counts"]["read"], report["counts"]["rejected"]) == (1, 1)
     rejected = Path("out/rejected.jsonl").read_text()
-    assert "the file is longer than 5 bytes, the longest document that is read" in rejected
+    assert "the file is longer than 5 bytes, the longest file that is read" in rejected
 
 
 def test_a_link_to_itself_is_named():

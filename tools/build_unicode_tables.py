@@ -62,19 +62,41 @@ SINGLE_RANGES = (
     (0x1AFF0, 0x1B16F),  # Kana Extended-B, Kana Supplement, Kana Extended-A, Small Kana Extension
     (0x20000, 0x3FFFF),  # Han, all later extensions
 )
-VARIATION_SELECTORS = (
-    *range(0x180B, 0x180E),
-    0x180F,
-    *range(0xFE00, 0xFE10),
-    *range(0xE0100, 0xE01F0),
+# Default_Ignorable_Code_Point of DerivedCoreProperties.txt 15.1, unassigned code points included.
+DEFAULT_IGNORABLE = frozenset(
+    code_point
+    for first, last in (
+        (0x00AD, 0x00AD),  # soft hyphen
+        (0x034F, 0x034F),  # combining grapheme joiner
+        (0x061C, 0x061C),  # Arabic letter mark
+        (0x115F, 0x1160),  # Hangul fillers
+        (0x17B4, 0x17B5),  # Khmer inherent vowels
+        (0x180B, 0x180F),  # Mongolian variation selectors, vowel separator
+        (0x200B, 0x200F),  # zero width space, joiners, marks of direction
+        (0x202A, 0x202E),  # embeddings
+        (0x2060, 0x206F),  # word joiner, invisible operators, isolates
+        (0x3164, 0x3164),  # Hangul filler
+        (0xFE00, 0xFE0F),  # variation selectors
+        (0xFEFF, 0xFEFF),  # zero width no-break space
+        (0xFFA0, 0xFFA0),  # half-width Hangul filler
+        (0xFFF0, 0xFFF8),
+        (0x1BCA0, 0x1BCA3),  # shorthand format controls
+        (0x1D173, 0x1D17A),  # musical format controls
+        (0xE0000, 0xE0FFF),  # tags, variation selectors
+    )
+    for code_point in range(first, last + 1)
 )
-ZERO_WIDTH_SPACE = 0x200B
 
 
-def class_of(code_point: int) -> int:
-    """Return the token class of a code point."""
+def class_of(code_point: int, *, nfkc: bool = True) -> int:
+    """Return the token class of a code point.
+
+    Without NFKC, the Hangul fillers stay letters: their category is Lo, and programs whose
+    fingerprints are reproduced keep them.
+    """
     category = unicodedata.category(chr(code_point))
-    if code_point in VARIATION_SELECTORS or (category == "Cf" and code_point != ZERO_WIDTH_SPACE):
+    is_ignorable = code_point in DEFAULT_IGNORABLE and (nfkc or category != "Lo")
+    if is_ignorable or category == "Cf":
         return TRANSPARENT
     if category[0] in "LM" or category == "Nl":
         return SINGLE if any(first <= code_point <= last for first, last in SINGLE_RANGES) else WORD
@@ -110,12 +132,12 @@ def second_characters() -> frozenset[str]:
     return frozenset(found)
 
 
-def word_of(code_point: int, *, ranked: bool) -> int:
+def word_of(code_point: int, *, nfkc: bool) -> int:
     """Return the entry of a code point that maps to itself, COMPOSE and EXPAND apart."""
-    word = code_point | class_of(code_point) << CLASS_SHIFT
+    word = code_point | class_of(code_point, nfkc=nfkc) << CLASS_SHIFT
     if chr(code_point).isspace() or code_point == 0:
         word |= WHITESPACE
-    if ranked:
+    if nfkc:
         word |= combining_ranks()[unicodedata.combining(chr(code_point))] << RANK_SHIFT
     return word
 
@@ -157,7 +179,7 @@ def build_entries(*, nfkc: bool, case_fold: bool) -> tuple[np.ndarray, np.ndarra
     """Return the entries of all code points and the expansions they point to."""
     entries = np.zeros(NUM_CODE_POINTS, np.uint32)
     expansions: list[int] = []
-    words = [word_of(code_point, ranked=nfkc) for code_point in range(NUM_CODE_POINTS)]
+    words = [word_of(code_point, nfkc=nfkc) for code_point in range(NUM_CODE_POINTS)]
     for code_point in range(NUM_CODE_POINTS):
         source = chr(code_point)
         stages = stages_of(source, nfkc=nfkc, case_fold=case_fold)
@@ -184,24 +206,97 @@ def into_pages(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return pages.reshape(-1).astype(np.uint16), distinct.reshape(-1)
 
 
-def read_opencc(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the code points of OpenCC's traditional characters and of the first simplified form of
-    each.
-    """
-    pairs: dict[int, int] = {}
+def read_opencc(path: Path) -> dict[int, str]:
+    """Return the first simplified form of each of OpenCC's traditional characters."""
+    pairs: dict[int, str] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
             continue
         traditional, targets = line.split("\t")
         simplified = targets.split()[0]
         if len(traditional) == len(simplified) == 1 and traditional != simplified:
-            pairs[ord(traditional)] = ord(simplified)
-    wrong = [pair for pair in pairs.items() if {class_of(pair[0]), class_of(pair[1])} != {SINGLE}]
+            pairs[ord(traditional)] = simplified
+    wrong = [pair for pair in pairs.items() if class_of(pair[0]) != class_of(ord(pair[1]))]
     if wrong:
         raise SystemExit(f"{path}: not ideographs: {wrong}")
-    return np.array(sorted(pairs), np.uint32), np.array(
-        [pairs[c] for c in sorted(pairs)], np.uint32
-    )
+    return pairs
+
+
+ARABIC = {
+    0x0640: "",  # tatweel
+    **dict.fromkeys((0x0622, 0x0623, 0x0625, 0x0671), "\u0627"),  # alef with madda, hamza, wasla
+    **dict.fromkeys((0x0649, 0x06CC, 0x06D2, 0x06D3), "\u064a"),  # alef maqsura, other yeh
+    **dict.fromkeys((0x0629, 0x06C0, 0x06C1, 0x06C2), "\u0647"),  # teh marbuta, other heh
+    0x06A9: "\u0643",  # Persian and Urdu kaf
+}
+"""The letters of ArabicNormalizer and PersianNormalizer of Apache Lucene 9, and alef wasla.
+
+06C2 and 06D3 are composed of letters of Lucene's and a hamza above, which Lucene drops.
+"""
+TURKISH = {0x0130: "I", 0x0131: "i", 0x0307: ""}
+"""U+0130 becomes i and U+0307 when case is folded."""
+_PLAIN_GERMAN = ("ae", "oe", "ue", "ss", "Ae", "Oe", "Ue", "SS")
+GERMAN = dict(zip(map(ord, "äöüßÄÖÜẞ"), _PLAIN_GERMAN, strict=True))
+TONES = "\u0300\u0301\u0309\u0303\u0323"
+"""The tone marks of Vietnamese: grave, acute, hook, tilde, dot below."""
+
+
+def marks_of(script: str) -> dict[int, str]:
+    """Return a map that drops the combining marks whose names begin with a word."""
+    return {
+        code_point: ""
+        for code_point in range(NUM_CODE_POINTS)
+        if unicodedata.category(chr(code_point)) == "Mn"
+        and unicodedata.name(chr(code_point), "").startswith(script)
+    }
+
+
+def greek_letters() -> dict[int, str]:
+    """Return the Greek letters with marks, each with its letter, and the final sigma."""
+    found = {ord("ς"): "σ"}
+    for code_point in range(NUM_CODE_POINTS):
+        character = chr(code_point)
+        is_letter = unicodedata.category(character)[0] == "L"
+        if is_letter and unicodedata.name(character, "").startswith("GREEK"):
+            decomposed = unicodedata.normalize("NFD", character)
+            letters = "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
+            if letters != character:
+                found[code_point] = letters
+    return found
+
+
+def tone_pairs() -> list[list[int]]:
+    """Return the pairs of Vietnamese vowels of which the first has the tone mark (oa, oe, uy), and
+    the same with the mark on the second: four code points each.
+    """
+    pairs = []
+    for first, seconds in (("o", "aeAE"), ("O", "aeAE"), ("u", "yY"), ("U", "yY")):
+        for second in seconds:
+            for tone in TONES:
+                marked = [unicodedata.normalize("NFC", letter + tone) for letter in (first, second)]
+                pairs.append([ord(marked[0]), ord(second), ord(first), ord(marked[1])])
+    return pairs
+
+
+def fold_arrays(opencc: Path) -> dict[str, np.ndarray]:
+    """Return the map of each folding: its characters, and the length and the text of each
+    result.
+    """
+    folds = {
+        "chinese": read_opencc(opencc),
+        "arabic": marks_of("ARABIC") | ARABIC,
+        "hebrew": marks_of("HEBREW"),
+        "greek": marks_of("COMBINING GREEK") | greek_letters(),
+        "turkish": TURKISH,
+        "german": GERMAN,
+    }
+    arrays = {"vietnamese_pairs": np.array(tone_pairs(), np.uint32)}
+    for name, fold in folds.items():
+        results = [fold[code_point] for code_point in sorted(fold)]
+        arrays[f"{name}_from"] = np.array(sorted(fold), np.uint32)
+        arrays[f"{name}_sizes"] = np.array([len(result) for result in results], np.uint8)
+        arrays[f"{name}_to"] = np.array([ord(c) for c in "".join(results)], np.uint32)
+    return arrays
 
 
 def main() -> None:
@@ -217,7 +312,7 @@ def main() -> None:
             [int(p) for p in unicodedata.unidata_version.split(".")], np.uint8
         )
     }
-    arrays["chinese_from"], arrays["chinese_to"] = read_opencc(options.opencc)
+    arrays |= fold_arrays(options.opencc)
     for nfkc, case_fold in ((False, False), (False, True), (True, False), (True, True)):
         entries, expansions = build_entries(nfkc=nfkc, case_fold=case_fold)
         pages, distinct = into_pages(entries)

@@ -121,7 +121,7 @@ def load(folder: Path, name: str) -> Collection:
     )
     texts = [record["text"] for record in records]
     if name.startswith("zh_ts"):
-        texts = [normalise(text, neardup.MinHash(fold_chinese=True)) for text in texts]
+        texts = [normalise(text, neardup.MinHash(fold="chinese")) for text in texts]
     labels = pa.array([record["cluster"] or None for record in records], pa.string())
     codes = (
         labels.dictionary_encode()

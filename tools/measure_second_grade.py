@@ -60,7 +60,7 @@ def read(folder: Path, name: str) -> Graph:
     records = [record for record in read_records(folder / file) if picked(record)]
     texts = [record["text"] for record in records]
     if name.startswith("zh_ts"):
-        texts = [normalise(text, neardup.MinHash(fold_chinese=True)) for text in texts]
+        texts = [normalise(text, neardup.MinHash(fold="chinese")) for text in texts]
     numbers: dict[object, int] = {}  # in the order of the texts
     groups = [
         numbers.setdefault(one["cluster"] or place, len(numbers))

@@ -182,7 +182,7 @@ def measure_folding(folder: Path) -> None:
 
 def jaccard(left: str, right: str, tokens: str, ngram: int, fold: bool) -> float:
     """Return the Jaccard similarity of the runs of tokens of two texts."""
-    method = MinHash(fold_chinese=fold)
+    method = MinHash(fold="chinese" if fold else ())
     cut: Cut = segmenter_of(Jieba(), method) if tokens == "jieba" else letters_only
     sides = []
     for text in (left, right):

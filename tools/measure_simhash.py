@@ -55,7 +55,7 @@ class Labelled:
     neutral: Pairs
     unrelated: Pairs | None
     chinese: bool
-    fold: bool = False
+    fold: tuple[str, ...] = ()
 
 
 def load(folder: Path, name: str) -> Labelled:
@@ -81,8 +81,8 @@ def load(folder: Path, name: str) -> Labelled:
     if name == "en_short_answers":
         return rewritten_answers(records)
     chinese = name.startswith("zh")
-    fold = name == "zh_ts"
-    method = neardup.MinHash(ngram=3, threshold=UNRELATED, recall=0.99, fold_chinese=fold)
+    fold = ("chinese",) if name == "zh_ts" else ()
+    method = neardup.MinHash(ngram=3, threshold=UNRELATED, recall=0.99, fold=fold)
     found = neardup.find_pairs(texts, method=method, max_bucket_size=100_000).pairs
     alike = to_pairs(found)
     copies = keys(alike[found["exact"].to_numpy(zero_copy_only=False)])
@@ -449,7 +449,7 @@ def score_simhash(data: Labelled, method: neardup.SimHash) -> Score:
 
 def score_minhash(data: Labelled) -> Score:
     """Measure shingles of five words for thresholds from 0.3 on."""
-    method = neardup.MinHash(threshold=0.3, recall=0.99, fold_chinese=data.fold)
+    method = neardup.MinHash(threshold=0.3, recall=0.99, fold=data.fold)
     found = neardup.find_pairs(data.texts, method=method, max_bucket_size=100_000).pairs
     place = keys(to_pairs(found))
     similarity = found["similarity"].to_numpy()
@@ -482,7 +482,7 @@ def measure_weights(folder: Path) -> None:
         print_head("features", *WEIGHTS)
         for tokens, (kind, ngram) in kinds_of(data).items():
             methods = [
-                neardup.SimHash(tokens=kind, ngram=ngram, fold_chinese=data.fold, **settings)
+                neardup.SimHash(tokens=kind, ngram=ngram, fold=data.fold, **settings)
                 for settings in WEIGHTS.values()
             ]
             print_row([tokens, *(score_simhash(data, method).cell() for method in methods)])
@@ -523,7 +523,7 @@ def measure_confirm(folder: Path) -> None:
         data = load(folder, name)
         for tokens, (kind, ngram) in kinds_of(data).items():
             if tokens in ("words", "3 words", "jieba"):
-                method = neardup.SimHash(tokens=kind, ngram=ngram, fold_chinese=data.fold)
+                method = neardup.SimHash(tokens=kind, ngram=ngram, fold=data.fold)
                 print_row([name, tokens, *confirm_cells(data, method)])
 
 

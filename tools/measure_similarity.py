@@ -153,7 +153,7 @@ def measure_scripts(sets: Path) -> None:
             plain, folded = (
                 np.array([jaccard(*shingle_sets(list(pair), method)) for pair in texts])
                 for method in (
-                    neardup.MinHash(tokens=tokens, fold_chinese=fold) for fold in (False, True)
+                    neardup.MinHash(tokens=tokens, fold=fold) for fold in ((), ("chinese",))
                 )
             )
             cells = (

@@ -39,7 +39,8 @@ class Answer:
     bucket had more documents than were compared, so that a duplicate may have been missed.
     first_seen, last_seen, payload : of the kept document, None if that is gone. sources : the
     sources of the kept document and of the documents removed for it up to this one, None if the
-    index does not track them. num_sources : the number of these sources.
+    index does not track them. num_sources : the number of these sources. first_date, last_date :
+    the least and the greatest of their dates, None if the index does not track them.
     """
 
     id: str
@@ -56,6 +57,8 @@ class Answer:
     payload: Any
     sources: list[str] | None = None
     num_sources: int | None = None
+    first_date: str | None = None
+    last_date: str | None = None
 
 
 @dataclass(frozen=True)

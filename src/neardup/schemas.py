@@ -347,7 +347,9 @@ def passages_schema() -> pa.Schema:
 @cache
 def indexed_schema(measures: tuple[Measure, ...], *, tracks_sources: bool = False) -> pa.Schema:
     """Return the schema of the documents of an index, as a store has them."""
-    source = _nullable("source", "large_string", "Where the document came from.")
+    source = _nullable(
+        "source", "large_string", "Where the document came from; with dates, its origin."
+    )
     return _schema(
         _field("row", "uint32", "The number of the document in the order of arrival, from 0."),
         _field("id", "large_string", "The id of the document."),
@@ -382,16 +384,26 @@ def indexed_schema(measures: tuple[Measure, ...], *, tracks_sources: bool = Fals
 SOURCE_COLUMNS = {"sources": pa.list_(pa.string()), "num_sources": pa.int64()}
 """The columns of the sources of a kept document."""
 
+DATE_COLUMNS = {"first_date": pa.string(), "last_date": pa.string()}
+"""The columns of the dates of a kept document, in an index that tracks dates."""
+
+_TRACKED = {
+    "sources": "The sources of the kept document, and of the documents removed for it up to this "
+    "one.",
+    "num_sources": "The number of these sources.",
+    "first_date": "The least date of the kept document, and of the documents removed for it up to "
+    "this one.",
+    "last_date": "The greatest of these dates.",
+}
+
 
 @cache
-def answers_schema(measures: tuple[Measure, ...], *, tracks_sources: bool = False) -> pa.Schema:
-    """Return the schema of the answers of an index about documents that were added."""
-    meanings = (
-        "The sources of the kept document, and of the documents removed for it up to this one.",
-        "The number of these sources.",
-    )
-    columns = zip(SOURCE_COLUMNS.items(), meanings, strict=True)
-    sources = [_nullable(name, kind, meaning) for (name, kind), meaning in columns]
+def answers_schema(measures: tuple[Measure, ...], *, tracked: tuple[str, ...] = ()) -> pa.Schema:
+    """Return the schema of the answers of an index about documents that were added.
+
+    tracked : the columns of sources and of dates.
+    """
+    kinds = SOURCE_COLUMNS | DATE_COLUMNS
     return _schema(
         _field("id", "large_string", "The id of the document."),
         _field(
@@ -408,7 +420,7 @@ def answers_schema(measures: tuple[Measure, ...], *, tracks_sources: bool = Fals
         *(measure.field.with_nullable(True) for measure in measures),
         _field("truncated", "bool", "Whether a bucket had more documents than were compared."),
         *_MOMENTS,
-        *(sources if tracks_sources else []),
+        *(_nullable(name, kinds[name], _TRACKED[name]) for name in tracked),
     )
 
 

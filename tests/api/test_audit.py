@@ -504,3 +504,16 @@ class TestCommand:
         lost = {"documents": 1, "share": 0.01, "low": 0.0, "high": 0.05}
         assert _gate({"lost": lost, "counts": {"judged": 100}}, 0.02) == 4
         assert "the sample does not show that at most 0.02" in capsys.readouterr().err
+
+    def test_options_come_from_a_file_and_from_the_report_of_a_run(self, tmp_path):
+        ids = self.removed(tmp_path, "0-3", "1-0")
+        options = f'inputs = ["{AUDIT_DATA / "original"}"]\nremoved-ids = "{ids}"\nngram = 3\n'
+        (tmp_path / "run.toml").write_text(options)
+        reports = []
+        for name, config in [("a", tmp_path / "run.toml"), ("b", tmp_path / "a/report.json")]:
+            command = ["audit", "--config", str(config), "-o", str(tmp_path / name)]
+            assert CliRunner().invoke(cli, command).exit_code == 0
+            reports.append(json.loads((tmp_path / name / "report.json").read_text()))
+        assert reports[0]["options"]["ngram"] == 3
+        assert reports[0]["options"] == reports[1]["options"]
+        assert reports[0]["lost"] == reports[1]["lost"]

@@ -483,6 +483,9 @@ def test_normalised_units_are_equal_if_their_words_are():
     ]
     kept = neardup.remove_passages(texts, unit="line", normalise=True).kept["text"].to_pylist()
     assert kept == [MENU, *texts[2:]]
+    spelled = ["Ελληνική γλώσσα και άλλα\n", "ΕΛΛΗΝΙΚΗ ΓΛΩΣΣΑ ΚΑΙ ΑΛΛΑ\nnew"]
+    folded = neardup.remove_passages(spelled, unit="line", normalise=True, fold=["greek"])
+    assert folded.kept["text"].to_pylist() == [spelled[0], "new"]
     assert neardup.remove_passages(texts, unit="line").kept["text"].to_pylist() == [
         *texts[:3],
         texts[3][:21],
@@ -618,6 +621,7 @@ def test_boilerplate_of_generated_sites_is_cut_and_nothing_else():
             "unit must be one of 'paragraph', 'line', 'sentence'",
         ),
         ([NOTICE], {"normalise": True}, SettingError, "normalise needs unit"),
+        ([NOTICE], {"unit": "line", "fold": "greek"}, SettingError, "fold needs normalise"),
         ([NOTICE], {"unit": "line", "bridge": 1}, SettingError, "bridge has no meaning with unit"),
         (
             [NOTICE],

@@ -55,7 +55,7 @@ def test_every_setting_is_an_option_of_dedup_with_its_default_and_help(settings,
     if settings in METHODS.values():  # None until given, since each method has defaults of its own
         owner = next(kind for kind in METHODS.values() if field.name in constraints_of(kind))
         assert option.help.startswith(constraints_of(owner)[field.name].help)
-        if field.default not in (None, False):
+        if field.default not in (None, False, ()):
             assert (
                 str("yes" if field.default is True else field.default)
                 in option.help.partition("[default: ")[2]
@@ -273,8 +273,14 @@ def test_numbers_may_have_an_exponent_or_underscores():
 
 
 def test_switches_turn_normalisation_off_and_on():
-    values = parsed("dedup", "a", "-o", "b", "--no-nfkc", "--no-case-fold", "--fold-chinese")
-    assert (values["nfkc"], values["case_fold"], values["fold_chinese"]) == (False, False, True)
+    values = parsed(
+        "dedup", "a", "-o", "b", "--no-nfkc", "--no-case-fold", "--fold", "greek,chinese"
+    )
+    assert (values["nfkc"], values["case_fold"], values["fold"]) == (
+        False,
+        False,
+        ("chinese", "greek"),
+    )
 
 
 def test_keep_takes_a_column():

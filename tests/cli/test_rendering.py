@@ -227,7 +227,7 @@ def test_stretches_stand_side_by_side_where_the_shared_letters_agree():
 def test_folded_characters_are_no_difference():
     left = "漢字簡化後，這個程式設計師寫的"
     right = "汉字简化后，这个程序员写的"
-    result = neardup.compare(left, right, method=neardup.MinHash(ngram=3, fold_chinese=True))
+    result = neardup.compare(left, right, method=neardup.MinHash(ngram=3, fold="chinese"))
     assert align(left, result.left_passages, right, result.right_passages) == [
         Stretch("漢字簡化後，這個程", "汉字简化后，这个程", True),
         Stretch("式設計師寫的", "序员写的", False),

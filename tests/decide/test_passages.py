@@ -507,7 +507,9 @@ def units_of(text, unit):
     return [*itertools.pairwise([0, *places, len(text)])] if text else []
 
 
-def naive_units(texts, unit, *, normalise, min_length, keep, share, sites, num_against, max_loss):
+def naive_units(
+    texts, unit, *, normalise, fold, min_length, keep, share, sites, num_against, max_loss
+):
     """The rules: document, start, end, document that keeps it, its start, occurrences; and what is
     dropped.
     """
@@ -516,7 +518,7 @@ def naive_units(texts, unit, *, normalise, min_length, keep, share, sites, num_a
         for start, stop in units_of(text, unit):
             stripped = text[start:stop].strip()
             normal = (
-                tuple(tokens.words(tokens.normalise(stripped, True, True, True)))
+                tuple(tokens.words(tokens.normalise(stripped, True, True, fold)))
                 if normalise
                 else stripped
             )
@@ -560,6 +562,7 @@ def test_the_units_that_are_cut_are_those_of_a_plain_loop(unit, monkeypatch, pyt
         texts = [*corpus(chance, UNIT_ALPHABETS), *corpus(chance, UNIT_ALPHABETS)]
         options = {
             "normalise": chance.random() < 0.5,
+            "fold": chance.choice([(), ("chinese",)]),
             "min_length": chance.choice([1, 1, 2, 4]),
             "keep": chance.choice(["first", "first", "none"]),
             "max_loss": chance.choice([1.0, 1.0, 0.3, 0.6]),
@@ -596,7 +599,7 @@ def test_equal_units_do_not_depend_on_how_many_are_measured_at_once(
     normalise, units_at_once, monkeypatch
 ):
     settings = SimpleNamespace(
-        unit="line", cut_at="word", bridge=0, min_length=1, normalise=normalise
+        unit="line", cut_at="word", bridge=0, min_length=1, normalise=normalise, fold=()
     )
     lines = ["one\n", "two two\n", "one\n", "three\n", "two two\n", "one\n"]
     pieces, _ = selected_of(Units(settings), ["".join(lines), "".join(lines[:3])])

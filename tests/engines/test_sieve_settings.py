@@ -273,7 +273,7 @@ def test_bands_chosen_from_the_recall_find_no_less_than_the_oracle_with_those_ba
 
 def test_traditional_and_simplified_texts_meet_when_folded(real_texts):
     texts = real_texts("zh_ts", 30_000)
-    plain, folded = (tight(ngram=2, threshold=0.6, fold_chinese=fold) for fold in (False, True))
+    plain, folded = (tight(ngram=2, threshold=0.6, fold=fold) for fold in ((), ("chinese",)))
     removed = [len(runs.answer_of(runs.run(texts, method)).removals) for method in (plain, folded)]
     assert removed[0] < removed[1]
     assert runs.answer_of(runs.run(texts, folded)) == runs.expected(texts, folded)

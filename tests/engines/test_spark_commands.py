@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
+from neardup.formats import registry
 from reference.corpora import random_texts
+from reference.office_files import pdf
 from reference.places import REPOSITORY
 from spark_session import IGNORED, require_spark
 
@@ -140,6 +142,24 @@ def test_sets_of_tokens_are_signed_on_this_machine_only(spark):
         neardup.InputError, match="On Spark, sign reads documents: got a column of large_list"
     ):
         neardup.sign([["a", "b"]], engine="spark")
+
+
+@pytest.mark.skipif(not registry.FORMATS["pdf"].is_installed, reason="without pypdfium2")
+@pytest.mark.parametrize(
+    "report",
+    [
+        lambda folder: neardup.dedup(folder, engine="spark").report,
+        lambda folder: neardup.sign(folder, engine="spark").report,
+        lambda folder: neardup.find_contamination([TEXTS[0]], folder, engine="spark").report,
+    ],
+    ids=["dedup", "sign", "contamination"],
+)
+def test_files_without_a_text_layer_are_named(spark, tmp_path, report):
+    (tmp_path / "a.txt").write_text(TEXTS[0])
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "scan.pdf").write_bytes(pdf(""))
+    (warning,) = [line for line in report(tmp_path)["warnings"] if "text layer" in line]
+    assert f"in 1 PDF file: {tmp_path / 'scan.pdf'}." in warning
 
 
 @pytest.mark.parametrize("method", ["minhash", "simhash"])

@@ -190,7 +190,7 @@ def test_traditional_text_folded_to_simplified_gives_the_same_words():
     simplified = "我来到北京清华大学学习计算机网络"
     traditional = "我來到北京清華大學學習計算機網絡"
     plain = Shingling(tokens="jieba")
-    folding = Shingling(tokens="jieba", fold_chinese=True)
+    folding = Shingling(tokens="jieba", fold="chinese")
     assert cutter_of(plain)(normalise(traditional, plain)) != cutter_of(plain)(
         normalise(simplified, plain)
     )
@@ -203,7 +203,7 @@ def test_added_words_and_stop_words_may_be_traditional_where_texts_are_folded(tm
     file = tmp_path / "stop.txt"
     file.write_text("這個", encoding="utf-8")
     settings = Jieba(words=("雲計算",), stop_words=str(file))
-    method = Shingling(tokens=settings, fold_chinese=True)
+    method = Shingling(tokens=settings, fold="chinese")
     assert cutter_of(method)(normalise("這個雲計算", method)) == ["云计算"]
 
 
@@ -340,7 +340,7 @@ def test_shingles_are_those_of_the_words_given_as_a_callable():
     "settings", [{}, {"mode": "full"}, {"mode": "search"}, {"parts_of_speech": ("n", "v")}], ids=str
 )
 def test_spans_are_the_tokens_with_their_places(settings):
-    method = Shingling(tokens=Jieba(**settings), fold_chinese=True)
+    method = Shingling(tokens=Jieba(**settings), fold="chinese")
     for text in ["", "！", XIAOMING, "①ＡＢ：我來\u200d到…北京\n清華大学，𠀀\ud800x", *_samples()]:
         spans = token_spans(text, method)
         assert [span.token for span in spans] == cutter_of(method)(normalise(text, method))
@@ -356,7 +356,7 @@ def _samples():
 
 def test_spans_show_what_a_word_was_made_from():
     text = "在①《清\u200d華 大學》"
-    spans = token_spans(text, Shingling(tokens="jieba", fold_chinese=True))
+    spans = token_spans(text, Shingling(tokens="jieba", fold="chinese"))
     assert [(text[span.start : span.end], span.token) for span in spans] == [
         ("在", "在"),
         ("①", "1"),

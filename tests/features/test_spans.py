@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from neardup.features.feature_strings import Strings, token_strings
 from neardup.features.spans import TokenSpan, token_spans, word_ranges
+from neardup.settings.folds import FOLDS
 from neardup.settings.methods import Shingling, SimHash, Tokenizer
 from reference import spans as reference
 from reference import tokens as reference_tokens
@@ -23,7 +25,8 @@ TEXTS = st.text(
         st.sampled_from("abcé ß\t\n.,_-9"),
         st.sampled_from("漢語の東京タワーｶﾞﾊﾟか\u3099ไทยกำນຳမြန်မာ"),
         st.sampled_from("İŉﬁﷺ½´¨Å\u0301\u0316\u0334\u0345क़क\u093cকো\u1100\u1161\u11a8ㅋㅠ각"),
-        st.sampled_from("\u00ad\u200b\u200d\ufeff\ufe0f\u3000\u00a0\u2028\0"),
+        st.sampled_from("\u00ad\u200b\u200d\ufeff\ufe0f\u3000\u00a0\u2028\0\u034f\u3164\u17b4"),
+        st.sampled_from("òaeỤyÒAäßıİςάᾳأئةکـ\u064b\u0654\u05b0\u0307\u0342-\n\u2010"),
         # The tables may know more characters than this Python; documents have no halves of
         # surrogate pairs.
         st.characters(exclude_categories=["Cn", "Cs"]),
@@ -32,28 +35,33 @@ TEXTS = st.text(
 )
 
 
-def spans_of(text: str, tokens: str | Tokenizer = "words", **settings: bool) -> list[TokenSpan]:
+OPTIONS = st.tuples(
+    st.booleans(), st.booleans(), st.sampled_from([(), ("chinese",), ("vietnamese",), FOLDS])
+)
+
+
+def spans_of(text: str, tokens: str | Tokenizer = "words", **settings: Any) -> list[TokenSpan]:
     return token_spans(text, Shingling(tokens=tokens, **settings))
 
 
-def marked(text: str, tokens: str | Tokenizer = "words", **settings: bool) -> list[str]:
+def marked(text: str, tokens: str | Tokenizer = "words", **settings: Any) -> list[str]:
     """Return the original text of each token."""
     return [text[span.start : span.end] for span in spans_of(text, tokens, **settings)]
 
 
 @settings(max_examples=500, deadline=None)
-@given(TEXTS, st.sampled_from(KINDS), st.tuples(st.booleans(), st.booleans(), st.booleans()))
+@given(TEXTS, st.sampled_from(KINDS), OPTIONS)
 def test_spans_are_those_of_the_reference(text, tokens, options):
-    nfkc, case_fold, fold_chinese = options
-    shingling = Shingling(tokens=tokens, nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
+    nfkc, case_fold, fold = options
+    shingling = Shingling(tokens=tokens, nfkc=nfkc, case_fold=case_fold, fold=fold)
     assert token_spans(text, shingling) == reference.token_spans(text, tokens, *options)
 
 
 @settings(max_examples=300, deadline=None)
-@given(TEXTS, st.sampled_from(KINDS), st.tuples(st.booleans(), st.booleans(), st.booleans()))
+@given(TEXTS, st.sampled_from(KINDS), OPTIONS)
 def test_tokens_are_those_that_a_run_compares_and_ranges_never_fall(text, tokens, options):
-    nfkc, case_fold, fold_chinese = options
-    shingling = Shingling(tokens=tokens, nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
+    nfkc, case_fold, fold = options
+    shingling = Shingling(tokens=tokens, nfkc=nfkc, case_fold=case_fold, fold=fold)
     spans = token_spans(text, shingling)
     compared = token_strings(pa.array([text], pa.large_string()), shingling)
     assert [span.token for span in spans] == Strings(compared.data, compared.offsets).to_list()
@@ -71,14 +79,11 @@ def test_without_normalisation_a_token_is_its_range_less_transparent_characters(
         assert reference_tokens.without_transparent(text[span.start : span.end]) == span.token
 
 
-@given(
-    st.lists(st.one_of(TEXTS, st.text(max_size=40)), min_size=1, max_size=40),
-    st.booleans(),
-    st.booleans(),
-)
-def test_the_ranges_of_words_without_objects_are_those_of_the_spans(pieces, nfkc, case_fold):
+@given(st.lists(st.one_of(TEXTS, st.text(max_size=40)), min_size=1, max_size=40), OPTIONS)
+def test_the_ranges_of_words_without_objects_are_those_of_the_spans(pieces, options):
+    nfkc, case_fold, fold = options
     text = " ".join(pieces) * 8
-    shingling = Shingling(nfkc=nfkc, case_fold=case_fold)
+    shingling = Shingling(nfkc=nfkc, case_fold=case_fold, fold=fold)
     spans = [[span.start, span.end] for span in token_spans(text, shingling)]
     assert word_ranges(text, shingling).tolist() == spans
 
@@ -94,10 +99,14 @@ def test_characters_of_unspaced_scripts_are_tokens_and_digits_are_not():
     assert marked("ไทย ๒๕๖๗", tokens="words") == [*"ไทย", "๒๕๖๗"]
 
 
-def test_a_soft_hyphen_does_not_end_a_word_but_a_zero_width_space_does():
-    assert marked("dis\u00adcount", tokens="words") == ["dis\u00adcount"]
-    assert [s.token for s in spans_of("dis\u00adcount", tokens="words")] == ["discount"]
-    assert marked("a\u200bb", tokens="words") == ["a", "b"]
+@pytest.mark.parametrize("ignorable", ["\u00ad", "\u200b", "\u200c", "\u034f", "\u3164", "\ufe0f"])
+def test_an_ignorable_character_is_in_the_range_of_its_word_and_not_in_the_word(ignorable):
+    text = f"a dis{ignorable}count{ignorable}"
+    assert spans_of(text) == [(0, 1, "a"), (2, 11, "discount")]
+
+
+def test_a_mark_composes_with_its_letter_past_ignorable_characters():
+    assert spans_of("e\u034f\u0301\u200b", tokens="chars") == [(0, 3, "é")]
 
 
 def test_composed_characters_share_the_place_of_all_their_parts():
@@ -128,8 +137,27 @@ def test_a_null_character_counts_as_whitespace():
 
 
 def test_traditional_characters_are_simplified():
-    spans = spans_of("漢語㈲", tokens="words", fold_chinese=True)
+    spans = spans_of("漢語㈲", tokens="words", fold="chinese")
     assert spans == [(0, 1, "汉"), (1, 2, "语"), (2, 3, "有")]
+
+
+@pytest.mark.parametrize(
+    ("fold", "text", "spans"),
+    [
+        ("arabic", "الطَّالِبُ هنا", [(0, 9, "الطالب"), (11, 14, "هنا")]),
+        ("arabic", "\u0640\u0640 x", [(3, 4, "x")]),
+        ("hebrew", "שָׁלוֹם רב", [(0, 7, "שלום"), (8, 10, "רב")]),
+        ("greek", "τῷ Ἅδῃ", [(0, 2, "τωι"), (3, 6, "αδηι")]),
+        ("turkish", "İI ı", [(0, 2, "ii"), (3, 4, "i")]),
+        ("vietnamese", "hòa kỳ", [(0, 3, "hoà"), (4, 6, "kỳ")]),
+        ("german", "Müß so", [(0, 3, "muess"), (4, 6, "so")]),
+        ("hyphens", "exam-\r\n  ple x", [(0, 12, "example"), (13, 14, "x")]),
+    ],
+    ids=["marks", "only tatweel", "points", "accents", "i", "tones", "umlauts", "hyphens"],
+)
+def test_folded_words_have_their_places_in_the_text(fold, text, spans):
+    assert spans_of(text, fold=fold) == spans
+    assert word_ranges(text, Shingling(fold=fold)).tolist() == [list(span[:2]) for span in spans]
 
 
 def test_the_tokens_of_a_callable_are_found_in_order():
@@ -145,7 +173,7 @@ def test_the_tokens_of_a_callable_are_found_in_order():
 
 
 def test_a_callable_gets_the_normalised_text():
-    spans = spans_of("ﬁne 漢", tokens=lambda text: [text], fold_chinese=True)
+    spans = spans_of("ﬁne 漢", tokens=lambda text: [text], fold="chinese")
     assert spans == [(0, 5, "fine 汉")]
 
 

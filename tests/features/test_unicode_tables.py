@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from neardup.features import unicode_tables as tables
 from neardup.features.unicode_tables import UnicodeTables, load_tables
+from neardup.settings.folds import FOLDS
 from reference import tokens as reference
 
 OPTIONS = [
-    dict(zip(("nfkc", "case_fold", "fold_chinese"), values, strict=True))
-    for values in itertools.product((False, True), repeat=3)
+    dict(zip(("nfkc", "case_fold", "fold"), values, strict=True))
+    for values in itertools.product((False, True), (False, True), ((), ("chinese",), FOLDS))
 ]
 CLASSES = [reference.SEPARATOR, reference.WORD, reference.SINGLE, reference.TRANSPARENT]
 
@@ -32,19 +33,23 @@ def words_of(table: UnicodeTables, code_point: int) -> list[int]:
     if not entry & tables.EXPAND:
         return [entry]
     start = entry & tables.LOW_MASK
-    count = int(table.expansions[start])
+    count = int(table.expansions[start]) & tables.COUNT_MASK
     return [int(word) for word in table.expansions[start + 1 : start + 1 + count]]
 
 
 def map_alone(table: UnicodeTables, text: str) -> str:
-    words = (word for character in text for word in words_of(table, ord(character)))
-    return "".join(chr(word & tables.LOW_MASK) for word in words)
+    words = [word for character in text for word in words_of(table, ord(character))]
+    return "".join(chr(word & tables.LOW_MASK) for word in words if not is_transparent(word))
+
+
+def is_transparent(word: int) -> bool:
+    return word >> tables.CLASS_SHIFT & tables.CLASS_MASK == tables.TRANSPARENT
 
 
 def may_map_alone(table: UnicodeTables, text: str) -> bool:
     """Apply the test that the kernels apply to a document."""
     entries = [entry_of(table, ord(character)) for character in text]
-    ranks = [entry >> tables.RANK_SHIFT for entry in entries]
+    ranks = [entry >> tables.RANK_SHIFT for entry in entries if not is_transparent(entry)]
     falls = any(before > after > 0 for before, after in itertools.pairwise(ranks))
     return not falls and not any(entry & tables.COMPOSE for entry in entries)
 
@@ -57,7 +62,7 @@ ASSIGNED = [
 ]
 # What a newer Python has and the tables have not: there a letter or mark is a SEPARATOR that maps
 # to itself.
-ENTRIES = tables.load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries
+ENTRIES = tables.load_tables(nfkc=False, case_fold=False).entries
 SEPARATORS = (ENTRIES >> tables.CLASS_SHIFT & tables.CLASS_MASK == tables.SEPARATOR).tolist()
 UNASSIGNED_IN_TABLES = frozenset(
     character
@@ -65,7 +70,7 @@ UNASSIGNED_IN_TABLES = frozenset(
     if SEPARATORS[ord(character)] and unicodedata.category(character)[0] in "LMN"
 )
 KNOWN = [character for character in ASSIGNED if character not in UNASSIGNED_IN_TABLES]
-DEFAULT = load_tables(nfkc=True, case_fold=True, fold_chinese=False)
+DEFAULT = load_tables(nfkc=True, case_fold=True)
 
 
 def test_few_characters_are_missing_from_the_tables():
@@ -90,7 +95,7 @@ def test_every_flagged_character_also_has_its_own_normal_form():
     flagged = [character for character in KNOWN if not may_map_alone(DEFAULT, character)]
     assert 200 < len(flagged) < 300
     for character in flagged:
-        assert map_alone(DEFAULT, character) == reference.normalise(character, True, True, False)
+        assert map_alone(DEFAULT, character) == reference.normalise(character, True, True)
 
 
 @pytest.mark.slow
@@ -98,18 +103,20 @@ def test_every_flagged_character_also_has_its_own_normal_form():
     "options", [{"nfkc": False, "case_fold": False}, {"nfkc": True, "case_fold": True}]
 )
 def test_every_class_and_whitespace_bit_is_that_of_the_reference(options):
-    table = load_tables(**options, fold_chinese=False)
+    table = load_tables(**options)
     for character in KNOWN:
         for word in words_of(table, ord(character)):
             result = chr(word & tables.LOW_MASK)
             kind = CLASSES[word >> tables.CLASS_SHIFT & tables.CLASS_MASK]
             is_space = result.isspace() or result == "\0"
-            assert kind == reference.class_of(result), hex(ord(character))
+            is_dropped = reference.is_dropped(result, options["nfkc"])
+            expected = reference.TRANSPARENT if is_dropped else reference.class_of(result)
+            assert kind == expected, hex(ord(character))
             assert bool(word & tables.WHITESPACE) == is_space, hex(ord(character))
 
 
 def test_ranks_have_the_order_of_the_combining_classes():
-    table = load_tables(nfkc=True, case_fold=False, fold_chinese=False)
+    table = load_tables(nfkc=True, case_fold=False)
     for mark in KNOWN:
         if unicodedata.combining(mark) and unicodedata.normalize("NFKC", mark) == mark:
             assert entry_of(table, ord(mark)) >> tables.RANK_SHIFT > 0
@@ -122,7 +129,7 @@ def test_ranks_have_the_order_of_the_combining_classes():
 
 @pytest.mark.parametrize("case_fold", [False, True])
 def test_without_nfkc_no_entry_needs_its_neighbours(case_fold):
-    table = load_tables(nfkc=False, case_fold=case_fold, fold_chinese=False)
+    table = load_tables(nfkc=False, case_fold=case_fold)
     assert not (table.entries & np.uint32(tables.COMPOSE)).any()
     assert not (table.entries >> np.uint32(tables.RANK_SHIFT)).any()
 
@@ -171,24 +178,26 @@ INTERESTING = st.one_of(
     st.sampled_from("abeio AEIOα\u03b9क"),
     st.sampled_from(KNOWN),
 )
+ALONE = tuple(name for name in FOLDS if name not in ("vietnamese", "hyphens"))
+"""The foldings of characters that do not depend on their neighbours."""
 TEXTS = st.text(INTERESTING, min_size=2, max_size=4)
 
 
 @pytest.mark.slow
 @settings(max_examples=3000, deadline=None)
-@given(TEXTS, st.booleans(), st.booleans())
-def test_a_text_without_flags_is_the_sum_of_its_characters(text, case_fold, fold_chinese):
-    table = load_tables(nfkc=True, case_fold=case_fold, fold_chinese=fold_chinese)
+@given(TEXTS, st.booleans(), st.sampled_from([(), ("chinese",), ALONE]))
+def test_a_text_without_flags_is_the_sum_of_its_characters(text, case_fold, fold):
+    table = load_tables(nfkc=True, case_fold=case_fold, fold=fold)
     if may_map_alone(table, text):
-        assert map_alone(table, text) == reference.normalise(text, True, case_fold, fold_chinese)
+        assert map_alone(table, text) == reference.normalise(text, True, case_fold, fold)
 
 
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
-@given(TEXTS, st.booleans())
-def test_case_folding_alone_is_always_the_sum_of_its_characters(text, fold_chinese):
-    table = load_tables(nfkc=False, case_fold=True, fold_chinese=fold_chinese)
-    assert map_alone(table, text) == reference.normalise(text, False, True, fold_chinese)
+@given(TEXTS, st.sampled_from([(), ("chinese",), ALONE]))
+def test_case_folding_alone_is_always_the_sum_of_its_characters(text, fold):
+    table = load_tables(nfkc=False, case_fold=True, fold=fold)
+    assert map_alone(table, text) == reference.normalise(text, False, True, fold)
 
 
 @pytest.mark.slow
@@ -201,11 +210,11 @@ def test_every_unflagged_expansion_keeps_its_form_beside_every_mark():
     for character, mark in itertools.product(ends_in_mark, MARKS):
         for text in (character + mark, mark + character):
             if may_map_alone(DEFAULT, text):
-                assert map_alone(DEFAULT, text) == reference.normalise(text, True, True, False)
+                assert map_alone(DEFAULT, text) == reference.normalise(text, True, True)
 
 
 def test_traditional_characters_become_simplified_ones_in_expansions_too():
-    table = load_tables(nfkc=True, case_fold=True, fold_chinese=True)
+    table = load_tables(nfkc=True, case_fold=True, fold=["chinese"])
     assert map_alone(table, "漢語ABC㈲㋿") == "汉语abc(有)令和"
     assert map_alone(DEFAULT, "漢語") == "漢語"
     inside = [
@@ -213,11 +222,13 @@ def test_traditional_characters_become_simplified_ones_in_expansions_too():
     ]
     assert inside
     for character in inside:
-        assert map_alone(table, character) == reference.normalise(character, True, True, True)
+        assert map_alone(table, character) == reference.normalise(
+            character, True, True, ["chinese"]
+        )
 
 
 def test_tables_are_loaded_once_and_cannot_be_written():
-    again = load_tables(nfkc=True, case_fold=True, fold_chinese=False)
+    again = load_tables(nfkc=True, case_fold=True)
     assert again is DEFAULT
     with pytest.raises(ValueError, match="read-only"):
         again.entries[0] = 1
@@ -229,9 +240,9 @@ def test_tables_are_loaded_once_and_cannot_be_written():
 def test_tables_load_in_milliseconds():
     durations = []
     for _ in range(5):
-        load_tables.cache_clear()
+        tables._load.cache_clear()
         start = time.perf_counter()
-        load_tables(nfkc=True, case_fold=True, fold_chinese=True)
+        load_tables(nfkc=True, case_fold=True, fold=["chinese"])
         durations.append(time.perf_counter() - start)
     assert min(durations) < 0.1
 

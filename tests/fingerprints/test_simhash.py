@@ -474,7 +474,7 @@ def test_two_settings_that_give_different_bits_are_two_schemes():
         {"scheme": "simhash"},
         {"nfkc": False},
         {"case_fold": False},
-        {"fold_chinese": True},
+        {"fold": ("chinese",)},
     ]
     schemes = [scheme_of(SimHash(**one)) for one in settings]
     assert all(schemes[i] != schemes[j] for i in range(len(schemes)) for j in range(i))

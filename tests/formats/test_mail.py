@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import neardup
 from neardup.documents.batch import BLOCK_BYTES
-from neardup.formats import mail
+from neardup.formats import mail, registry
 from neardup.formats.message_text import MAX_DEPTH, MAX_PARTS, BadMessage, text_of_message
 from reference.office_files import VERSIONS, lines_of, read
 
@@ -83,6 +83,24 @@ def test_a_body_is_decoded_as_its_header_says(fields, body, expected):
 )
 def test_a_subject_is_decoded(subject, expected):
     assert text_of_message(b"Subject: " + subject + b"\n\nbody") == f"{expected}\nbody"
+
+
+@pytest.mark.parametrize(
+    ("fields", "body"),
+    [
+        (b"Content-Type: text/plain; charset=gb2312\n", "一切照旧"),
+        (b"Content-Type: text/plain; charset=gb2312\n", "ok"),
+        (
+            b"Content-Type: multipart/mixed; boundary=x\n",
+            "--x\nContent-Type: text/plain; charset=gbk\n\n一切照旧\n--x--\n",
+        ),
+    ],
+    ids=["declared", "declared, of ASCII", "of a part"],
+)
+def test_a_subject_that_is_not_utf_8_has_the_encoding_of_the_body(fields, body):
+    for subject, encoding in [("会议通知", "gbk"), ("会议通知", "utf-8")]:
+        data = fields + b"Subject: " + subject.encode(encoding) + b"\n\n" + body.encode("gbk")
+        assert text_of_message(data).startswith("会议通知\n")
 
 
 @pytest.mark.parametrize(
@@ -384,6 +402,19 @@ def test_messages_are_found_however_the_file_is_read(size, monkeypatch):
     assert b"".join(each.data for each in found) == data
     assert [each.row for each in found] == [0, 1, 2]
     assert [data[each.byte :].startswith(each.data) for each in found] == [True] * 3
+
+
+def test_a_mailbox_may_begin_with_a_mark_which_its_first_message_keeps(tmp_path: Path):
+    data = b"\xef\xbb\xbf" + mailbox_of(message("", "one"), message("", "two"))
+    (tmp_path / "a.mbox").write_bytes(data)
+    texts, rejected = read(tmp_path / "a.mbox")
+    assert ([text.split() for text in texts], rejected) == (
+        [["Report", "one"], ["Report", "two"]],
+        [],
+    )
+    neardup.dedup(tmp_path / "a.mbox", output=tmp_path / "out")
+    assert (tmp_path / "out/kept/a.mbox").read_bytes() == data
+    assert registry.format_of_bytes(data) == "mbox"
 
 
 def test_a_file_that_is_no_mailbox_is_named(tmp_path: Path):

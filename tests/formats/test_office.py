@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import random
 import zipfile
 from pathlib import Path
@@ -432,6 +433,37 @@ def test_two_documents_are_compared_by_their_texts(tmp_path: Path):
     (tmp_path / "a.docx").write_bytes(b"x")
     with pytest.raises(InputError, match=r"a\.docx cannot be read: it is damaged"):
         neardup.compare(tmp_path / "a.docx", FORMATS / "contract.odt")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("a.docm", "docx"), ("a.dotx", "docx"), ("a.DOTM", "docx"), ("a.ott", "odt")],
+)
+def test_templates_and_documents_with_macros_are_read_as_their_package_is(
+    tmp_path: Path, name, kind
+):
+    (tmp_path / name).write_bytes(SOUND[kind])
+    (tmp_path / f"b.{kind}").write_bytes(SOUND[kind])
+    assert neardup.dedup(tmp_path).report["counts"]["removed_exact"] == 1
+
+
+def test_the_only_message_of_a_mailbox_is_compared_by_its_text(tmp_path: Path):
+    one = b"From a@b Mon Jan  5 10:00:00 2026\nSubject: Report\nX-Mailer: x\n\nall is well\n\n"
+    (tmp_path / "a.mbox").write_bytes(one)
+    assert neardup.compare(tmp_path / "a.mbox", "Report\nall is well").similarity == 1
+    (tmp_path / "b.mbox").write_bytes(one + one)
+    with pytest.raises(InputError, match=r"b\.mbox has several messages, and compare takes one"):
+        neardup.compare(tmp_path / "b.mbox", tmp_path / "a.mbox")
+    (tmp_path / "c.mbox").touch()
+    with pytest.raises(InputError, match=r"c\.mbox cannot be read: it is empty"):
+        neardup.compare(tmp_path / "c.mbox", tmp_path / "a.mbox")
+
+
+def test_a_notebook_is_compared_by_its_cells(tmp_path: Path):
+    cell = {"cell_type": "code", "source": ["one = 1\n", "two = 2"], "metadata": {}}
+    notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (tmp_path / "a.ipynb").write_text(json.dumps(notebook))
+    assert neardup.compare(tmp_path / "a.ipynb", "one = 1\ntwo = 2").similarity == 1
 
 
 @pytest.mark.parametrize(

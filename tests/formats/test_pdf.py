@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import neardup
 from neardup.cli.main import cli
-from neardup.errors import MissingExtraError
+from neardup.errors import InputError, MissingExtraError
 from neardup.formats import pdf as reader
 from neardup.formats import registry
 from neardup.formats.packages import Unreadable
@@ -25,6 +25,8 @@ needs_pdfium = pytest.mark.skipif(
     not registry.FORMATS["pdf"].is_installed, reason="without pypdfium2"
 )
 GOLDEN = (FORMATS / "contract.txt").read_text(encoding="utf-8")
+
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # the first bytes of an encrypted .docx
 
 LINES = [
     "The river rose by two metres in the night and the bridge in the old town was closed",
@@ -66,6 +68,12 @@ def test_five_versions_of_a_contract_are_found_side_by_side(tmp_path: Path):
     assert [path.name for path in (tmp_path / "out/kept").iterdir()] == ["contract-1.docx"]
 
 
+@needs_pdfium
+def test_a_file_without_pages_is_named_with_the_reason():
+    with pytest.raises(Unreadable, match=r"^it is damaged, or has no pages$"):
+        reader.text_of(pdf())
+
+
 # Files without a text layer.
 
 
@@ -82,8 +90,8 @@ def test_files_without_a_text_layer_are_kept_counted_and_named(tmp_path: Path):
     (warning,) = result.report["warnings"]
     names = ", ".join(str(folder / f"scan{number}.pdf") for number in range(3))
     assert warning == (
-        f"No text layer, 0 words, in 5 PDF files: {names} and 2 more. They are kept, and not "
-        "compared. Add a text layer, for example by ocrmypdf."
+        f"No text layer, 0 words, in 5 PDF files: {names} and 2 more. They count as "
+        "empty documents, which match nothing. Add a text layer, for example by ocrmypdf."
     )
     assert len(list((tmp_path / "out/kept").iterdir())) == 6
 
@@ -96,6 +104,73 @@ def test_files_without_a_text_layer_are_named_against_an_index_too(tmp_path: Pat
         index.add(LINES[0])
     result = neardup.dedup(tmp_path / "scan.pdf", against=tmp_path / "a.index")
     assert "1 PDF file: " in result.report["warnings"][0]
+
+
+_NAMED = {
+    "dedup": ["dedup", "in", "-o", "out"],
+    "find-pairs": ["find-pairs", "in", "-o", "pairs.parquet"],
+    "cluster": ["cluster", "in", "-o", "out"],
+    "passages": ["passages", "in", "-o", "out", "--write", "removed"],
+    "contamination": ["contamination", "in/a.txt", "--corpus", "in", "-o", "out"],
+    "contamination, items": ["contamination", "in", "--corpus", "in/a.txt", "-o", "out"],
+    "audit": ["audit", "in", "--kept", "in/a.txt", "-o", "out"],
+    "sweep": ["sweep", "in", "--thresholds", "0.8"],
+    "sign": ["sign", "in", "-o", "signed.parquet"],
+    "document-frequencies": ["document-frequencies", "in", "-o", "idf.parquet"],
+    "index add": ["index", "add", "a.index", "in"],
+    "index add-if-new": ["index", "add-if-new", "a.index", "in"],
+    "index query": ["index", "query", "a.index", "in"],
+}
+
+
+def _write_folder() -> None:
+    """Write a text, and files that are not read: three for three different reasons, one empty."""
+    Path("in").mkdir()
+    Path("in/a.txt").write_text(LINES[0])
+    Path("in/empty.txt").touch()
+    Path("in/scan.pdf").write_bytes(pdf(""))
+    Path("in/logo.png").write_bytes(b"\x89PNG")
+    Path("in/secret.docx").write_bytes(_OLE + "EncryptedPackage".encode("utf-16-le"))
+
+
+@needs_pdfium
+@pytest.mark.parametrize("command", _NAMED.values(), ids=_NAMED)
+def test_each_command_names_the_files_that_it_did_not_read(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    _write_folder()
+    neardup.Index.create("a.index").close()
+    done = CliRunner().invoke(cli, command)
+    assert done.exit_code == 1
+    assert "in 1 PDF file: in/scan.pdf." in done.stdout
+    assert "Left out 1 file whose names have no known suffix: in/logo.png." in done.stdout
+    assert "in/secret.docx: it is encrypted" in done.stderr
+
+
+@needs_pdfium
+@pytest.mark.parametrize("command", ["contamination", "audit"])
+def test_a_gate_does_not_pass_over_files_without_a_text_layer(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    _write_folder()
+    Path("in/secret.docx").unlink()
+    gate = [*_NAMED[command], "--fail-above", "1", "--quiet"]
+    done = CliRunner().invoke(cli, gate)
+    assert (done.exit_code, "could be read, so --fail-above" in done.stderr) == (4, True)
+    assert CliRunner().invoke(cli, [*gate, "--overwrite", "--on-error", "skip"]).exit_code == 0
+
+
+@needs_pdfium
+def test_the_kept_side_of_an_audit_names_the_files_that_it_did_not_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _write_folder()
+    result = neardup.audit("in/a.txt", kept="in", on_error="skip")
+    assert "names have no known suffix: in/logo.png." in " ".join(result.report["warnings"])
+
+
+@needs_pdfium
+def test_compare_refuses_a_file_without_a_text_layer(tmp_path: Path):
+    (tmp_path / "scan.pdf").write_bytes(pdf(""))
+    with pytest.raises(InputError, match=r"scan\.pdf has no text layer, 0 words"):
+        neardup.compare(tmp_path / "scan.pdf", LINES[0])
 
 
 # Files that cannot be read.

@@ -16,6 +16,7 @@ from neardup.arrays import flatten_strings
 from neardup.features.shingles import _MODES, Workspace, _tables, shingle_documents
 from neardup.kernels import tokens as kernel
 from neardup.kernels.token_arrays import Buffers, Shingles, Text, make_buffers
+from neardup.settings.folds import FOLDS
 from neardup.settings.methods import MinHash
 from reference import shingles as reference
 from reference.sets import jaccard
@@ -28,7 +29,8 @@ TEXTS = st.text(
         st.sampled_from("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 "),
         st.sampled_from("漢語の東京タワーｶﾞﾊﾟか\u3099ไทยกำນຳမြန်မာ"),
         st.sampled_from("İŉﬁﷺ½´¨Å\u0301\u0316\u0334\u0345क़क\u093cকো\u1100\u1161\u11a8ㅋㅠ각㍿㌀"),
-        st.sampled_from("\u00ad\u200b\u200d\ufeff\ufe0f\u3000\u00a0\u2028\0"),
+        st.sampled_from("\u00ad\u200b\u200d\ufeff\ufe0f\u3000\u00a0\u2028\0\u034f\u3164\u17b4"),
+        st.sampled_from("òaeỤyÒAäßıİςάᾳأئةکـ\u064b\u0654\u05b0\u0307\u0342-\n\u2010ａ"),
         st.characters(exclude_categories=["Cn", "Cs"]),
     ),
     max_size=90,
@@ -40,14 +42,12 @@ METHODS = st.builds(
     ngram=st.integers(1, 5),
     nfkc=st.booleans(),
     case_fold=st.booleans(),
-    fold_chinese=st.booleans(),
+    fold=st.sampled_from([(), ("chinese",), ("vietnamese", "german"), FOLDS]),
 )
 
 
 def tokens_of(text: str | None, method: MinHash) -> tuple[str, ...]:
-    return reference.tokens_of(
-        text, method.tokens, method.nfkc, method.case_fold, method.fold_chinese
-    )
+    return reference.tokens_of(text, method.tokens, method.nfkc, method.case_fold, method.fold)
 
 
 def rows(result) -> list[list[int]]:
@@ -111,7 +111,7 @@ def test_real_texts_have_the_shingles_of_the_reference(name, kind, real_texts):
     texts = real_texts(name, 4_000 if JIT_IS_OFF else 60_000)
     for method in (
         MinHash(tokens=kind),
-        MinHash(tokens=kind, ngram=3, nfkc=False, case_fold=False, fold_chinese=True),
+        MinHash(tokens=kind, ngram=3, nfkc=False, case_fold=False, fold=FOLDS),
     ):
         expected = [
             reference.shingle_hashes(tokens_of(text, method), method.ngram, kind) for text in texts
@@ -218,7 +218,7 @@ def test_a_text_shorter_than_an_ngram_is_one_shingle_that_no_longer_text_has():
 @example([b"\xc0\x80", b"\xe0\x80\xaf", b"\xf0\x80\x80\x80", b"\x80" * 40], "chars")
 def test_bytes_that_are_not_utf8_neither_crash_nor_touch_their_neighbours(broken, kind):
     mode = _MODES[kind]
-    tables = _tables(True, True, False, mode)
+    tables = _tables(True, True, FOLDS, mode)
     documents = [piece for one in broken for piece in (b"left side", one)] + [b"right side"]
     text = Text(*flatten_strings(pa.array(documents, pa.binary())))
     first, second = (run_guarded(text, tables, mode) for _ in range(2))
@@ -259,7 +259,7 @@ def run_guarded(text: Text, tables, mode: int, ngram: int = 2) -> list[list[int]
 @pytest.mark.parametrize("fold", [False, True])
 def test_the_buffers_promised_hold_any_text_of_one_character_repeated(kind, fold):
     mode = _MODES[kind]
-    tables = _tables(fold, fold, fold, mode)
+    tables = _tables(fold, fold, FOLDS if fold else (), mode)
     interesting = np.flatnonzero(tables.entries & np.uint32(1 << 23))  # those that become several
     codes = [*interesting.tolist(), *range(0x20, 0x110000, 0x20001 if JIT_IS_OFF else 0x101)]
     if JIT_IS_OFF:

@@ -25,6 +25,7 @@ FAILURES = [
     ["dedup", "bad.txt", "array.json", "-o", "two"],
     ["dedup", "lost.jsonl", "--against", "an.index", "--update", "-o", "new"],
     ["index", "add-if-new", "an.index", "in.jsonl", "--sources", "input"],
+    ["index", "add-if-new", "an.index", "in.jsonl", "--dates", "number"],
     ["index", "export", "tracking.index", "-o", "documents.csv"],
     *(
         ["dedup", name, "-o", f"of-{name}", "--quiet"]
@@ -172,6 +173,13 @@ TABLE_COMMANDS = [
     ["contamination", "q.jsonl", "--corpus", "in.jsonl", "-o", "c3", "--fail-above", "1"],
     ["audit", "in.jsonl", "--kept", "one.jsonl", "-o", "a1", "--fail-above", "0"],
     ["audit", "in.jsonl", "--kept", "damaged.jsonl", "-o", "a2", "--fail-above", "1"],
+    ["audit", "none.jsonl", "--kept", "none.jsonl", "-o", "a3", "--fail-above", "1"],
+    [
+        # One band finds no pair of low similarity, and one of three removals is compared exactly.
+        *("audit", "alike.jsonl", "--kept", "one.jsonl", "-o", "a4", "--threshold", "0.1"),
+        *("--ngram", "1", "--num-bands", "1", "--rows-per-band", "60"),
+        *("--sample", "1", "--fail-above", "0.5"),
+    ],
     ["passages", "in.jsonl", "-o", "cut"],
     ["passages", "damaged.jsonl", "-o", "cut2"],
     ["document-frequencies", "in.jsonl", "-o", "idf.parquet"],
@@ -215,6 +223,7 @@ TABLE_COMMANDS = [
 """Commands that print a table; later ones use the indexes of earlier ones."""
 
 WARNING_COMMANDS = [
+    ["dedup", "divided.jsonl", "-o", "divided"],
     ["dedup", "same", "-o", "1"],
     ["dedup", "same/a.jsonl", "-o", "0"],
     ["dedup", "same", "-o", "2", "--count-by", "source"],

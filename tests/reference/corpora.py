@@ -6,6 +6,7 @@ import random
 
 from hypothesis import strategies as st
 
+from neardup.settings.folds import FOLDS
 from neardup.settings.methods import MinHash
 
 WORDS = ("a", "b", "c", "d", "é", "漢", "ß", "x" * 17)
@@ -78,7 +79,7 @@ def methods(draw: st.DrawFn, similarity: str = "jaccard", tokens: str | None = N
         seed=draw(st.integers(0, 3)),
         nfkc=draw(st.booleans()),
         case_fold=draw(st.booleans()),
-        fold_chinese=draw(st.booleans()),
+        fold=draw(st.lists(st.sampled_from(FOLDS), max_size=3)),
     )
 
 

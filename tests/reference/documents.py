@@ -85,9 +85,7 @@ def _weighted(text: str | None, method: SimHash) -> near.Document:
 
 @cache
 def _native(text: str | None, method: SimHash) -> near.Document:
-    tokens = shingles.tokens_of(
-        text, method.tokens, method.nfkc, method.case_fold, method.fold_chinese
-    )
+    tokens = shingles.tokens_of(text, method.tokens, method.nfkc, method.case_fold, method.fold)
     hashes = shingles.shingle_hashes(tokens, method.ngram, method.tokens)
     fingerprint = simhash.fingerprint(simhash.weigh(hashes, method.weights), method.bits)
     return near.Document(tokens, frozenset(hashes), fingerprint)
@@ -97,9 +95,7 @@ def _shingled(
     text: str | None, method: MinHash
 ) -> tuple[tuple[str, ...], dict[tuple[str, ...], int]]:
     """Return the tokens of a text, and its shingles with their hashes."""
-    tokens = shingles.tokens_of(
-        text, method.tokens, method.nfkc, method.case_fold, method.fold_chinese
-    )
+    tokens = shingles.tokens_of(text, method.tokens, method.nfkc, method.case_fold, method.fold)
     hashes = shingles.shingle_hashes(tokens, method.ngram, method.tokens)
     return tokens, dict(zip(shingles.ngrams(tokens, method.ngram), hashes, strict=True))
 

@@ -32,10 +32,11 @@ def tokens_of(
     tokens: str | Callable[[str], Sequence[str]] = "words",
     nfkc: bool = True,
     case_fold: bool = True,
-    fold_chinese: bool = False,
+    fold: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Return the tokens of a text; none of a null. An empty token of a callable does not count."""
-    normal = token_twins.normalise(text or "", nfkc, case_fold, fold_chinese)
+    is_code = tokens in ("code", "uncommented")
+    normal = token_twins.normalise(text or "", nfkc, case_fold, fold, is_code=is_code)
     cut = tokens if callable(tokens) else TOKENISERS[tokens]
     return tuple(token for token in cut(normal) if token)
 

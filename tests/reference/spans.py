@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from neardup.features.unicode_tables import COMPOSE, EXPAND, RANK_SHIFT, load_tables
@@ -22,26 +23,51 @@ class Character(NamedTuple):
 
 
 def token_spans(
-    text: str, tokens: str, nfkc: bool, case_fold: bool, fold_chinese: bool
+    text: str, tokens: str, nfkc: bool, case_fold: bool, fold: Sequence[str]
 ) -> list[Span]:
     """Return the tokens of a text with their ranges; tokens : words, chars, whitespace or
     letters.
     """
+    kept = kept_positions(text, nfkc, fold)
+    reduced = "".join(text[position] for position in kept)
     characters = [
-        item
-        for item in normalised(text, nfkc, case_fold, fold_chinese)
-        if reference.class_of(item.character) != reference.TRANSPARENT
+        Character(item.character, kept[item.start], kept[item.end - 1] + 1)
+        for item in normalised(reduced, nfkc, case_fold, fold)
     ]
+    if "vietnamese" in fold:
+        moved = reference.move_tones("".join(item.character for item in characters))
+        characters = [
+            item._replace(character=character)
+            for item, character in zip(characters, moved, strict=True)
+        ]
     return list(SPLITTERS[tokens](characters))
 
 
-def normalised(text: str, nfkc: bool, case_fold: bool, fold_chinese: bool) -> Iterator[Character]:
+def kept_positions(text: str, nfkc: bool, fold: Sequence[str]) -> list[int]:
+    """Return the positions of the characters that are neither transparent nor between the parts of
+    a divided word.
+    """
+    kept = []
+    position = 0
+    for index, character in enumerate(text):
+        if "hyphens" in fold and index >= position:
+            # Joining only this break shortens the text by the characters of the break.
+            found = re.match("[-\u2010\u00ad][ \t]*(?:\r\n|\r|\n)[ \t]*", text[index:])
+            around = text[index - 1 : index] + (text[index + found.end() :][:1] if found else "")
+            if found and len(around) == 2 and all(map(reference.is_letter, around)):
+                position = index + found.end()
+        if index >= position and not reference.is_dropped(character, nfkc):
+            kept.append(index)
+    return kept
+
+
+def normalised(text: str, nfkc: bool, case_fold: bool, fold: Sequence[str]) -> Iterator[Character]:
     """Yield the characters of the normalised text; those of one inseparable piece share its
     range.
     """
 
     def normalise(piece: str) -> str:
-        return reference.normalise(piece, nfkc, case_fold, fold_chinese)
+        return reference.normalise(piece, nfkc, case_fold, fold)
 
     for start, end in pieces(text, nfkc, case_fold):
         whole = normalise(text[start:end])
@@ -55,7 +81,7 @@ def normalised(text: str, nfkc: bool, case_fold: bool, fold_chinese: bool) -> It
 
 def pieces(text: str, nfkc: bool, case_fold: bool) -> Iterator[tuple[int, int]]:
     """Yield the ranges of a text that are normalised by themselves."""
-    entries = load_tables(nfkc=nfkc, case_fold=case_fold, fold_chinese=False).entries
+    entries = load_tables(nfkc=nfkc, case_fold=case_fold).entries
     start = 0
     for position, character in enumerate(text):
         entry = int(entries[ord(character)])

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -41,17 +43,109 @@ UNSPACED_NAMES = (
 )
 
 
-def normalise(text: str, nfkc: bool, case_fold: bool, fold_chinese: bool) -> str:
+DEFAULT_IGNORABLE = frozenset(
+    chr(code)
+    for first, last in (
+        # Default_Ignorable_Code_Point, DerivedCoreProperties.txt 15.1
+        *((0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5)),
+        *((0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F)),
+        *((0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0)),
+        *((0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
+    )
+    for code in range(first, last + 1)
+)
+FILLERS = "\u115f\u1160\u3164\uffa0"  # Hangul: letters without NFKC
+
+
+def normalise(
+    text: str,
+    nfkc: bool,
+    case_fold: bool,
+    fold: Sequence[str] = (),
+    *,
+    is_code: bool = False,
+) -> str:
     """Return the text as tokens see it."""
+    if "hyphens" in fold:
+        text = join_lines(text)
+    if not is_code:
+        text = "".join(one for one in text if not is_dropped(one, nfkc))
     if nfkc:
         text = unicodedata.normalize("NFKC", text)
     if case_fold:
         text = text.casefold()
     if nfkc and case_fold:
         text = unicodedata.normalize("NFKC", text)
-    if fold_chinese:
-        text = "".join(simplified_characters().get(character, character) for character in text)
-    return text
+    text = "".join(folded(character, fold) for character in text)
+    return move_tones(text) if "vietnamese" in fold else text
+
+
+def is_dropped(character: str, nfkc: bool) -> bool:
+    """Return whether a character is in no token."""
+    if character in FILLERS:
+        return nfkc
+    return class_of(character) == TRANSPARENT
+
+
+def join_lines(text: str) -> str:
+    """Return the text with words joined that a hyphen divides at the end of a line."""
+    joined = ""
+    position = 0
+    for found in re.finditer("[-\u2010\u00ad][ \t]*(?:\r\n|\r|\n)[ \t]*", text):
+        before = text[found.start() - 1] if found.start() else " "
+        after = text[found.end()] if found.end() < len(text) else " "
+        if is_letter(before) and is_letter(after):
+            joined += text[position : found.start()]
+            position = found.end()
+    return joined + text[position:]
+
+
+def is_letter(character: str) -> bool:
+    """Return whether a character next to a hyphen is part of a word: no digit of ASCII."""
+    return character.isalpha() if character.isascii() else class_of(character) == WORD
+
+
+ALEF = {"\u0622": "\u0627", "\u0623": "\u0627", "\u0625": "\u0627", "\u0671": "\u0627"}
+YEH = {"\u0649": "\u064a", "\u06cc": "\u064a", "\u06d2": "\u064a", "\u06d3": "\u064a"}
+HEH = {"\u0629": "\u0647", "\u06c0": "\u0647", "\u06c1": "\u0647", "\u06c2": "\u0647"}
+KAF = {"\u06a9": "\u0643"}
+ARABIC = {**ALEF, **YEH, **HEH, **KAF, "\u0640": ""}
+GERMAN = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ẞ": "SS"}
+TURKISH = {"ı": "i", "İ": "I", "\u0307": ""}
+DROPPED_MARKS = {"arabic": "ARABIC ", "hebrew": "HEBREW ", "greek": "COMBINING GREEK "}
+
+
+def folded(character: str, fold: Sequence[str]) -> str:
+    """Return a normalised character as some languages fold it."""
+    name = unicodedata.name(character, "")
+    if unicodedata.category(character) == "Mn":
+        begins = [DROPPED_MARKS[one] for one in fold if one in DROPPED_MARKS]
+        if name.startswith(tuple(begins)):
+            return ""
+    maps = {"arabic": ARABIC, "german": GERMAN, "turkish": TURKISH}
+    for one in fold:
+        if character in maps.get(one, ()):
+            return maps[one][character]
+    if "chinese" in fold:
+        character = simplified_characters().get(character, character)
+    is_greek = name.startswith("GREEK ") and unicodedata.category(character)[0] == "L"
+    if "greek" in fold and is_greek:
+        plain = unicodedata.normalize("NFD", character)
+        plain = "".join(one for one in plain if unicodedata.category(one) != "Mn")
+        return plain.replace("ς", "σ")
+    return character
+
+
+def move_tones(text: str) -> str:
+    """Return the text with the tone marks of Vietnamese on the second vowel of oa, oe and uy."""
+    characters = list(text)
+    for index, (first, second) in enumerate(pairwise(text)):
+        letter, *tone = unicodedata.normalize("NFD", first)
+        has_tone = len(tone) == 1 and tone[0] in "\u0300\u0301\u0309\u0303\u0323"
+        if has_tone and (letter + second).lower() in ("oa", "oe", "uy"):
+            characters[index] = letter
+            characters[index + 1] = unicodedata.normalize("NFC", second + tone[0])
+    return "".join(characters)
 
 
 def words(text: str) -> list[str]:
@@ -153,7 +247,7 @@ def _code(text: str, with_comments: bool) -> list[str]:
 
 
 def without_transparent(text: str) -> str:
-    """Return the text without format characters and variation selectors."""
+    """Return the text without format characters and default ignorable ones."""
     return "".join(character for character in text if class_of(character) != TRANSPARENT)
 
 
@@ -162,7 +256,8 @@ def class_of(character: str) -> str:
     """Return the token class of a character."""
     category = unicodedata.category(character)
     name = unicodedata.name(character, "")
-    if "VARIATION SELECTOR" in name or (category == "Cf" and name != "ZERO WIDTH SPACE"):
+    is_ignorable = character in DEFAULT_IGNORABLE and character not in FILLERS
+    if is_ignorable or category == "Cf":
         return TRANSPARENT
     if category[0] in "LM" or category == "Nl":
         return SINGLE if name.startswith(UNSPACED_NAMES) else WORD

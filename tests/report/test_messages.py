@@ -14,16 +14,14 @@ from pathlib import Path
 from string import Formatter
 
 import click
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import neardup
 from neardup import Index, InputError
 from neardup.cli.main import cli, every_command
-from neardup.documents.batch import Columns
+from neardup.documents.batch import Losses
 from neardup.files import advice_on
-from neardup.formats.reading import InputFile, Task
 from neardup.report import wording
 from neardup.report.clusters_html import render_clusters
 from neardup.report.contents import warn_of_textless
@@ -349,7 +347,7 @@ def met(monkeypatch) -> set[str]:
     noted: set[str] = set()
     catalogue = [
         english
-        for name in ("errors", "warnings", "reasons", "tables")
+        for name in ("errors", "files", "warnings", "reasons", "tables")
         for english in catalogue_of(name)
     ]
     assert len(set(catalogue)) == len(catalogue)
@@ -448,6 +446,8 @@ def test_the_tables_of_every_command_are_chinese(tmp_path, monkeypatch, met):
     lines = [json.dumps(row) + "\n" for row in rows]
     Path("in.jsonl").write_text("".join(lines))
     Path("one.jsonl").write_text("".join(lines[:1]))
+    alike = [{"id": f"a{name}", "text": f"one two three four {name * 3}"} for name in "xyz"]
+    Path("alike.jsonl").write_text("".join([lines[0], *(json.dumps(row) + "\n" for row in alike)]))
     Path("page.html").write_text(f"<p>{texts[0]}</p>")
     Path("damaged.jsonl").write_text("".join(lines) + "{\n" * 7)
     Path("items.jsonl").write_text(json.dumps({"id": "q", "question": texts[0]}) + "\n")
@@ -499,6 +499,7 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
         f"one two three four five six {number} {number + 1} {number + 2}"
         for number in range(0, 300, 3)
     ]
+    write("divided.jsonl", ["one two three four di-\nvided in\nlines"] * 20)
     write("full.jsonl", full, label=["x"] * len(full))
     write(
         "short.jsonl",
@@ -518,16 +519,11 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
         for line in warned:
             assert not re.search(r"[A-Za-z]+(?: [a-z]+){3,}", line), line
             assert escape(line[3:11]) in shown or not shown
-    scan = InputFile("scan.pdf", "scan.pdf", format="pdf")
-    (textless,) = warn_of_textless(
-        [Task(scan, Columns("text"), against=False)], np.array([1]), np.array([0])
-    )
-    (several,) = warn_of_textless(
-        [Task(scan, Columns("text"), against=False)] * 5, np.arange(1, 6), np.zeros(5, np.int64)
-    )
+    (textless,) = warn_of_textless(Losses(textless_files=1, textless=["scan.pdf"]))
+    (several,) = warn_of_textless(Losses(textless_files=5, textless=["scan.pdf"] * 5))
     with wording.speaking("zh"):
         assert for_terminal(textless) == (
-            "1 个 PDF 文件没有文本层（0 个词）：scan.pdf。这些文件予以保留，不参与比较。"
+            "1 个 PDF 文件没有文本层（0 个词）：scan.pdf。这些文件按空文档计，不与任何文档匹配。"
             "可用 ocrmypdf 等工具添加文本层。"
         )
         assert "：scan.pdf, scan.pdf, scan.pdf，另有 2 个。" in for_terminal(several)
@@ -539,6 +535,78 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
         )
     assert said == "运行中断之后索引或 --sources 有变化：全部文档已重新判定。"
     assert set(catalogue_of("warnings")) - met == set()
+
+
+def written_in(module: str) -> set[str]:
+    """Return the strings of a module, with {} for each part that is filled in."""
+    tree = ast.parse(files("neardup.formats").joinpath(f"{module}.py").read_text("utf-8"))
+    filled = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    parts = {id(part) for node in filled for part in ast.walk(node)}
+    written = {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts
+    }
+    for node in filled:
+        texts = [part.value if isinstance(part, ast.Constant) else "{}" for part in node.values]
+        written.add("".join(texts))
+    return written
+
+
+def reasons_of(module: str) -> set[str]:
+    """Return the reasons why a module does not read a file, with {} for each part."""
+    begins = (
+        r"(it|its|the (rest of the )?(file|message)|one of its|a header|a content|page|PDFium) "
+    )
+    return {text for text in written_in(module) if re.match(begins, text) and "\n" not in text}
+
+
+MODULES_OF_DOCUMENTS = (
+    *(
+        "whole_files",
+        "packages",
+        "docx",
+        "odt",
+        "epub",
+        "pdf",
+        "pdf_process",
+        "mail",
+        "message_text",
+    ),
+)
+
+
+def test_each_reason_of_a_document_that_is_not_read_is_chinese():
+    shapes = {re.sub(r"{\w+}", "{}", english): english for english in catalogue_of("files")}
+    reasons = set().union(*map(reasons_of, MODULES_OF_DOCUMENTS))
+    assert len(reasons) > 25
+    assert reasons - set(shapes) == set()
+    of_no_module = {shape for shape in shapes if not shape.startswith("{}")} - reasons
+    assert of_no_module == {
+        # Of documents.sources, which all formats share.
+        "it expands to more than {} times its size. Check where it comes from"
+    }
+
+
+@pytest.mark.parametrize(
+    ("message", "chinese"),
+    [
+        ("in/a.docx: it is encrypted. Save it without a password", "in/a.docx：文件已加密。"),
+        ("a: b.PDF, row 0: page 3 is damaged: x", "a: b.PDF，第 0 条（从 0 起）：第 3 页已损坏"),
+        (
+            "a.mbox.gz, row 2, byte 70: the message cannot be read: it has more than 1,000 parts",
+            "a.mbox.gz，第 2 条（从 0 起），第 70 字节：邮件无法读取：超过 1,000 个部分",
+        ),
+        (
+            "a.odt: it has no member content.xml; b.eml: the file is damaged: x; and 2 more",
+            "a.odt：缺少成员 content.xml；b.eml：文件已损坏：x；另有 2 个",
+        ),
+    ],
+    ids=["file", "row", "message", "several"],
+)
+def test_a_document_that_is_not_read_is_named_in_chinese(message, chinese):
+    with wording.speaking("zh"):
+        assert for_terminal(message).startswith(chinese)
 
 
 @pytest.mark.slow

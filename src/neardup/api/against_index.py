@@ -12,6 +12,7 @@ from neardup.engines.capabilities import index_of
 from neardup.engines.index.engine import IndexEngine
 from neardup.errors import SchemeError
 from neardup.index import meta
+from neardup.index.documents import Origin
 from neardup.index.open_index import OpenIndex
 from neardup.runs.run import Run
 from neardup.settings.constraints import Options, constraints_of, without_none
@@ -28,6 +29,7 @@ def open_engine(
     *,
     update: bool,
     sources: str | None,
+    dates: str | None,
 ) -> Iterator[Engine]:
     """Open an index for a run of dedup; an index that was passed stays open afterwards.
 
@@ -38,7 +40,7 @@ def open_engine(
     method, limits : the index must have been made with these, unless they are None; the limits by
         name, as in `dedup`.
     update : whether the index is opened for writing.
-    sources : as in `dedup`; an index that tracks sources stores them when it is updated.
+    sources, dates : as in `dedup`; an index that tracks them stores them when it is updated.
 
     Raises
     ------
@@ -64,7 +66,7 @@ def open_engine(
         )
         with state as snapshot:
             run = dataclasses.replace(run, method=index.method)
-            yield IndexEngine(run, index, snapshot, sources)
+            yield IndexEngine(run, index, snapshot, Origin(sources, dates))
 
 
 def _named(

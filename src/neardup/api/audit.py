@@ -23,7 +23,12 @@ from neardup.formats.reading import Task, identified, ignore
 from neardup.methods.registry import method_of
 from neardup.output.job import Job, Product, Table, open_job
 from neardup.report.audit import AuditReport, headline, render_audit
-from neardup.report.contents import describe_cost, describe_inputs, describe_losses
+from neardup.report.contents import (
+    describe_cost,
+    describe_inputs,
+    describe_losses,
+    warn_of_textless,
+)
 from neardup.report.items import Example
 from neardup.runs.foreign_ids import Clustered, Original, read_clusters, read_removed
 from neardup.runs.kept_rows import Matched, Rows, match_rows, read_rows
@@ -226,7 +231,7 @@ class _KeptSide(NamedTuple):
 
     tasks, rows : the kept documents; none if their ids were given. num_rows : kept documents, or
     removed ones that are listed. num_unknown : listed ids that are not in the original. rejected :
-    kept rows that could not be read.
+    kept rows that could not be read. skipped : warnings about files that were left out.
     """
 
     matched: Matched
@@ -236,6 +241,7 @@ class _KeptSide(NamedTuple):
     num_rows: int
     num_unknown: int
     rejected: list[Rejected]
+    skipped: list[str]
 
 
 class _Decisions(NamedTuple):
@@ -267,7 +273,8 @@ class _Decisions(NamedTuple):
             path = check_path("removed_ids", self.removed_ids)
             return self._read_removed(path, original, clusters)
         inputs = job.run.inputs._replace(source=self.kept, described=())
-        tasks = tasks_of(inputs, "first")
+        skipped: list[str] = []
+        tasks = tasks_of(inputs, "first", skipped)
         max_unreadable = job.run.settings.max_unreadable
         tasks = [task._replace(max_unreadable=max_unreadable) for task in tasks]
         rejected: list[Rejected] = []
@@ -282,6 +289,7 @@ class _Decisions(NamedTuple):
             num_rows=len(rows.texts),
             num_unknown=0,
             rejected=rejected,
+            skipped=skipped,
         )
 
     @staticmethod
@@ -304,6 +312,7 @@ class _Decisions(NamedTuple):
             num_rows=len(removed.documents) + removed.num_unknown,
             num_unknown=removed.num_unknown,
             rejected=[],
+            skipped=[],
         )
 
 
@@ -393,7 +402,12 @@ class _AuditProduct(Product[Audit]):
             inputs=describe_inputs(searched.tasks, searched.corpus),
             losses=describe_losses(losses, tally.documents + self.kept_side.num_rows),
             cost=describe_cost(self.job.stages, tally.documents, tally.text_bytes),
-            warnings=[*searched.warnings, *self._warnings()],
+            warnings=[
+                *searched.warnings,
+                *(new for new in self.kept_side.skipped if new not in searched.warnings),
+                *warn_of_textless(losses),
+                *self._warnings(),
+            ],
             rejected=[row._asdict() for row in self.kept_side.rejected] + self.job.rejected(),
             lang=self.lang,
         )

@@ -54,7 +54,7 @@ _MAX_BUCKET = 100_000
 _WIDER = 10  # times, the next bound of buckets
 
 
-_OTHERS = ("nfkc", "case_fold", "fold_chinese", "html", "seed", "recall", "threshold", "ngram")
+_OTHERS = ("nfkc", "case_fold", "fold", "html", "seed", "recall", "threshold", "ngram")
 NO_RULE = "Only the Jaccard similarity of words has a rule that was measured."
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 
 from neardup.api.index_sources import open_documents
 from neardup.candidates.items import ItemTable, build_items
-from neardup.documents.batch import Losses
 from neardup.engines.capabilities import LOCAL, SPARK
 from neardup.engines.choose import is_spark
 from neardup.engines.local.contamination import find_items
@@ -22,7 +21,12 @@ from neardup.output.contamination import ItemTables
 from neardup.output.job import Job, Product, Table, open_job
 from neardup.progress import Progress
 from neardup.report.contamination_html import render_contamination
-from neardup.report.contents import describe_cost, describe_inputs, describe_losses
+from neardup.report.contents import (
+    describe_cost,
+    describe_inputs,
+    describe_losses,
+    warn_of_textless,
+)
 from neardup.report.record import ContaminationReport
 from neardup.results import Contamination
 from neardup.runs.items import Items, read_items
@@ -59,6 +63,7 @@ def find_contamination(
     ngram: int = 3,
     min_shingles: int = 5,
     common: int = 10,
+    fold: Sequence[str] = (),
     max_documents: int = 100,
     write: Literal["none", "items", "corpus"] = "none",
     lang: Language = "en",
@@ -88,6 +93,11 @@ def find_contamination(
     common : the most documents that may have a sequence of eight words of an item, and the most
         items that may have a shingle of it. A sequence or shingle beyond that is boilerplate, which
         is listed and does not count.
+    fold : spellings to treat as one, by commas or repeated: traditional as simplified Chinese
+        (chinese), text without vowel marks and with one alef, yeh, kaf and heh (arabic), without
+        points (hebrew), without accents (greek), the four letters i (turkish), hòa as hoà
+        (vietnamese), ä as ae (german), and words divided at the ends of lines (hyphens). In
+        Python a list. Items and documents are folded alike.
     max_documents : the most documents that are listed for one item, the best first; among documents
         with at least 0.95 of a long item, the first. All are counted.
     output : a folder to write hits.parquet, items.parquet, boilerplate.parquet, rejected.jsonl,
@@ -128,6 +138,7 @@ def find_contamination(
         ngram=ngram,
         min_shingles=min_shingles,
         common=common,
+        fold=fold,
         max_documents=max_documents,
     )
     output_settings = ContaminationOutput(write=write, lang=lang)
@@ -138,11 +149,10 @@ def find_contamination(
             "find_contamination",
             items if is_between else documents,
             options,
-            method=MinHash(ngram=ngram),
+            method=MinHash(ngram=ngram, fold=settings.fold),
         )
         on_spark = _uses_spark(run, documents)
-        paths = [*named_paths(items), *_paths_of(documents)]
-        with open_job(run, paths) as job:
+        with open_job(run, [*named_paths(items), *_paths_of(documents)]) as job:
             with job.stages.stage("items"):
                 test_items = _read_items(run, items, item_columns, item_id_column, benchmark_column)
                 parts = _find_corpus(run, test_items, between=is_between)
@@ -306,7 +316,7 @@ class _ContaminationProduct(Product[Contamination]):
         items = item_tables.items
         corpus = item_tables.found.corpus
         tally = corpus.tally
-        losses = Losses.of(items.rejected) + tally.losses
+        losses = items.losses + tally.losses
         return ContaminationReport(
             options=job.run.given,
             settings=asdict(item_tables.settings),
@@ -317,7 +327,7 @@ class _ContaminationProduct(Product[Contamination]):
             inputs=describe_inputs(item_tables.found.tasks, corpus),
             losses=describe_losses(losses, len(items.ids) + tally.documents),
             cost=describe_cost(job.stages, corpus.num_documents, tally.text_bytes),
-            warnings=items.warnings,
+            warnings=items.warnings + warn_of_textless(losses),
             rejected=[row._asdict() for row in items.rejected] + job.rejected(),
             write=self.output_settings.write,
             lang=self.output_settings.lang,

@@ -209,7 +209,7 @@ def dedup(
     )
     limits = {"threshold": threshold, "max_distance": max_distance}
     with (
-        _open_engine(run, method, limits, update=update, sources=sources) as performer,
+        _open_engine(run, method, limits, settings, update=update) as performer,
         open_job(performer.run, performer.paths()) as job,
         removal_of(performer, job, settings, tables=tables) as removal,
     ):
@@ -220,9 +220,9 @@ def _open_engine(
     run: Run,
     method: MethodSettings | str | None,
     limits: Options,
+    settings: OutputSettings,
     *,
     update: bool,
-    sources: str | None,
 ) -> AbstractContextManager[Engine]:
     """Open the index that `against` is, otherwise the named engine, for the named method."""
     index = None
@@ -231,11 +231,11 @@ def _open_engine(
 
         index = index_in(run.inputs.against)
     if index is None:
-        settings = method_named("minhash" if method is None else method, **limits)
-        if settings.vector_length is not None:
+        named = method_named("minhash" if method is None else method, **limits)
+        if named.vector_length is not None:
             passages = run.options.get("passages")
-            refuse_together("vectors", passages=passages, method=type(settings).__name__)
-        return open_engine(replace(run, method=settings))
+            refuse_together("vectors", passages=passages, method=type(named).__name__)
+        return open_engine(replace(run, method=named))
     # Refused here: the engine of an index cannot refuse it.
     if is_spark(run):
         SPARK.refuse("dedup", run.options | {"against": "an index"})
@@ -243,4 +243,12 @@ def _open_engine(
 
     # The engine reads the index itself: it is no collection of the run.
     run = replace(run, inputs=run.inputs._replace(against=None))
-    return against_index.open_engine(index, run, method, limits, update=update, sources=sources)
+    return against_index.open_engine(
+        index,
+        run,
+        method,
+        limits,
+        update=update,
+        sources=settings.sources,
+        dates=settings.dates,
+    )

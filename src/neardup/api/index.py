@@ -20,10 +20,10 @@ from neardup.executor import SMALL_BYTES, count_threads, map_ordered
 from neardup.features.idf import IdfTable
 from neardup.files import AnyPath, JsonObject
 from neardup.index import maintenance, meta
-from neardup.index.documents import batch_of_text, batches_of
+from neardup.index.documents import Origin, batch_of_text, batches_of
 from neardup.index.open_index import OpenIndex, now
 from neardup.index.records import ANSWER_COLUMNS, HIT_COLUMNS, rows_of
-from neardup.index.sources import refuse_untracked, refuse_untracked_source
+from neardup.index.sources import refuse_untracked_source
 from neardup.methods.registry import method_of
 from neardup.runs.run import Source, Unpack, spelled_out
 from neardup.settings.constraints import (
@@ -49,6 +49,7 @@ class StageOptions(TypedDict, total=False):
     id_column: ColumnNames
     payload_column: ColumnNames
     sources: str | None
+    dates: str | None
     in_format: str | None
 
 
@@ -103,6 +104,7 @@ class Index(FileJobs):
         max_bucket_size: int | None = None,
         expected_documents: int = 10_000_000,
         track_sources: bool = False,
+        track_dates: bool = False,
         idf: IdfTable | AnyPath | None = None,
     ) -> Index:
         """Create an index, and open it.
@@ -121,6 +123,9 @@ class Index(FileJobs):
             change the answers.
         track_sources : store the source of each document (`sources` of `add_many_if_new`), so that
             answers and `documents` have the columns sources and num_sources of kept documents.
+        track_dates : as track_sources, and store the date of each document (`dates` of
+            `add_many_if_new`), so that answers and `documents` also have the columns first_date and
+            last_date, as strings.
         idf : the document frequencies for the weights of the method, as returned by
             `document_frequencies`, or their file. Required by methods that boost rare features:
             boost_rare, structure and page.
@@ -139,7 +144,8 @@ class Index(FileJobs):
             storage=storage,
             max_bucket_size=max_bucket_size,
             expected_documents=expected_documents,
-            track_sources=track_sources,
+            track_sources=track_sources or track_dates,
+            track_dates=track_dates,
         )
         prepared = meta.prepare(method_named(method, threshold, max_distance), settings, idf)
         return cls(OpenIndex.create(check_path("address", address), prepared, settings))
@@ -324,6 +330,8 @@ class Index(FileJobs):
             object; by default the column `payload`, if it exists.
         sources : the column of the sources of documents, or "input" for the names of the inputs;
             for an index that tracks sources.
+        dates : the column of the dates of documents, or of numbers such as the year; for an index
+            that tracks dates.
         import_name : a name for the documents of this call, by which `remove_import` removes them.
         threads : worker threads that compute features. Default: one per processor available to this
             process.
@@ -361,7 +369,7 @@ class Index(FileJobs):
         index = self.opened
         if_new = check_flag("if_new", if_new)
         threads = count_threads(None if threads is None else check_limit(threads, "threads"))
-        refuse_untracked(options.get("sources"), self.address, tracks=self.settings.track_sources)
+        Origin.of(options).refuse_untracked(self.opened)
         batches = batches_of(source, self.method, **options)
         # A single thread computes nothing in parallel: no batch is large enough to leave the
         # thread of the caller.
@@ -474,7 +482,7 @@ class Index(FileJobs):
         import_name : the name of an open import.
         source, options : as in `add_many_if_new`.
         """
-        refuse_untracked(options.get("sources"), self.address, tracks=self.settings.track_sources)
+        Origin.of(options).refuse_untracked(self.opened)
         return self.opened.stage(import_name, batches_of(source, self.method, **options))
 
     def commit_import(self, import_name: str) -> pa.Table:
@@ -551,7 +559,9 @@ class Index(FileJobs):
         duplicates, which is the number of documents of the index that a kept document removed, as
         in the files of `dedup` with write="annotated"; null for a removed one. A forgotten document
         no longer counts. If the index tracks sources, also sources and num_sources of a kept
-        document and of all documents that it removed, as `dedup` adds them to kept rows.
+        document and of all documents that it removed, as `dedup` adds them to kept rows. If it
+        tracks dates, also first_date and last_date, the least and the greatest date of these
+        documents: first_seen and last_seen are of the clock of the index.
         """
         with self.opened.store.reading() as snapshot:
             yield from maintenance.documents(self.opened.rules, snapshot)

@@ -23,8 +23,8 @@ from neardup.formats.reading import InputFile, Part, Task, known_total
 from neardup.formats.registry import format_of
 from neardup.index import maintenance
 from neardup.index.documents import (
+    Origin,
     Piece,
-    described_by,
     find,
     group_batches,
     names_of_inputs,
@@ -32,11 +32,10 @@ from neardup.index.documents import (
 )
 from neardup.index.incoming import Incoming
 from neardup.index.open_index import Batch, OpenIndex
-from neardup.index.sources import refuse_untracked
 from neardup.output.kept import KeptWriter
 from neardup.output.tables import TableFile
 from neardup.progress import Progress, Stages
-from neardup.report.contents import describe_cost, describe_losses
+from neardup.report.contents import describe_cost, describe_losses, warn_of_textless
 from neardup.report.stages import open_stages
 from neardup.runs.directory import name_of, refuse_address, refuse_stdout
 from neardup.runs.overlap import refuse_replacing
@@ -78,7 +77,8 @@ class _Reading:
     Parameters
     ----------
     index : whose method describes the documents.
-    source, payload_column, sources, options : as in `Index.add_files`.
+    source, payload_column, options : as in `Index.add_files`.
+    origin : its options `sources` and `dates`.
     with_payload : whether rows are to be copied to kept files.
     """
 
@@ -89,17 +89,23 @@ class _Reading:
         options: ReadingOptions,
         payload_column: ColumnNames = None,
         *,
-        sources: str | None = None,
+        origin: Origin = Origin(),  # noqa: B008 - immutable
         with_payload: bool = False,
     ) -> None:
         self.index = index
         self.stages = Stages()
-        refuse_untracked(sources, index.address, tracks=index.rules.tracks_sources)
+        origin.refuse_untracked(index)
         self._run = run_of(
-            "index", source, options, method=index.method, described=described_by(sources)
+            "index",
+            source,
+            options,
+            method=index.method,
+            described=origin.columns,
+            ordered=origin.ordered,
         )
         self.tasks, _, self.warnings = find(self._run)
-        self._input_names = names_of_inputs(source, self.tasks, sources)
+        self._input_names = names_of_inputs(source, self.tasks, origin.sources)
+        self._origin = origin
         self.text_bytes = 0
         self.rejected: list[Rejected] = []
         self._losses = Losses()
@@ -136,8 +142,11 @@ class _Reading:
             self._run.threads,
             with_payload=self._with_payload,
             input_names=self._input_names,
+            origin=self._origin,
         ):
             if piece.batch is not None:
+                part = piece.task.part
+                self._losses.add_documents(part.name, part.format, piece.batch.texts)
                 self.text_bytes += flatten_strings(piece.batch.texts)[0].nbytes
             yield piece
 
@@ -161,7 +170,7 @@ class _Reading:
             "promise": self.index.store.promise,
             **describe_cost(self.stages, counts["read"], self.text_bytes),
             "rejected": [row._asdict() for row in self.rejected],
-            "warnings": self.warnings,
+            "warnings": self.warnings + warn_of_textless(self._losses),
         }
 
 
@@ -371,6 +380,7 @@ class FileJobs:
         overwrite: bool = False,
         payload_column: ColumnNames = None,
         sources: str | None = None,
+        dates: str | None = None,
         import_name: str | None = None,
         **options: Unpack[ReadingOptions],
     ) -> JsonObject:
@@ -387,7 +397,7 @@ class FileJobs:
         answers : a file (.parquet, .jsonl, .csv) for a row about each document:
             `schemas.answers_schema`.
         overwrite : whether the two may replace files.
-        payload_column, sources, import_name : as in `add_many_if_new`.
+        payload_column, sources, dates, import_name : as in `add_many_if_new`.
         text_column, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
         threads, on_error, max_unreadable, progress : as in `dedup`.
 
@@ -404,7 +414,7 @@ class FileJobs:
             source,
             options,
             payload_column,
-            sources=sources,
+            origin=Origin(sources, dates),
             with_payload=kept is not None,
         )
         file = _table_file(answers, reading.tasks, overwrite=overwrite)
@@ -463,6 +473,7 @@ class FileJobs:
         *,
         payload_column: ColumnNames = None,
         sources: str | None = None,
+        dates: str | None = None,
         **options: Unpack[ReadingOptions],
     ) -> JsonObject:
         """Store the documents of files in an open import, and return a report. Parameters as in
@@ -470,7 +481,8 @@ class FileJobs:
         """
         # Before files are read: a misspelt name is an error at once.
         self.opened.require_open(import_name)
-        reading = _Reading(self.opened, source, options, payload_column, sources=sources)
+        origin = Origin(sources, dates)
+        reading = _Reading(self.opened, source, options, payload_column, origin=origin)
         count = 0
         with reading.stage("stage") as progress:
             for group in reading.groups():
@@ -499,7 +511,8 @@ class FileJobs:
             a dot leads into an object: `response.body`. Default: the first of the usual names that
             the first line has. Documents without an id get one.
         payload_column, import_name : as in `add_many_if_new`.
-        sources : the field of the sources of documents; for an index that tracks sources.
+        sources, dates : the fields of the sources and of the dates of documents; for an index that
+            tracks them.
         max_document_bytes : above which a text is refused.
 
         Returns

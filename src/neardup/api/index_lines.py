@@ -16,9 +16,8 @@ from neardup.errors import InputError, SettingError
 from neardup.features.vectors import array_of_documents, texts_of
 from neardup.files import JsonObject
 from neardup.formats.jsonl import why_no_object
-from neardup.index.documents import payload_of
+from neardup.index.documents import Origin, payload_of
 from neardup.index.open_index import Batch, OpenIndex
-from neardup.index.sources import refuse_untracked
 from neardup.runs.columns import ID_NAMES, names_of
 from neardup.settings.constraints import ColumnNames, check_columns, check_kind, check_limit
 from neardup.settings.run import INPUT, MAX_DOCUMENT_BYTES
@@ -33,6 +32,7 @@ class _Line(NamedTuple):
     ids: tuple[str, ...] = ()
     payload: str | None = None
     source: str | None = None
+    date: str | None = None
     error: str | None = None
 
 
@@ -43,6 +43,7 @@ class LineOptions(TypedDict, total=False):
     id_column: ColumnNames
     payload_column: ColumnNames
     sources: str | None
+    dates: str | None
     import_name: str | None
     max_document_bytes: int
 
@@ -67,19 +68,18 @@ class LineAnswers:
         self._text_names = _several(options.get("text_column"))
         self._id_names = _several(options.get("id_column"))
         self._payload_names = _several(options.get("payload_column"))
-        self._source_name = self._checked_sources(options.get("sources"))
+        self._origin = self._checked_origin(Origin.of(options))
         self._has_chosen = False
 
-    def _checked_sources(self, sources: str | None) -> str | None:
-        """Return the field of sources, or raise SettingError."""
-        index = self._index
-        refuse_untracked(sources, index.address, tracks=index.rules.tracks_sources)
-        if sources == INPUT:
+    def _checked_origin(self, origin: Origin) -> Origin:
+        """Return the fields of sources and dates, or raise SettingError."""
+        origin.refuse_untracked(self._index)
+        if origin.sources == INPUT:
             raise SettingError(
                 "sources (--sources) names a field of lines that are answered as they arrive: got "
                 f"{INPUT!r}, which stands for the names of several inputs. Name a field."
             )
-        return sources
+        return origin
 
     def answer(
         self, lines: Sequence[bytes], *, stop_at_error: bool = False
@@ -109,17 +109,21 @@ class LineAnswers:
     def _add(self, lines: Sequence[_Line]) -> list[JsonObject]:
         columns = zip(
             # A placeholder: an unnamed batch is numbered.
-            *((line.text, line.payload, line.source, *(line.ids or ("",))) for line in lines),
+            *(
+                (line.text, line.payload, line.source, line.date, *(line.ids or ("",)))
+                for line in lines
+            ),
             strict=True,
         )
         arrays = [pa.array(values, pa.large_string()) for values in columns]
-        texts, payloads, sources, *ids = arrays
+        texts, payloads, sources, dates, *ids = arrays
         batch = Batch(
             texts=texts,
             ids=join_ids(ids),
             payloads=payloads,
             is_unnamed=not self._id_names,
-            sources=None if self._source_name is None else sources,
+            sources=None if self._origin.sources is None else sources,
+            dates=None if self._origin.dates is None else dates,
         )
         rows: list[JsonObject] = self._index.add(batch, import_name=self._import_name).to_pylist()
         return rows
@@ -142,11 +146,12 @@ class LineAnswers:
         try:
             text = self._text_of(record)
             ids = self._ids_of(record)
-            source = self._source_of(record)
+            source = _optional(record, self._origin.sources)
+            date = _optional(record, self._origin.dates)
         except InputError as error:
             return _Line(error=str(error))
         payload = payload_of(record, self._payload_names)
-        return self._checked(_Line(text, ids, payload, source))
+        return self._checked(_Line(text, ids, payload, source, date))
 
     def _text_of(self, record: JsonObject) -> str:
         """Return the text of an object. Raise InputError if a field is no string."""
@@ -173,19 +178,10 @@ class LineAnswers:
         """
         return tuple(_scalar(name, value_of(record, name)) for name in self._id_names)
 
-    def _source_of(self, record: JsonObject) -> str | None:
-        """Return the source of an object, None without one. Raise InputError if it is no string or
-        number.
-        """
-        value = None if self._source_name is None else value_of(record, self._source_name)
-        if value is None or value == "":
-            return None
-        return _scalar(str(self._source_name), value)
-
     def _checked(self, document: _Line) -> _Line:
         try:
             size = len(document.text.encode())
-            for value in (*document.ids, document.payload, document.source):
+            for value in (*document.ids, document.payload, document.source, document.date):
                 # Only to find lone surrogates, which Arrow would refuse for the whole batch.
                 (value or "").encode()
         except UnicodeEncodeError:
@@ -213,6 +209,16 @@ class LineAnswers:
 def _several(names: ColumnNames) -> tuple[str, ...]:
     """Return the names of one field or of several."""
     return () if names is None else tuple(check_columns(names))
+
+
+def _optional(record: JsonObject, name: str | None) -> str | None:
+    """Return a field of an object, None without one. Raise InputError if it is no string or
+    number.
+    """
+    value = None if name is None else value_of(record, name)
+    if value is None or value == "":
+        return None
+    return _scalar(str(name), value)
 
 
 def _scalar(name: str, value: Any) -> str:

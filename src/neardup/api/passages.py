@@ -21,7 +21,13 @@ from neardup.output.job import Job, Product, Table, open_job
 from neardup.output.kept import refuse_unwritable
 from neardup.output.passages import examples_of, passages_table
 from neardup.progress import Progress, Stages
-from neardup.report.contents import describe_cost, describe_inputs, describe_losses, roles_of
+from neardup.report.contents import (
+    describe_cost,
+    describe_inputs,
+    describe_losses,
+    roles_of,
+    warn_of_textless,
+)
 from neardup.report.passages_html import render_passages
 from neardup.report.record import PassagesReport
 from neardup.results import PassageRemoval
@@ -42,6 +48,7 @@ def remove_passages(
     min_length: int | None = None,
     unit: Unit | None = None,
     normalise: bool = False,
+    fold: Sequence[str] = (),
     cut_at: CutAt = "word",
     bridge: int = 0,
     keep: Literal["first", "none"] = "first",
@@ -67,6 +74,7 @@ def remove_passages(
         passages that may begin anywhere.
     normalise : with unit, compare words as dedup does: without case, width, white space and
         punctuation. Default: compare their characters, but for white space at their ends.
+    fold : with normalise, spellings to treat as one, as in `find_contamination`.
     cut_at : where cuts end: between characters as readers see them, words, sentences or lines. An
         incomplete unit stays.
     bridge : cut the text between two passages, too, if it has at most this many characters. Less
@@ -114,6 +122,7 @@ def remove_passages(
     settings = PassageSettings(
         unit=unit,
         normalise=normalise,
+        fold=fold,
         cut_at=cut_at,
         bridge=bridge,
         keep=keep,
@@ -247,7 +256,7 @@ def passages_report(
         ),
         losses=describe_losses(tally.losses, tally.documents),
         cost=describe_cost(stages, cleaned.corpus.num_documents, tally.text_bytes),
-        warnings=warnings,
+        warnings=warnings + warn_of_textless(tally.losses),
         write=write,
         lang=lang,
         rejected=rejected,

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import offsets_from_lengths
-from neardup.documents.batch import Losses, Rejected
+from neardup.documents.batch import Losses
 from neardup.documents.texts import is_text
 from neardup.engines.choose import accepted_by_spark
 from neardup.engines.local.sign import Column, sign_column, sign_corpus
@@ -37,7 +37,7 @@ from neardup.methods.sketcher import Sketcher
 from neardup.output.job import Job, open_job
 from neardup.output.tables import TableFile
 from neardup.progress import Stages
-from neardup.report.contents import describe_cost, describe_losses
+from neardup.report.contents import describe_cost, describe_losses, warn_of_textless
 from neardup.runs.reading import count_corpus, count_or_open
 from neardup.runs.run import (
     CountOptions,
@@ -111,10 +111,13 @@ def document_frequencies(
 
             shingling = inputs.settings.shingling
             table = count_files(run, inputs.tasks, shingling, job.stages)
+            losses = Losses.of(table.rejected)
         else:
-            table = _count_here(job, inputs)
-        job.finished = describe_losses(Losses.of(table.rejected), 0)
-    return table
+            counts = SignedCounts()
+            table = _count_here(job, inputs, counts)
+            losses = counts.losses
+        job.finished = describe_losses(losses, 0)
+    return replace(table, warnings=(*inputs.warnings, *warn_of_textless(losses)))
 
 
 def counted_settings(method: DocumentSettings | str) -> DocumentSettings:
@@ -135,19 +138,19 @@ def counted_settings(method: DocumentSettings | str) -> DocumentSettings:
     return getattr(named, "of_structure", None) or named.shingling
 
 
-def _count_here(job: Job, inputs: Found) -> IdfTable:
-    """Count the documents of each feature on this machine."""
+def _count_here(job: Job, inputs: Found, counts: SignedCounts) -> IdfTable:
+    """Count the documents of each feature on this machine. counts : takes the rejected rows."""
     run = job.run
-    rejected: list[Rejected] = []
     with job.stages.stage("count", known_total(inputs.tasks)) as counting:
         table = count_corpus(
             inputs.tasks,
             inputs.settings.shingling,
             run.threads,
             counting,
-            run.rejecter(rejected.append),
+            run.rejecter(counts.reject),
+            losses=counts.losses,
         )
-    return replace(table, rejected=tuple(rejected))
+    return replace(table, rejected=tuple(counts.rejected))
 
 
 _ROWS_AT_ONCE = 4096
@@ -318,7 +321,7 @@ def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark:
                     run.threads,
                     counts,
                     progress=stage.enter_context(stages.stage("sign", total)),
-                    reject=run.rejecter(counts.rejected.append),
+                    reject=run.rejecter(counts.reject),
                 )
             # First, so that the result has a scheme without any batch.
             no_values = sketcher.allocate(0).values
@@ -377,7 +380,7 @@ def write_sketches(batches: Iterator[Sketches], file: TableFile, with_hex: bool)
 def _report(
     sketcher: Sketcher, counts: SignedCounts, stages: Stages, warnings: list[str]
 ) -> JsonObject:
-    losses = Losses.of(counts.rejected)
+    losses = counts.losses
     return {
         "version": __version__,
         "command": "sign",
@@ -391,7 +394,7 @@ def _report(
         },
         **describe_losses(losses, counts.read),
         **describe_cost(stages, counts.read, counts.text_bytes),
-        "warnings": warnings,
+        "warnings": warnings + warn_of_textless(losses),
         "rejected": [row._asdict() for row in counts.rejected],
     }
 

@@ -24,7 +24,7 @@ from neardup.methods.registry import method_of
 from neardup.output.job import Job, open_job
 from neardup.output.tables import check_output
 from neardup.output.write import read_texts
-from neardup.report.contents import describe_cost, describe_losses
+from neardup.report.contents import describe_cost, describe_losses, warn_of_textless
 from neardup.report.items import Marker
 from neardup.results import Sweep, SweepExample
 from neardup.runs import reading
@@ -111,7 +111,7 @@ def sweep(
     with open_job(run) as job:
         found = _search(job, inputs, limits)
         choice = Choice() if thresholds is not None else _choose_settings(job, inputs, found)
-        report = _report(job, found, choice)
+        report = _report(job, inputs, found, choice)
         job.finished = report
     counts = pa.Table.from_pylist(found.rows, sweep_schema())
     result = Sweep(
@@ -144,17 +144,19 @@ class _Swept(NamedTuple):
     examples: list[SweepExample]
 
 
-def _report(job: Job, found: _Swept, choice: Choice) -> JsonObject:
+def _report(job: Job, inputs: Found, found: _Swept, choice: Choice) -> JsonObject:
     suggestion = choice.suggestion
     grades = choice.grades
     num_documents = found.corpus.num_documents
+    losses = found.corpus.tally.losses
     return {
         "command": "sweep",
         "thresholds": found.rows,
         "grades": None if grades is None else grades.record(),
         "suggestion": None if suggestion is None else suggestion.record(),
-        **describe_losses(found.corpus.tally.losses, num_documents),
+        **describe_losses(losses, num_documents),
         **describe_cost(job.stages, num_documents),
+        "warnings": inputs.warnings + warn_of_textless(losses),
     }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from neardup.documents.batch import Columns, Rejected
+from neardup.documents.batch import Columns, Losses, Rejected
 from neardup.documents.pages import html_of, media_type_of_name
 from neardup.documents.sources import compression_of
 from neardup.errors import InputError
@@ -39,8 +39,9 @@ def compare(
     Parameters
     ----------
     left, right : a text, or a file as an os.PathLike such as pathlib.Path: UTF-8, an HTML page
-        (.html, .htm, .xhtml) in any encoding, or .docx, .odt, .epub, .eml or .pdf (extra office);
-        or a list of numbers, or the JSON of one, if the method compares vectors.
+        (.html, .htm, .xhtml) in any encoding, or .docx, .odt, .epub, .eml, .mbox of one message,
+        .ipynb or .pdf (extra office); or a list of numbers, or the JSON of one, if the method
+        compares vectors.
     method, threshold, max_distance : as in `dedup`. Default: structure for two HTML files,
         otherwise minhash. similarity="containment" measures how much of `left` is in `right`.
 
@@ -205,7 +206,7 @@ def text_of(text: Text, vector_length: int | None = None) -> str:
         )
     name = os.fspath(text)
     # A folder or a pattern may have the suffix of a document.
-    if _has_markup(name) and os.path.isfile(name):
+    if _is_document(name) and os.path.isfile(name):
         return _text_of_document(name)
     try:
         content = Path(name).read_bytes()
@@ -218,22 +219,40 @@ def text_of(text: Text, vector_length: int | None = None) -> str:
     return page.decode("utf-8")
 
 
-def _has_markup(name: str) -> bool:
-    """Return whether a file is a document of an office program, a book, a message or a PDF file."""
+def _is_document(name: str) -> bool:
+    """Return whether the text of a file is not its bytes: documents of office programs, books,
+    messages, PDF files, notebooks.
+    """
     known, _ = format_of(name)
     if known is None:
         return False
-    return FORMATS[known].unit == "file" and FORMATS[known].contents in ("binary", "mail")
+    found = FORMATS[known]
+    is_markup = found.contents in ("binary", "mail") and found.unit in ("file", "message")
+    return is_markup or known == "notebook"
 
 
 def _text_of_document(name: str) -> str:
-    """Return the text of a file that is one document. Raises InputError if it cannot be read."""
+    """Return the text of a file that is one document. Raises InputError if it cannot be read, or
+    has several.
+    """
     (file,) = list_inputs([name])
     rejected: list[Rejected] = []
+    losses = Losses()
+    texts: list[str] = []
     for batch in file.read(Columns("text"), rejected.append):
-        text: str = batch.text[0].as_py()
-        return text
-    raise InputError(f"{name} cannot be read: {rejected[0].reason}. Pass a text file.")
+        losses.add_documents(name, file.format, batch.text)
+        texts += batch.text.to_pylist()
+        if len(texts) > 1:
+            raise InputError(
+                f"{name} has several messages, and compare takes one document. Save the message "
+                "as .eml, or find similar ones with find-pairs."
+            )
+    if losses.textless_files:
+        raise InputError(f"{name} has no text layer, 0 words. Add one, for example by ocrmypdf.")
+    if not texts:
+        reason = rejected[0].reason if rejected else "it is empty"
+        raise InputError(f"{name} cannot be read: {reason}. Pass a text file.")
+    return texts[0]
 
 
 def _is_page(text: Text) -> bool:

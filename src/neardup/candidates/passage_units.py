@@ -161,7 +161,7 @@ class Units:
         if not self._settings.normalise:
             return measured
         units = arrow_of_bytes(data, bounds).view(pa.large_string())
-        shingles = shingle_documents(units, Shingling())
+        shingles = shingle_documents(units, Shingling(fold=self._settings.fold))
         is_empty = np.diff(shingles.offsets) == 0
         measured.characters[is_empty, 1] = 0  # there is nothing to compare
         return measured._replace(keys=shingles.content)

@@ -7,6 +7,7 @@ from typing import Any
 
 import neardup
 from neardup.cli import render
+from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import (
     ABOVE,
@@ -14,6 +15,7 @@ from neardup.cli.running import (
     accepts_losses,
     complain,
     exit_by_gate,
+    is_all_read,
     show,
     write_folder,
 )
@@ -51,6 +53,7 @@ from neardup.settings.run import RunSettings
 @method_options
 @settings_options(AuditSettings, "Decision")
 @settings_options(RunSettings, "Running")
+@config_option
 @printing_options
 def audit(inputs: list[Named], output: str, fail_above: float | None, **values: Any) -> None:
     """Check the removals of a deduplication: is each removed document similar to a kept one?
@@ -96,8 +99,7 @@ def _gate(report: JsonObject, fail_above: float) -> int:
     if not report["counts"]["read"]:
         complain("no document was read, so --fail-above does not pass. Name the original texts.")
         return UNREAD
-    is_too_long = report["excluded"] is not None and report["excluded"]["too_long"] > 0
-    if report["incomplete"] is not None or report["unreadable"] is not None or is_too_long:
+    if not is_all_read(report):
         complain(
             "not all documents could be read, so --fail-above does not pass. Make the inputs "
             "readable, or accept this with --on-error skip."

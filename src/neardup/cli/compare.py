@@ -54,11 +54,11 @@ def compare(
 ) -> None:
     """Compare two texts: their similarity by several measures, and their differences.
 
-    A and B are files of UTF-8 text, pages, or documents (.docx, .odt, .epub, .eml, .pdf); one of
-    them can be - for standard input. Text only in A is red, text only in B is green, and long
-    common passages are folded to a few words. For HTML pages
-    (--method structure, the default for two files named .html) the outlines are shown side by side,
-    a line for each element that shapes the page.
+    A and B are files of UTF-8 text, pages, or documents (.docx, .odt, .epub, .eml, .mbox of one
+    message, .ipynb, .pdf); one of them can be - for standard input. Text only in A is red, text
+    only in B is green, and long common passages are folded to a few words. For HTML pages (--method
+    structure, the default for two files named .html) the outlines are shown side by side, a line
+    for each element that shapes the page.
 
     \b
     Examples:

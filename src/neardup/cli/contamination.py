@@ -14,6 +14,7 @@ from neardup.cli.running import (
     accepts_losses,
     complain,
     exit_by_gate,
+    is_all_read,
     is_summary_shown,
     show,
     write_folder,
@@ -118,8 +119,7 @@ def _gate(report: JsonObject, fail_above: float) -> int:
 def _reason_to_fail(report: JsonObject) -> str:
     """Return why a gate cannot pass over the inputs as they were read; empty if it can."""
     counts = report["counts"]
-    is_too_long = report["excluded"] is not None and report["excluded"]["too_long"] > 0
-    if report["incomplete"] is not None or report["unreadable"] is not None or is_too_long:
+    if not is_all_read(report):
         return "not all items and documents could be read, so --fail-above passes none."
     if not report["bytes"]:
         return "the corpus has no text, so --fail-above does not pass."

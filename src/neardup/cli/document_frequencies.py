@@ -59,6 +59,11 @@ def document_frequencies(inputs: list[Named], output: str, overwrite: bool, **va
         table.save(path)
     rejected = list(table.rejected)
     losses = describe_losses(Losses.of(rejected), table.describe()["documents"])
-    report = table.describe() | losses | {"rejected": [row._asdict() for row in rejected]}
+    report = {
+        **table.describe(),
+        **losses,
+        "warnings": list(table.warnings),
+        "rejected": [row._asdict() for row in rejected],
+    }
     show(report, lambda: render.reports.print_frequencies(report, path))
     exit_if_incomplete(report)

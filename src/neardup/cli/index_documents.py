@@ -18,6 +18,7 @@ from neardup.cli import render
 from neardup.cli.index_options import (
     Age,
     address_argument,
+    dates_option,
     import_option,
     opened,
     payload_option,
@@ -45,6 +46,7 @@ _OPTIONS = (
     "id_column",
     "payload_column",
     "sources",
+    "dates",
     "import_name",
     "max_document_bytes",
     "on_error",
@@ -199,6 +201,7 @@ _documents_options = composed(
     source_options,
     payload_option,
     sources_option,
+    dates_option,
     import_option,
     job_options,
 )

@@ -11,6 +11,7 @@ import click
 from neardup.cli import render
 from neardup.cli.index_options import (
     address_argument,
+    dates_option,
     opened,
     payload_option,
     show_forgotten,
@@ -67,6 +68,7 @@ def open_import(address: str, name: str) -> None:
 @source_options
 @payload_option
 @sources_option
+@dates_option
 @job_options
 def stage(address: str, name: str, inputs: list[Named], **values: Any) -> None:
     """Stage documents in an open import. Queries find them only after the import is committed.

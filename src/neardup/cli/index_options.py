@@ -43,6 +43,12 @@ sources_option = option(
     "The column of the sources of documents, or input for the names of the inputs; for an index "
     "created with --track-sources.",
 )
+dates_option = option(
+    "--dates COLUMN",
+    "Input",
+    "The column of the dates of documents, or of numbers such as the year; for an index created "
+    "with --track-dates.",
+)
 
 
 @contextmanager

@@ -135,7 +135,7 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSett
     # Only options that were given: the defaults of Jieba itself fill in the rest.
     chinese = {name: value for name, value in chinese.items() if value not in (None, ())}
     names = {*_TEXT, *_OPTIONS} & values.keys()
-    given = {name: value for name in names if (value := values.pop(name)) is not None}
+    given = {name: value for name in names if (value := values.pop(name)) not in (None, ())}
     # Here, not by the settings: the sentence names the method that has the option.
     _refuse_options_of_others(method, given)
     if chinese:

@@ -226,6 +226,13 @@ def exit_by_gate(report: JsonObject, gate: Callable[[], int] | None) -> None:
         raise click.exceptions.Exit(code)
 
 
+def is_all_read(report: JsonObject) -> bool:
+    """Return whether a run read all of its inputs: a gate passes over nothing that was not read."""
+    is_too_long = report["excluded"] is not None and report["excluded"]["too_long"] > 0
+    losses = (report["incomplete"], report["unreadable"], report["textless"])
+    return not is_too_long and all(loss is None for loss in losses)
+
+
 def complain(message: str) -> None:
     """Print a line to standard error, in the language of the run."""
     click.echo(f"neardup: {translated(message)}", err=True)

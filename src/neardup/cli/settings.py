@@ -63,8 +63,10 @@ class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         """Return the value. Fails with the accepted values."""
         parsed = value
         # A default, or a value of a TOML file, is a number already.
-        if isinstance(value, str) and self.constraint.value_type is not str:
+        if isinstance(value, str) and self.constraint.value_type not in (str, tuple):
             parsed = parse_number(value, whole=self.constraint.value_type is int)
+        if isinstance(value, str) and self.constraint.value_type is tuple:
+            parsed = self.constraint.in_order(value)
         # None, if the word is no number, is not accepted: `optional` was taken out above.
         if not self.constraint.accepts(parsed):
             self.fail(f"must be {self.constraint.describe()}: got {value!r}.", param, ctx)
@@ -333,6 +335,17 @@ def named(
     return [Named(name) for name in names] or None
 
 
+def _one_set(
+    _ctx: click.Context, param: click.Parameter, sets: tuple[tuple[str, ...], ...]
+) -> tuple[str, ...]:
+    """Return the choices of a repeatable option, in their order."""
+    assert isinstance(param.type, SettingType)
+    chosen: tuple[str, ...] = param.type.constraint.in_order(
+        [word for each in sets for word in each]
+    )
+    return chosen
+
+
 _CALLBACKS: dict[type, Callable[..., Any] | None] = {
     list: one_or_several,
     tuple: None,
@@ -363,18 +376,24 @@ def setting_option(
         switch = flag if default is False else f"{flag}/--no-{flag[2:]}"
         return option(switch, section, text, default=default)
     flags = ", ".join(sorted(filter(None, (flag, constraint.alias)), key=len))
-    if constraint.value_type in _CALLBACKS:
+    if constraint.value_type in _CALLBACKS and not constraint.is_set:
         value = constraint.sentinels[0]
         if value.endswith("..."):
             more |= {"callback": _CALLBACKS[constraint.value_type], "default": default or ()}
         return option(f"{flags} {value}", section, text, name, **more)
     kind = SettingType(constraint)
+    if constraint.is_set:
+        more["callback"] = _one_set
     declaration = f"{flag} {_placeholder(constraint)}"
     return option(declaration, section, text, name, default=default, type=kind, **more)
 
 
 def _placeholder(constraint: Constraint) -> str:
-    """Return the accepted values as the help shows them: words with bars, N or X."""
+    """Return the accepted values as the help shows them: words with bars, N or X; NAME... of a set,
+    whose option may be repeated.
+    """
+    if constraint.is_set:
+        return "NAME..."
     words = [*constraint.choices, *map(str, constraint.numbers)]
     words += [f"{prefix}COLUMN" for prefix in constraint.prefixes]
     if constraint.value_type is str and not constraint.choices:

@@ -152,6 +152,7 @@ def sweep(
                 render.suggestion.print_grades(result.grades)
         if suggestion is not None and (page is None or path is not None):
             render.suggestion.print_suggestion(suggestion)
+        render.reports.print_troubles(result.report)
 
     report = result.report | ({} if suggestion is None else {"suggestion": suggestion.record()})
     show(report, print_it)

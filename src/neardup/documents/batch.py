@@ -23,6 +23,7 @@ from neardup.arrays import (
     Words,
     arrow_of,
     arrow_of_bytes,
+    flatten_strings,
     offsets_from_lengths,
 )
 from neardup.errors import InputError
@@ -329,7 +330,8 @@ class Losses:
     unread_files : the number of files, folders included. unread : the first files by name, each
     with the reason. excluded : rows left out by a stated rule. too_long : excluded rows above a
     limit of length. unreadable : rows that could not be read. first : a sentence about the first
-    unreadable row, "" if there is none.
+    unreadable row, "" if there is none. textless_files : the number of PDF files without a text
+    layer, which are read as empty documents. textless : the first ones by name.
     """
 
     unread_files: int = 0
@@ -338,6 +340,8 @@ class Losses:
     too_long: int = 0
     unreadable: int = 0
     first: str = ""
+    textless_files: int = 0
+    textless: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, rejected: Iterable[Rejected]) -> Losses:
@@ -365,6 +369,17 @@ class Losses:
             self.unreadable += 1
             self.first = self.first or describe_rejected(row)
 
+    def add_documents(self, name: str, format_name: str, text: pa.Array) -> None:
+        """Count the file of some documents if it is a PDF file without a text layer."""
+        if format_name == "pdf" and flatten_strings(text)[0].nbytes == 0:
+            self.add_textless(name)
+
+    def add_textless(self, name: str) -> None:
+        """Count a PDF file without a text layer."""
+        self.textless_files += 1
+        if len(self.textless) < MAX_UNREAD_NAMED:
+            self.textless.append(name)
+
     def __add__(self, other: Losses) -> Losses:
         """Return the losses of two readings."""
         unread = list((self.unread | other.unread).items())
@@ -375,7 +390,18 @@ class Losses:
             too_long=self.too_long + other.too_long,
             unreadable=self.unreadable + other.unreadable,
             first=self.first or other.first,
+            textless_files=self.textless_files + other.textless_files,
+            textless=(self.textless + other.textless)[:MAX_UNREAD_NAMED],
         )
+
+
+@dataclass
+class DividedWords:
+    """The words that hyphens divide at the ends of lines, in the first documents."""
+
+    words: int = 0
+    documents: int = 0
+    text_bytes: int = 0
 
 
 @dataclass
@@ -397,12 +423,14 @@ class Tally:
     against_bytes: int = 0
     id_bytes: int = 0
     short: int = 0
+    divided: DividedWords = field(default_factory=DividedWords)
     losses: Losses = field(default_factory=Losses)
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Tally:
         """Return the tally of a checkpoint."""
-        return cls(**state | {"losses": Losses(**state["losses"])})
+        losses = Losses(**state["losses"])
+        return cls(**state | {"losses": losses, "divided": DividedWords(**state["divided"])})
 
 
 class ValueNames(NamedTuple):

@@ -27,7 +27,7 @@ from neardup.output.job import Job
 from neardup.output.kept import refuse_unwritable
 from neardup.output.tables import row_masks
 from neardup.progress import Stages
-from neardup.report.contents import Findings, removed_by_value, warn_of_textless
+from neardup.report.contents import Findings, removed_by_value
 from neardup.report.record import NO_FACTS, EngineFacts
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.locations import DocumentLocations, release_nothing
@@ -275,12 +275,7 @@ def decide(run: Run, searched: Searched) -> Decided:
     searched.release()
     # Drop the functions of the search, which refer to the features of all candidates.
     found = searched.found.decided()
-    warnings = searched.warnings + warn_of_textless(
-        searched.tasks, searched.corpus.part_ends, searched.found.lengths
-    )
-    remaining = replace(
-        searched, found=found, expected=None, release=release_nothing, warnings=warnings
-    )
+    remaining = replace(searched, found=found, expected=None, release=release_nothing)
     return Decided(searched=remaining, decision=decision, outcome=outcome, by_value=by_value)
 
 

@@ -41,7 +41,7 @@ def boundary_classes() -> Uint16s:
     written without spaces is a word.
     """
     bits = kernels.passages
-    entries = load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries
+    entries = load_tables(nfkc=False, case_fold=False).entries
     classes = grapheme_classes().astype(np.uint16) << np.uint16(kernels.graphemes.CLASS_SHIFT)
     classes[classes_of(entries) == WORD] |= bits.LETTER
     classes[entries & np.uint32(WHITESPACE) != 0] |= bits.SPACE

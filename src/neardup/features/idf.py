@@ -131,8 +131,8 @@ def _empty_table(num_slots: int) -> _Table:
     )
 
 
-FEATURES_VERSION = 2
-"""Version of the native feature hashes, as `shingle_documents` returns them."""
+FEATURES_VERSION = 3
+"""Version of the features of texts: of their tokens, and of the hashes of `shingle_documents`."""
 LEAST_IDF = 0.01
 _GRAIN = 2.0**32  # weights are multiples of 1 / _GRAIN
 _METADATA_KEY = b"neardup"
@@ -152,7 +152,7 @@ def describe_features(shingling: Shingling) -> JsonObject:
         "ngram": shingling.ngram,
         "nfkc": shingling.nfkc,
         "case_fold": shingling.case_fold,
-        "fold_chinese": shingling.fold_chinese,
+        "fold": list(shingling.fold),
         "version": FEATURES_VERSION,
         **({} if shingling.html is None else {"html": shingling.html}),
     }
@@ -192,7 +192,8 @@ class IdfTable(IdfSource):
     the features. counts : uint32, the documents that contain each. scheme : the settings that
     determine features. max_undercount : int, the largest error of a count, which may be too low if
     the corpus had more features than can be counted at once. rejected : the documents that could
-    not be read and are not counted; not saved with the table.
+    not be read and are not counted; warnings : remarks about the inputs; neither is saved with the
+    table.
 
     Examples
     --------
@@ -207,6 +208,7 @@ class IdfTable(IdfSource):
     scheme: Mapping[str, Any] = field(default_factory=dict)
     max_undercount: int = 0
     rejected: tuple[Rejected, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def describe(self) -> JsonObject:
         """Return the numbers of documents and features, the version and the scheme, as values for

@@ -5,29 +5,48 @@ The kernels map one code point at a time. A text in which neighbours combine nee
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from neardup.arrays import Ints
+from neardup import kernels
+from neardup.arrays import Ints, Uint32s, offsets_from_lengths, ranges
 from neardup.features.unicode_tables import (
     COMPOSE,
     EXPAND,
     LOW_MASK,
     RANK_SHIFT,
+    TRANSPARENT,
+    classes_of,
     code_points,
+    folded_characters,
     load_tables,
+    moved_tones,
 )
-from neardup.settings.methods import Shingling
+from neardup.settings.methods import CODE_TOKENS, Shingling
 
+_BROKEN_LINE = re.compile("[-\u2010\u00ad][ \t]*[\r\n]")
+"""A line end that may divide a word; the kernel decides."""
 _MAX_PIECE = 100  # code points of a run of combining marks that are normalised at once
 
 
+class Reduced(NamedTuple):
+    """A text without the characters that no token has.
+
+    kept : int64, the positions of its characters in the original text; None for all.
+    """
+
+    text: str
+    kept: Ints | None
+
+
 def normalise(text: str, shingling: Shingling) -> str:
-    """Return a text normalised according to `shingling`.
+    """Return a text normalised and folded according to `shingling`.
 
     Notes
     -----
@@ -36,29 +55,89 @@ def normalise(text: str, shingling: Shingling) -> str:
     a run of more than _MAX_PIECE of them is normalised _MAX_PIECE at a time; no language has such
     runs.
     """
+    text = reduce(text, shingling).text
     result = map_characters(text, shingling)
     if result is None:
         pieces = _cut_long_runs(text, shingling)
         result = "".join(_normalise_piece(piece, shingling) for piece in pieces)
-    return result.translate(_simplified()) if shingling.fold_chinese else result
+    return move_tones(fold_characters(result, shingling), shingling)
+
+
+def reduce(text: str, shingling: Shingling) -> Reduced:
+    """Return a text without transparent characters, and with words joined that a hyphen divides at
+    the end of a line.
+    """
+    joins = "hyphens" in shingling.fold and _BROKEN_LINE.search(text) is not None
+    if text.isascii() and not joins:
+        return Reduced(text, None)
+    codes = code_points(text)
+    # In source code, invisible characters are part of the tokens.
+    is_dropped = np.zeros(len(codes), np.bool_)
+    if shingling.tokens not in CODE_TOKENS:
+        tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold)
+        is_dropped = classes_of(tables.entries[codes]) == TRANSPARENT
+    if joins:
+        breaks = _find_breaks(text)
+        is_dropped[ranges(breaks[:, 0], breaks[:, 1] - breaks[:, 0])] = True
+    if not is_dropped.any():
+        return Reduced(text, None)
+    kept = np.flatnonzero(~is_dropped)
+    return Reduced(_string_of(codes[kept]), kept)
+
+
+def _find_breaks(text: str) -> Ints:
+    """Return the ranges of characters that divide words at the ends of lines: int64 (.., 2)."""
+    data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+    breaks = np.empty((text.count("\n") + text.count("\r") + 1, 2), np.int64)
+    entries = load_tables(nfkc=False, case_fold=False).entries
+    count = kernels.line_ends.find_breaks(data, entries, breaks)
+    # From bytes to characters: the number of characters that begin before.
+    num_before = offsets_from_lengths(data & 0xC0 != 0x80)
+    characters: Ints = num_before[breaks[:count]]
+    return characters
+
+
+def fold_characters(text: str, shingling: Shingling) -> str:
+    """Return a normalised text with each character folded alone."""
+    folded = folded_characters(shingling.fold)
+    return text.translate(folded) if folded and not text.isascii() else text
+
+
+def move_tones(text: str, shingling: Shingling) -> str:
+    """Return a normalised text with the tone marks of Vietnamese on the second of two vowels; its
+    length stays.
+    """
+    if "vietnamese" not in shingling.fold or text.isascii():
+        return text
+    return _toned_pairs().sub(lambda found: moved_tones()[found[0]], text)
+
+
+@cache
+def _toned_pairs() -> re.Pattern[str]:
+    return re.compile("|".join(moved_tones()))
 
 
 def map_characters(text: str, shingling: Shingling) -> str | None:
-    """Return a text normalised by table, None unless each character alone becomes one character.
+    """Return a text normalised by table, but not folded; None unless each character alone becomes
+    one character.
 
     Most texts need no more. The table is several times as fast as `unicodedata`, which decomposes
     every text with a full-width comma.
     """
     if text.isascii():
         return text.lower() if shingling.case_fold else text
-    tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False)
+    tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold)
     entries = tables.entries[code_points(text)]
     is_special = entries & np.uint32(COMPOSE | EXPAND) != 0
     is_special |= entries >> np.uint32(RANK_SHIFT) != 0
     if is_special.any():
         return None
-    codes = (entries & np.uint32(LOW_MASK)).astype("<u4")
-    return codes.tobytes().decode("utf-32-le", "surrogatepass")
+    return _string_of(entries & np.uint32(LOW_MASK))
+
+
+def _string_of(codes: Uint32s) -> str:
+    """Return the text of code points."""
+    return codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
 
 
 def _normalise_piece(text: str, shingling: Shingling) -> str:
@@ -79,7 +158,7 @@ def piece_limits(text: str, shingling: Shingling) -> Ints:
 
     A piece is a character and the characters after it that may combine with it, at most 100 in all.
     """
-    tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False)
+    tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold)
     entries = tables.entries[code_points(text)]
     has_rank = entries >> np.uint32(RANK_SHIFT) != 0
     expands = entries & np.uint32(EXPAND) != 0
@@ -102,13 +181,3 @@ def _cut_long_runs(text: str, shingling: Shingling) -> Iterator[str]:
     limits = piece_limits(text, shingling)
     cuts = limits[1:][np.diff(limits) == _MAX_PIECE].tolist()
     return (text[start:end] for start, end in pairwise([0, *cuts, len(text)]))
-
-
-@cache
-def _simplified() -> dict[int, int]:
-    """Return the map from traditional to simplified characters."""
-    plain = load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries
-    folded = load_tables(nfkc=False, case_fold=False, fold_chinese=True).entries
-    changed = np.flatnonzero(plain != folded)
-    simplified = folded[changed] & np.uint32(LOW_MASK)
-    return dict(zip(changed.tolist(), simplified.tolist(), strict=True))

@@ -116,7 +116,7 @@ def segmenter_of(settings: Jieba, shingling: Shingling = Shingling()) -> Segment
     with _lock:
         # The other settings of `shingling` do not change the words, so that calls that differ in
         # them share a segmenter.
-        folds = {name: getattr(shingling, name) for name in ("nfkc", "case_fold", "fold_chinese")}
+        folds = {name: getattr(shingling, name) for name in ("nfkc", "case_fold", "fold")}
         return _segmenter(
             settings,
             Shingling(**folds),
@@ -403,7 +403,7 @@ def _has_letter(word: str) -> bool:
 @cache
 def _kinds() -> Bytes:
     """Return the token class of each code point; half surrogates have their own class."""
-    entries = load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries
+    entries = load_tables(nfkc=False, case_fold=False).entries
     kinds = classes_of(entries).astype(np.uint8)
     kinds[0xD800:0xE000] = _HALF_SURROGATE
     return kinds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from queue import Empty, LifoQueue
@@ -20,6 +20,7 @@ from neardup.arrays import (
     arrow_of_strings,
     flatten_strings,
     offsets_from_lengths,
+    read_only,
 )
 from neardup.documents.page_text import texts_of_pages
 from neardup.features.normalise import normalise
@@ -132,13 +133,27 @@ def scan_of(texts: pa.Array, shingling: Shingling) -> Scan | None:
 
 def scan_strings(texts: pa.Array, shingling: Shingling, *, normalised: bool = False) -> Scan:
     """Return the arguments of the kernel that cuts strings. normalised : whether the strings are
-    normalised already, except that Chinese characters are not folded.
+    normalised and folded already.
     """
     mode = _MODES[str(shingling.tokens)]
-    nfkc = shingling.nfkc and not normalised
-    case_fold = shingling.case_fold and not normalised
-    tables = _tables(nfkc, case_fold, shingling.fold_chinese, mode)
-    return Scan(text=Text(*flatten_strings(texts)), tables=tables, mode=mode)
+    text = Text(*flatten_strings(texts))
+    if normalised:
+        return Scan(text=text, tables=_tables(False, False, (), mode), mode=mode)
+    if "hyphens" in shingling.fold:
+        text = _join_lines(text)
+    tables = _tables(shingling.nfkc, shingling.case_fold, shingling.fold, mode)
+    return Scan(text=text, tables=tables, mode=mode)
+
+
+def _join_lines(text: Text) -> Text:
+    """Return texts with words joined that a hyphen divides at the end of a line."""
+    entries = load_tables(nfkc=False, case_fold=False).entries
+    # Most batches have none and are not copied.
+    if not kernels.line_ends.has_breaks(text, entries):
+        return text
+    joined = Text(np.empty(len(text.data), np.uint8), np.empty(len(text.offsets), np.int64))
+    size = kernels.line_ends.join_lines(text, entries, joined)
+    return joined._replace(data=read_only(joined.data[:size]))
 
 
 def scan_flagged(texts: pa.Array, flagged: Mask, shingling: Shingling) -> Scan:
@@ -210,9 +225,9 @@ def _splice(whole: Shingles, part: Shingles, documents: Ints) -> Shingles:
 
 
 @cache
-def _tables(nfkc: bool, case_fold: bool, fold_chinese: bool, mode: int) -> Tables:
+def _tables(nfkc: bool, case_fold: bool, fold: Sequence[str], mode: int) -> Tables:
     """Return the tables of the kernels: of Unicode, and of ASCII for their fast path."""
-    tables = load_tables(nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
+    tables = load_tables(nfkc=nfkc, case_fold=case_fold, fold=fold)
     tokens = _CUT[mode]
     # By code: the byte of the normal form, or 0 if the character separates tokens. U+0000 always
     # does.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,7 +25,14 @@ from neardup.arrays import (
 )
 from neardup.features import unicode_tables as unicode
 from neardup.features.feature_strings import Strings, token_strings
-from neardup.features.normalise import map_characters, normalise, piece_limits
+from neardup.features.normalise import (
+    fold_characters,
+    map_characters,
+    move_tones,
+    normalise,
+    piece_limits,
+    reduce,
+)
 from neardup.features.page_structure import start_tags
 from neardup.features.segmenters import LocatedToken, Segmenter, cutter_of
 from neardup.settings.methods import CODE_TOKENS, PAGE_TOKENS, Shingling
@@ -41,6 +48,10 @@ _CUT = re.compile("(?<=[ \\n])[0-9A-Za-z]")
 """A safe cut of a text: before a character that neither combines with earlier ones nor continues a
 word.
 """
+TEXT_SEPARATOR = "\f"
+"""Between texts that are read as one: nothing combines with it, and no folding drops it."""
+_ALIKE_IN_LENGTH = ("chinese", "vietnamese", "hyphens")
+"""The foldings of a reduced text that change no length."""
 _FIRST_HAN = 0x4E00
 _NUM_HAN = 0x5200  # to U+9FFF: each begins a token, and none combines with an earlier character
 
@@ -85,7 +96,7 @@ def token_spans(text: str, shingling: Shingling) -> list[TokenSpan]:
     """
     if shingling.tokens in PAGE_TOKENS:
         return _start_tags(text)
-    normalised = _normalise_pieces(text, shingling)
+    normalised = _normalised(text, shingling)
     if shingling.tokens in CODE_TOKENS:
         normalised = _without_carriage_returns(normalised)
     spans = []
@@ -164,7 +175,7 @@ def _align(normalised: str, tokens: str) -> Iterator[LocatedToken]:
     The kernel drops some characters; the tokens side by side are the others, in order.
     """
     codes = unicode.code_points(normalised)
-    tables = unicode.load_tables(nfkc=False, case_fold=False, fold_chinese=False)
+    tables = unicode.load_tables(nfkc=False, case_fold=False)
     entries = tables.entries[codes]
     is_space = entries & np.uint32(unicode.WHITESPACE) != 0
     spaces = np.flatnonzero(is_space).tolist()
@@ -194,31 +205,50 @@ def _kept_characters(codes: Uint32s, entries: Uint32s, is_space: Mask, tokens: s
     return kept
 
 
+def _normalised(text: str, shingling: Shingling) -> _Normalised:
+    """Return a text, normalised and folded, whose characters know their source."""
+    reduced = reduce(text, shingling)
+    normalised = _normalise_pieces(reduced.text, shingling)
+    if reduced.kept is None:
+        return normalised
+    ends = np.asarray(normalised.ends, np.int64)
+    return normalised._replace(
+        starts=reduced.kept[np.asarray(normalised.starts, np.int64)].tolist(),
+        ends=(reduced.kept[ends - 1] + 1).tolist(),
+    )
+
+
 def _normalise_pieces(text: str, shingling: Shingling) -> _Normalised:
-    """Normalise a text piece by piece, so that each character knows its source."""
-    if map_characters(text, shingling) is not None:
+    """Normalise and fold a reduced text piece by piece."""
+    as_is = map_characters(text, shingling)
+    if as_is is not None and all(name in _ALIKE_IN_LENGTH for name in shingling.fold):
         return _Normalised(
-            text=normalise(text, shingling),
+            text=move_tones(fold_characters(as_is, shingling), shingling),
             starts=range(len(text)),
             ends=range(1, len(text) + 1),
         )
 
-    def normal(piece: str) -> str:
-        return _normal(piece, shingling.nfkc, shingling.case_fold, shingling.fold_chinese)
+    # Only these settings, so that other methods find the pieces in the cache.
+    plain = Shingling(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold=shingling.fold)
+    normal = partial(_normal, shingling=plain)
+    limits = _cut_pieces(text, plain, normal)
+    results = [normal(text[start:end]) for start, end in pairwise(limits)]
+    lengths = list(map(len, results))
+    return _Normalised(
+        text=move_tones("".join(results), shingling),
+        starts=np.repeat(limits[:-1], lengths).tolist(),
+        ends=np.repeat(limits[1:], lengths).tolist(),
+    )
 
-    limits = piece_limits(text, shingling).tolist()
+
+def _cut_pieces(text: str, shingling: Shingling, normal: Callable[[str], str]) -> list[int]:
+    """Return the offsets that cut a text into the shortest pieces that are normalised alone."""
+    limits: list[int] = piece_limits(text, shingling).tolist()
     # A copy, because the loop appends to the list.
     for start, end in pairwise(limits.copy()):
         if end - start > 1:
             limits += _cuts_inside(text, start, end, normal)
-    limits.sort()
-    results = [normal(text[start:end]) for start, end in pairwise(limits)]
-    lengths = list(map(len, results))
-    return _Normalised(
-        text="".join(results),
-        starts=np.repeat(limits[:-1], lengths).tolist(),
-        ends=np.repeat(limits[1:], lengths).tolist(),
-    )
+    return sorted(limits)
 
 
 def _cuts_inside(text: str, start: int, end: int, normal: Callable[[str], str]) -> Iterable[int]:
@@ -234,8 +264,8 @@ def _cuts_inside(text: str, start: int, end: int, normal: Callable[[str], str]) 
 
 
 @lru_cache(maxsize=1 << 16)
-def _normal(piece: str, nfkc: bool, case_fold: bool, fold_chinese: bool) -> str:
-    return normalise(piece, Shingling(nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese))
+def _normal(piece: str, shingling: Shingling) -> str:
+    return normalise(piece, shingling)
 
 
 def word_ranges(text: str, shingling: Shingling) -> Ints:
@@ -244,6 +274,20 @@ def word_ranges(text: str, shingling: Shingling) -> Ints:
     Requires: `shingling.tokens` is "words". No object is made for a word, unless normalisation
     does more than replace single characters by single characters.
     """
+    if "hyphens" not in shingling.fold:
+        return _word_ranges(text, shingling)
+    # Lines are joined first: a block must not end inside a word.
+    reduced = reduce(text, shingling)
+    found = _word_ranges(reduced.text, shingling)
+    if reduced.kept is None:
+        return found
+    starts = reduced.kept[found[:, 0]]
+    ends = reduced.kept[found[:, 1] - 1] + 1
+    return np.stack([starts, ends], axis=1)
+
+
+def _word_ranges(text: str, shingling: Shingling) -> Ints:
+    """Return the ranges of all words of a text in which no line end divides a word."""
     limits = [0]
     while cut := _CUT.search(text, limits[-1] + _BLOCK):
         limits.append(cut.start())
@@ -255,7 +299,7 @@ def word_ranges(text: str, shingling: Shingling) -> Ints:
 def _block_ranges(text: str, shingling: Shingling) -> Ints:
     """Return the ranges of the words of a block, in the order of their starts."""
     tables = unicode.load_tables(
-        nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False
+        nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold=shingling.fold
     )
     codes = unicode.code_points(text)
     entries = tables.entries[codes]
@@ -287,10 +331,10 @@ def _find_cuts(codes: Uint32s, kinds: Bytes) -> Ints:
 
 
 def _ranges_in_pieces(text: str, starts: Ints, sizes: Ints, shingling: Shingling) -> Ints:
-    """Return the ranges of the words of some pieces, read as one text with line breaks between."""
+    """Return the ranges of the words of some pieces, read as one text with separators between."""
     ends = starts + sizes
     bounds = zip(starts.tolist(), ends.tolist(), strict=True)
-    joined = "\n".join(text[start:end] for start, end in bounds)
+    joined = TEXT_SEPARATOR.join(text[start:end] for start, end in bounds)
     spans = [(span.start, span.end) for span in token_spans(joined, shingling)]
     found = np.array(spans, np.int64).reshape(-1, 2)
     joined_starts = offsets_from_lengths(sizes + 1)[:-1]

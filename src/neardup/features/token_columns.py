@@ -13,6 +13,9 @@ from neardup.arrays import Bytes, Ints, Mask, Words, arrow_of, offsets_from_leng
 from neardup.documents.texts import as_text, is_number, is_text, storage_type
 from neardup.errors import InputError
 
+TOKENS_VERSION = 2
+"""Version of the hashes of given tokens, which no normalisation changes."""
+
 
 class HashedTokens(NamedTuple):
     """The tokens of a column of lists, without empty tokens.

@@ -13,7 +13,7 @@ from neardup.arrays import Array
 from neardup.errors import InputError, SettingError
 from neardup.features.described import DistinctFeatures, distinct_features
 from neardup.features.feature_strings import split_pairs, strings_of, token_strings
-from neardup.features.idf import IdfTable, resolve_idf
+from neardup.features.idf import FEATURES_VERSION, IdfTable, resolve_idf
 from neardup.features.shingles import extract_text, shingle_documents
 from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.fingerprints import simhash_documents as fingerprinting
@@ -134,10 +134,12 @@ def _check_idf(idf: object) -> None:
 
 
 def _method_of(idf: IdfTable | None) -> SimHash:
-    """Return the settings of a table of document frequencies, if its scheme has them."""
+    """Return the settings of a table of document frequencies, if its scheme has them; default ones
+    for a table of another version, which `IdfTable.require` refuses.
+    """
     scheme = {} if idf is None else dict(idf.scheme)
-    scheme.pop("version", None)
-    has_settings = scheme.get("tokens") in constraints_of(SimHash)["tokens"].choices
+    is_current = scheme.pop("version", None) == FEATURES_VERSION
+    has_settings = is_current and scheme["tokens"] in constraints_of(SimHash)["tokens"].choices
     return SimHash(**scheme) if has_settings else SimHash()
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from neardup.documents.batch import Columns, DocumentBatch, Pages, Reject, Rejected, lost_file
+from neardup.documents.batch import Columns, DocumentBatch, Pages, Reject, lost_file
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.pages import (
     COLUMN_TYPES,
@@ -23,6 +23,7 @@ from neardup.documents.pages import (
 from neardup.documents.sinks import ByteSink
 from neardup.documents.sources import Source
 from neardup.formats.registry import Handler
+from neardup.formats.whole_files import rejected_file
 
 
 def read(
@@ -34,16 +35,10 @@ def read(
         data = source.read_bytes(MAX_PAGE_BYTES + 1)
         page = page_of(data, source.name, media_type=media_type_of_name(source.name))
     except NotAPage as error:
-        rejected = Rejected(
-            file=source.name,
-            row=0,
-            line=None,
-            byte=None,
-            reason=str(error),
-            excluded=not isinstance(error, NoElement),
-            too_long=isinstance(error, TooLongPage),
-        )
-        reject(rejected)
+        is_too_long = isinstance(error, TooLongPage)
+        is_excluded = not isinstance(error, NoElement)
+        rejected = rejected_file(source, str(error))
+        reject(rejected._replace(excluded=is_excluded, too_long=is_too_long))
         return
     except STREAM_ERRORS as error:
         reason = f"the file cannot be read: {error}"

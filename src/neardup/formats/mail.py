@@ -112,8 +112,8 @@ def _messages_of(source: Source, reject: Reject) -> Iterator[list[_Message]]:
             yield [_Message(0, 0, data, is_whole=len(data) <= MAX_MESSAGE_BYTES)]
             return
         with source.open_stream() as stream:
-            head = bytes(stream.read(len(_FROM)))
-            if head and head != _FROM:
+            head = bytes(stream.read(len(BYTE_ORDER_MARK) + len(_FROM)))
+            if head and not head.removeprefix(BYTE_ORDER_MARK).startswith(_FROM):
                 reason = "the file is no mailbox: its first line does not begin with 'From '"
                 reject(lost_file(source.name, reason))
                 return

@@ -31,6 +31,8 @@ _WITH_HIDDEN_TEXT = (
     "application/pkcs7-mime",
     "application/x-pkcs7-mime",
 )
+_OF_ASCII = ("utf-8", "windows-1252")
+"""The encodings of texts that are ASCII, and show nothing about the subject."""
 _HEADER_END = re.compile(rb"\A\r?\n|\r?\n\r?\n")
 _FIELD = re.compile(rb"[!-9;-~]+[ \t]*:")
 _FOLD = re.compile(r"\r?\n(?=[ \t])")
@@ -48,10 +50,14 @@ class _Range(NamedTuple):
 
 
 class _Text(NamedTuple):
-    """A text of a message, in UTF-8."""
+    """A text of a message, in UTF-8.
+
+    charset : the encoding that it had; None if all of it is ASCII, and none is declared.
+    """
 
     data: bytes
     is_html: bool
+    charset: str | None
 
 
 @dataclass
@@ -91,7 +97,8 @@ def text_of_message(data: bytes) -> str:
     whole = parts[0]
     if not whole.texts and any(part.kind in _WITH_HIDDEN_TEXT for part in parts):
         raise BadMessage("its text is encrypted, or inside a signature (S/MIME)")
-    lines = [_subject(whole.header), *_decoded(whole.texts)]
+    charset = next((text.charset for text in whole.texts if text.charset), None)
+    lines = [_subject(whole.header, charset), *_decoded(whole.texts)]
     return "\n".join(line for line in lines if line).replace("\r\n", "\n")
 
 
@@ -160,7 +167,7 @@ def _texts_of(data: bytes, part: _Part) -> list[_Text]:
         is_attached = part.header.get_content_disposition() == "attachment"
         if kind not in ("text/plain", "text/html") or is_attached:
             return []
-        return [_Text(_body_of(data, part), kind == "text/html")]
+        return [_body_of(data, part)]
     inside = [inner.texts for inner in part.inside]
     with_text = [texts for texts in inside if any(text.data.strip() for text in texts)]
     if kind == "multipart/alternative":
@@ -172,15 +179,18 @@ def _texts_of(data: bytes, part: _Part) -> list[_Text]:
     return [text for texts in with_text for text in texts]
 
 
-def _body_of(data: bytes, part: _Part) -> bytes:
-    """Return the body of a part in UTF-8."""
+def _body_of(data: bytes, part: _Part) -> _Text:
+    """Return the body of a part that is a text."""
     body = data[part.body.begin : part.body.end]
     # The form in which Python's parser hands over bytes.
     part.header.set_payload(body.decode("ascii", "surrogateescape"))
     decoded = part.header.get_payload(decode=True)
     assert isinstance(decoded, bytes)
     part.header.set_payload("")
-    return decode_page(decoded, part.header.get_content_charset()).html
+    declared = part.header.get_content_charset()
+    page = decode_page(decoded, declared)
+    is_known = not decoded.isascii() or page.charset not in _OF_ASCII
+    return _Text(page.html, part.kind == "text/html", page.charset if is_known else None)
 
 
 def _decoded(texts: Sequence[_Text]) -> list[str]:
@@ -192,13 +202,16 @@ def _decoded(texts: Sequence[_Text]) -> list[str]:
     ]
 
 
-def _subject(header: Message) -> str:
-    """Return the subject on one line, with its encoded words (RFC 2047) decoded."""
+def _subject(header: Message, charset: str | None) -> str:
+    """Return the subject on one line, with its encoded words (RFC 2047) decoded.
+
+    charset : the encoding of the body, in which old programs write the bytes of a subject, too.
+    """
     # The values of other methods have lost bytes that are not ASCII.
     values = [value for name, value in header.raw_items() if name.lower() == "subject"]
     raw = str(values[0]) if values else ""
     encoded = raw.encode("ascii", "surrogateescape")
-    value = _FOLD.sub("", decode_page(encoded).html.decode("utf-8", "replace"))
+    value = _FOLD.sub("", _decoded_subject(encoded, charset))
     if len(value) > _MAX_FIELD_CHARACTERS:
         return value
     try:
@@ -207,6 +220,14 @@ def _subject(header: Message) -> str:
         return value
     # Damaged words may have no letter.
     return "".join(_word(word, charset) for word, charset in words).strip() or value
+
+
+def _decoded_subject(data: bytes, charset: str | None) -> str:
+    """Return the bytes of a subject as text: UTF-8 (RFC 6532), or in the encoding of the body."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return decode_page(data, charset).html.decode("utf-8", "replace")
 
 
 def _word(word: str | bytes, charset: str | None) -> str:

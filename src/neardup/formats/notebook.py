@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from neardup.arrays import arrow_of_strings
-from neardup.documents.batch import Columns, DocumentBatch, Reject, Rejected
+from neardup.documents.batch import Columns, DocumentBatch, Reject
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
 from neardup.formats.plain import read_whole
 from neardup.formats.registry import Handler
+from neardup.formats.whole_files import rejected_file
 
 
 def read(
@@ -27,15 +28,7 @@ def read(
         source = source_of(batch.text[0].as_py())
         yield replace(batch, text=arrow_of_strings([source]))
     except (ValueError, RecursionError) as error:
-        reject(
-            Rejected(
-                file=file.name,
-                row=0,
-                line=None,
-                byte=None,
-                reason=f"the file is not a notebook: {error}",
-            )
-        )
+        reject(rejected_file(file, f"the file is not a notebook: {error}"))
 
 
 def source_of(notebook: str) -> str:

@@ -14,19 +14,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from xml.parsers import expat
 
-import numpy as np
-
 from neardup.arrays import arrow_of_strings
-from neardup.documents.batch import (
-    Columns,
-    DocumentBatch,
-    RawLines,
-    Reject,
-    Rejected,
-    lost_file,
-)
+from neardup.documents.batch import Columns, DocumentBatch, Reject
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.sources import Source, check_expansion
+from neardup.formats.whole_files import batch_of_file, read_data, rejected_file
 
 MAX_FILE_BYTES = 256 << 20
 """A longer file is rejected. Most of a long one are images."""
@@ -73,39 +65,21 @@ def read_file(
 
     text_of : returns the text in the bytes of the file. Raises Unreadable, or an error of damage.
     """
-    try:
-        # One byte more than the limit shows that the file is longer.
-        data = source.read_bytes(MAX_FILE_BYTES + 1)
-    except STREAM_ERRORS as error:
-        reject(lost_file(source.name, f"the file cannot be read: {error}", row=0))
-        return
-    if len(data) > MAX_FILE_BYTES:
-        reject(_too_long(source))
+    data = read_data(source, reject, MAX_FILE_BYTES)
+    if data is None:
         return
     try:
         # Damage may leave lone surrogates, which are not Unicode text.
         text = text_of(data).encode("utf-8", "replace").decode()
     except Unreadable as error:
-        reject(_rejected(source, str(error)))
+        reject(rejected_file(source, str(error)))
         return
     except _DAMAGE as error:
-        reject(_rejected(source, f"the file is damaged: {error}"))
+        reject(rejected_file(source, f"the file is damaged: {error}"))
         return
-    yield DocumentBatch(
-        text=arrow_of_strings([text]),
-        rows=np.zeros(1, np.int64),
-        ids=None if columns.id is None else arrow_of_strings([source.name]),
-        payload=RawLines(data, np.array([0, len(data)], np.int64)) if with_payload else None,
-    )
-
-
-def _too_long(source: Source) -> Rejected:
-    reason = f"the file is longer than {MAX_FILE_BYTES} bytes, the longest file that is read"
-    return _rejected(source, reason)._replace(excluded=True, too_long=True)
-
-
-def _rejected(source: Source, reason: str) -> Rejected:
-    return Rejected(file=source.name, row=0, line=None, byte=None, reason=reason)
+    has_id = columns.id is not None
+    texts = arrow_of_strings([text])
+    yield batch_of_file(source, data, texts, with_id=has_id, with_payload=with_payload)
 
 
 class Package:

@@ -53,6 +53,9 @@ def _pages_of(data: bytes) -> Iterator[str]:
         if getattr(error, "err_code", None) == _ENCRYPTED or "password" in str(error).lower():
             raise _Unreadable("it is encrypted. Save it without a password") from error
         reason = str(error).rstrip(".")
+        # PDFium loads no file without pages, and has no error for it.
+        if "Success" in reason:
+            raise _Unreadable("it is damaged, or has no pages") from error
         raise _Unreadable(f"it is damaged, or no PDF file: {reason}") from error
     num_bytes = 0
     for number in range(len(document)):

@@ -7,19 +7,17 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import Integers, arrow_of_bytes, arrow_of_strings, offsets_from_lengths
+from neardup.arrays import Integers, arrow_of_bytes, offsets_from_lengths
 from neardup.documents.batch import (
     Columns,
     DocumentBatch,
     RawLines,
     Reject,
-    Rejected,
     lost_file,
     replace_lines,
 )
 from neardup.documents.lines import (
     BYTE_ORDER_MARK,
-    STREAM_ERRORS,
     LineBlock,
     read_line_blocks,
     wide_encoding_of,
@@ -29,6 +27,7 @@ from neardup.documents.sources import Source, Stretch
 from neardup.documents.stretches import stretches_of_lines
 from neardup.documents.texts import invalid_utf8_rows
 from neardup.formats.registry import Handler
+from neardup.formats.whole_files import batch_of_file, read_data, rejected_file
 
 _HEAD_BYTES = 1024
 MAX_FILE_BYTES = 1 << 30
@@ -95,36 +94,20 @@ def read_whole(
     source: Source, reject: Reject, *, with_id: bool = False, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield the file as one document, or reject it; its id, if wanted, is its path."""
+    data = read_data(source, reject, MAX_FILE_BYTES)
+    if data is None:
+        return
+    if wide_encoding_of(data):
+        reject(lost_file(source.name, "the file is not valid UTF-8", row=0))
+        return
     try:
-        # One byte more than the limit shows that the file is longer.
-        data = source.read_bytes(MAX_FILE_BYTES + 1)
-        if len(data) > MAX_FILE_BYTES:
-            reject(_too_long(source))
-            return
-        if wide_encoding_of(data):
-            reject(lost_file(source.name, "the file is not valid UTF-8", row=0))
-            return
-        begin = len(BYTE_ORDER_MARK) if data.startswith(BYTE_ORDER_MARK) else 0
         data.decode("utf-8")  # raises if it is not UTF-8
     except UnicodeDecodeError:
-        reject(Rejected(source.name, 0, None, None, _why_not_utf8(data, "file")))
+        reject(rejected_file(source, _why_not_utf8(data, "file")))
         return
-    except STREAM_ERRORS as error:
-        reason = f"the file cannot be read: {error}"
-        reject(lost_file(source.name, reason, row=0))
-        return
-    offsets = np.array([begin, len(data)], np.int64)
-    yield DocumentBatch(
-        text=arrow_of_bytes(data, offsets).view(pa.large_string()),
-        rows=np.zeros(1, np.int64),
-        ids=arrow_of_strings([source.name]) if with_id else None,
-        payload=RawLines(data, np.array([0, len(data)], np.int64)) if with_payload else None,
-    )
-
-
-def _too_long(source: Source) -> Rejected:
-    reason = f"the file is longer than {MAX_FILE_BYTES} bytes, the longest document that is read"
-    return Rejected(source.name, 0, None, None, reason, excluded=True, too_long=True)
+    begin = len(BYTE_ORDER_MARK) if data.startswith(BYTE_ORDER_MARK) else 0
+    text = arrow_of_bytes(data, np.array([begin, len(data)], np.int64)).view(pa.large_string())
+    yield batch_of_file(source, data, text, with_id=with_id, with_payload=with_payload)
 
 
 def _why_not_utf8(data: bytes, unit: str) -> str:

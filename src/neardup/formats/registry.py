@@ -213,15 +213,21 @@ register(Format("wet", (".wet", ".warc.wet"), _HERE + "wet"))
 _FIRST_MEMBER = {
     # Also of other files of Office, which the reader refuses by name.
     "docx": rb"(?:\[Content_Types\]\.xml|_rels/|docProps/|word/)",
-    "odt": rb"mimetypeapplication/vnd\.oasis\.opendocument\.text",
+    "odt": rb"mimetypeapplication/vnd\.oasis\.opendocument\.text",  # also a template
     "epub": rb"mimetypeapplication/epub\+zip",
 }
 """Name and content of the first member of a package, after the 30 bytes of its header."""
+_PACKAGE_SUFFIXES = {
+    # With macros, which are left out, and templates.
+    "docx": (".docx", ".docm", ".dotx", ".dotm"),
+    "odt": (".odt", ".ott"),
+    "epub": (".epub",),
+}
 for _name, _member in _FIRST_MEMBER.items():
     register(
         Format(
             _name,
-            (f".{_name}",),
+            _PACKAGE_SUFFIXES[_name],
             _HERE + _name,
             contents="binary",
             unit="file",
@@ -248,7 +254,7 @@ register(
         contents="mail",
         unit="message",
         # With the day of the week: a text may begin with "From ", too.
-        magic=rb"From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z][a-z] ",
+        magic=rb"(?:\xef\xbb\xbf)?From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z][a-z] ",
     )
 )
 

@@ -45,7 +45,7 @@ from neardup.index.decisions import (
 )
 from neardup.index.incoming import Incoming, new_prefix, stored_columns
 from neardup.index.overlay import Overlay
-from neardup.index.sources import SOURCE, entries_of, sources_of
+from neardup.index.sources import SOURCE, Sources, entries_of, sources_of
 from neardup.schemas import KEPT, REMOVED, TIME
 from neardup.stores.base import MAX_ROWS, Changes, Snapshot, Writer, join_entries
 from neardup.stores.documents import array_of, contents_of
@@ -438,14 +438,14 @@ class _Written(NamedTuple):
     """The documents of a step that become rows.
 
     documents, decisions : the new documents, then copies of repeated documents that bring a new
-    source. entries : their entries in the tables of keys. sources : the columns SOURCE_COLUMNS of
-    the answers about all documents of the step, if the index tracks sources.
+    source. entries : their entries in the tables of keys. sources : of the kept documents of all
+    documents of the step; None if the index does not track them.
     """
 
     documents: Incoming
     decisions: BatchDecisions
     entries: Entries
-    sources: list[pa.Array]
+    sources: Sources | None
 
 
 def _written(rules: Rules, incoming: Incoming, decided: _Decided) -> _Written:
@@ -453,19 +453,20 @@ def _written(rules: Rules, incoming: Incoming, decided: _Decided) -> _Written:
     arriving, view, new, decisions = decided
     entries = take_entries(rules.lookup.entries(new.described.keys), decisions.member)
     if not rules.tracks_sources:
-        return _Written(new, decisions, entries, [])
+        return _Written(new, decisions, entries, None)
     keepers = _keepers_of_all(decided)
     found = sources_of(rules.source_table, view, keepers, incoming.sources[: len(keepers)])
     # A new document that is kept needs no entry: its own row has its source.
-    is_own = ~arriving.is_repeated & (keepers == arriving.rows(view.num_rows))
-    is_listed = found.is_first & ~is_own
+    is_other = arriving.is_repeated | (keepers != arriving.rows(view.num_rows))
+    is_listed = found.is_first & is_other
     copied = np.flatnonzero(is_listed & arriving.is_repeated)
     if len(copied):
         new = _joined_copies(incoming, decided, copied)
         decisions = decisions.joined(_decisions_of_copies(rules, decided, copied, keepers))
     order = np.concatenate([arriving.new_positions(), copied])
     of_sources = entries_of(rules.source_table, keepers[order], is_listed[order])
-    return _Written(new, decisions, join_entries([(entries, 0), (of_sources, 0)]), found.columns())
+    entries = join_entries([(entries, 0), (of_sources, 0)])
+    return _Written(new, decisions, entries, found)
 
 
 def _joined_copies(incoming: Incoming, decided: _Decided, copied: Rows) -> Incoming:
@@ -564,12 +565,12 @@ def _with_repeated(
     rules: Rules,
     snapshot: Snapshot,
     arriving: _Arrivals,
-    sources: list[pa.Array],
+    sources: Sources | None,
 ) -> pa.Table:
     """Return the answers about all documents in their order. answers : about new ones. sources :
-    the columns of sources of all documents, if the index tracks them.
+    of the kept documents of all documents, if the index tracks them.
     """
-    if not sources and not arriving.is_repeated.any():
+    if sources is None and not arriving.is_repeated.any():
         return answers  # the usual answer needs no other table
     if arriving.is_repeated.any():
         repeated = _repeated_answers(rules, snapshot, arriving.repeated_rows())
@@ -577,7 +578,8 @@ def _with_repeated(
         document_of_answer = np.argsort(arriving.is_repeated, kind="stable")
         answer_of_document = np.argsort(document_of_answer)
         answers = pa.concat_tables([answers, repeated]).take(arrow_of(answer_of_document))
-    return pa.Table.from_arrays([*answers.columns, *sources], schema=rules.answers)
+    columns = [] if sources is None else sources.columns(dated=rules.tracks_dates)
+    return pa.Table.from_arrays([*answers.columns, *columns], schema=rules.answers)
 
 
 def _repeated_answers(rules: Rules, snapshot: Snapshot, repeated: Rows) -> pa.Table:

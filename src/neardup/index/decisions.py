@@ -20,7 +20,7 @@ from neardup.decide.sieve import Decisions, decide
 from neardup.features.binary import binary_rows
 from neardup.index.incoming import DETAILS, Incoming, stored_described
 from neardup.methods.base import Described, Method
-from neardup.schemas import KEPT, answers_schema, indexed_schema
+from neardup.schemas import DATE_COLUMNS, KEPT, SOURCE_COLUMNS, answers_schema, indexed_schema
 from neardup.stores.base import Snapshot
 from neardup.stores.key_tables import KeyEntries, KeyTables
 from neardup.verify.measured import Measured, measured_of_copies
@@ -30,7 +30,7 @@ class Rules(NamedTuple):
     """The settings of an index by which it decides.
 
     max_bucket_size : the greatest number of rows that a bucket lists. tracks_sources : whether
-    documents have sources; see index.sources.
+    documents have sources; see index.sources. tracks_dates : whether they have dates, too.
     """
 
     method: Method
@@ -38,6 +38,7 @@ class Rules(NamedTuple):
     storage: str
     max_bucket_size: int
     tracks_sources: bool = False
+    tracks_dates: bool = False
 
     @property
     def limit(self) -> int:
@@ -57,7 +58,13 @@ class Rules(NamedTuple):
     @property
     def answers(self) -> pa.Schema:
         """The schema of answers."""
-        return answers_schema(self.method.measures, tracks_sources=self.tracks_sources)
+        return answers_schema(self.method.measures, tracked=self.tracked)
+
+    @property
+    def tracked(self) -> tuple[str, ...]:
+        """The columns of sources and of dates that answers and the export have."""
+        sources = tuple(SOURCE_COLUMNS) if self.tracks_sources else ()
+        return sources + (tuple(DATE_COLUMNS) if self.tracks_dates else ())
 
 
 class BatchDecisions(NamedTuple):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +26,8 @@ from neardup.executor import group_small
 from neardup.features.vectors import array_of_documents
 from neardup.files import JsonObject
 from neardup.formats.reading import Task, read_tasks
-from neardup.index.open_index import PAYLOAD, Batch
-from neardup.index.sources import SOURCE
+from neardup.index.open_index import PAYLOAD, Batch, OpenIndex
+from neardup.index.sources import SOURCE, refuse_undated, refuse_untracked
 from neardup.runs.input_names import input_names
 from neardup.runs.run import Found, Inputs, Run, Source, named_paths
 from neardup.settings.constraints import ColumnNames, check_columns, check_text
@@ -77,6 +77,7 @@ def batches_of(
     id_column: ColumnNames = None,
     payload_column: ColumnNames = None,
     sources: str | None = None,
+    dates: str | None = None,
     in_format: str | None = None,
 ) -> Iterator[Batch]:
     """Yield the documents of a source.
@@ -86,7 +87,7 @@ def batches_of(
     source, text_column, id_column, in_format : as in `dedup`.
     method : the settings of the index.
     payload_column : the columns of payloads; if None, the column `payload` if there is one.
-    sources : the column of sources, or "input".
+    sources, dates : as in `Origin`.
 
     Raises
     ------
@@ -95,22 +96,26 @@ def batches_of(
     ColumnError
         If a column is missing.
     """
-    columns = (text_column, id_column, payload_column, sources, in_format)
+    columns = (text_column, id_column, payload_column, sources, dates, in_format)
     if method.vector_length is None and all(name is None for name in columns):
         batch = _batch_of_texts(source)
         if batch is not None:
             yield batch
             return
+    origin = Origin(sources, dates)
     inputs = Inputs(
         source,
         text_column=text_column,
         id_column=id_column,
         in_format=in_format,
-        described=described_by(sources),
+        described=origin.columns,
+        ordered=origin.ordered,
     )
     tasks = find(Run(inputs, method)).tasks
     names = names_of_inputs(source, tasks, sources)
-    pieces = read_batches(tasks, payload_column, _raise, threads=1, input_names=names)
+    pieces = read_batches(
+        tasks, payload_column, _raise, threads=1, input_names=names, origin=origin
+    )
     batches = (piece.batch for piece in pieces if piece.batch is not None)
     yield from joined_batches(batches)
 
@@ -181,9 +186,40 @@ def find(run: Run) -> Found:
     return found
 
 
-def described_by(sources: str | None) -> tuple[str, ...]:
-    """Return the column that has the sources, if one has."""
-    return () if sources in (None, INPUT) else (str(sources),)
+class Origin(NamedTuple):
+    """The options that name the origin of documents.
+
+    sources : the column of sources, or "input". dates : the column of dates.
+    """
+
+    sources: str | None = None
+    dates: str | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Origin:
+        """Return the options among others."""
+        return cls(options.get("sources"), options.get("dates"))
+
+    def refuse_untracked(self, index: OpenIndex) -> None:
+        """Raise SettingError if the index does not track them."""
+        refuse_untracked(self.sources, index.address, tracks=index.rules.tracks_sources)
+        refuse_undated(self.dates, index.address, tracks=index.rules.tracks_dates)
+
+    @property
+    def source_column(self) -> str | None:
+        """The column of sources, None if inputs are sources."""
+        return None if self.sources == INPUT else self.sources
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns to read."""
+        names = dict.fromkeys((self.source_column, self.dates))
+        return tuple(name for name in names if name is not None)
+
+    @property
+    def ordered(self) -> tuple[str, ...]:
+        """The columns that have dates or numbers."""
+        return () if self.dates is None else (self.dates,)
 
 
 def names_of_inputs(
@@ -214,6 +250,7 @@ def read_batches(
     *,
     with_payload: bool = False,
     input_names: Sequence[str] | None = None,
+    origin: Origin = Origin(),  # noqa: B008 - immutable
 ) -> Iterator[Piece]:
     """Yield the documents of parts in pieces, and an empty piece at the end of each part.
 
@@ -224,8 +261,8 @@ def read_batches(
     reject : called with each row that cannot be read.
     threads : as in `read_tasks`.
     with_payload : whether the caller copies the rows to a kept file.
-    input_names : the source of all documents of each part. None: the value of the column that
-        `described_by` returned, if it did.
+    input_names : the source of all documents of each part, if inputs are sources.
+    origin : the columns of sources and dates.
 
     Raises
     ------
@@ -244,24 +281,36 @@ def read_batches(
         else:
             batch = batch_of_documents(entry, names[number])
             name = None if input_names is None else input_names[number]
-            column = next(iter(tasks[number].columns.described), None)
-            sources = sources_in(tasks[number], entry, column, name)
-            yield Piece(tasks[number], entry, batch._replace(sources=sources))
+            batch = with_origin(batch, tasks[number], entry, origin, name)
+            yield Piece(tasks[number], entry, batch)
 
 
-def sources_in(
-    task: Task, batch: DocumentBatch, column: str | None, input_name: str | None
-) -> pa.Array | None:
-    """Return the source of each document, large_string; None if there is none.
+def with_origin(
+    batch: Batch,
+    task: Task,
+    documents: DocumentBatch,
+    origin: Origin,
+    input_name: str | None,
+) -> Batch:
+    """Return documents with their sources and dates.
 
-    column : the column of sources, which the task reads. input_name : the source of all documents,
-    if inputs are sources.
+    Parameters
+    ----------
+    documents : as the task has read them.
+    origin : the columns of sources and dates.
+    input_name : the source of all documents, if inputs are sources.
     """
+    sources = _values_in(task, documents, origin.source_column)
     if input_name is not None:
-        return pa.repeat(pa.scalar(input_name, _STRING), len(batch.rows))
+        sources = pa.repeat(pa.scalar(input_name, _STRING), len(documents.rows))
+    return batch._replace(sources=sources, dates=_values_in(task, documents, origin.dates))
+
+
+def _values_in(task: Task, documents: DocumentBatch, column: str | None) -> pa.Array | None:
+    """Return the values of a column, large_string, null for empty values; None without one."""
     if column is None:
         return None
-    texts = batch.values[task.columns.values.index(column)].cast(_STRING)
+    texts = documents.values[task.columns.values.index(column)].cast(_STRING)
     # An empty value is no source. `if_else` of pyarrow 18 damages a slice of strings.
     return pc.replace_with_mask(texts, pc.equal(texts, ""), pa.scalar(None, texts.type))
 

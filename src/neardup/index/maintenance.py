@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup import schemas
 from neardup.arrays import Ints, Rows, arrow_of, find_in
 from neardup.candidates.lookups import take_entries
 from neardup.errors import SettingError
@@ -67,23 +66,22 @@ def documents(rules: Rules, snapshot: StoredSnapshot) -> Iterator[pa.Table]:
     for table in snapshot.scan(["row", *_SHOWN]):
         rows = table["row"].to_numpy()
         documents = with_duplicates(shown(table), removed[rows])
-        yield documents if sources is None else with_sources(documents, sources, rows)
+        yield documents if sources is None else with_sources(rules, documents, sources, rows)
 
 
 def no_documents(rules: Rules) -> pa.Table:
     """Return the columns of `documents`, without rows."""
     table = with_duplicates(shown(rules.schema.empty_table()), np.empty(0, np.int64))
-    if rules.tracks_sources:
-        for name, kind in schemas.SOURCE_COLUMNS.items():
-            table = table.append_column(name, pa.nulls(0, kind))
+    for name in rules.tracked:
+        table = table.append_column(name, pa.nulls(0, rules.answers.field(name).type))
     return table
 
 
-def with_sources(table: pa.Table, sources: AllSources, rows: Rows) -> pa.Table:
+def with_sources(rules: Rules, table: pa.Table, sources: AllSources, rows: Rows) -> pa.Table:
     """Return shown documents with the columns of their sources, null for a removed document."""
     kept = table["kept"].to_numpy()
-    columns = sources.columns(rows.astype(np.int64), kept)
-    for name, column in zip(schemas.SOURCE_COLUMNS, columns, strict=True):
+    columns = sources.columns(rows.astype(np.int64), kept, dated=rules.tracks_dates)
+    for name, column in zip(rules.tracked, columns, strict=True):
         table = table.append_column(name, column)
     return table
 

@@ -29,6 +29,8 @@ FORMAT = "neardup-index"
 FORMAT_VERSION = 2
 # With a column and a table of sources: an earlier version of neardup does not know them.
 _TRACKING_VERSION = 3
+# With the date of a document beside its source.
+_DATES_VERSION = 4
 
 
 def fixed(method: Method, settings: IndexSettings) -> Method:
@@ -101,11 +103,13 @@ def meta_of(method: Method, settings: IndexSettings, created: int) -> JsonObject
     """Return the settings to store. created : microseconds since 1970."""
     stored = dataclasses.asdict(settings)
     # Earlier versions read format 2, which has no such setting.
-    if not settings.track_sources:
-        del stored["track_sources"]
+    for name in ("track_sources", "track_dates"):
+        if not stored[name]:
+            del stored[name]
+    version = _TRACKING_VERSION if settings.track_sources else FORMAT_VERSION
     return {
         "format": FORMAT,
-        "format_version": _TRACKING_VERSION if settings.track_sources else FORMAT_VERSION,
+        "format_version": _DATES_VERSION if settings.track_dates else version,
         "neardup": __version__,
         "created": created,
         "method": settings_to_json(method.settings),
@@ -131,7 +135,7 @@ def rules_of(meta: Mapping[str, Any], idf: IdfTable | None, address: str) -> Rul
     SchemeError
         If this version of neardup makes other fingerprints; both schemes are named.
     """
-    versions = (FORMAT_VERSION, _TRACKING_VERSION)
+    versions = (FORMAT_VERSION, _TRACKING_VERSION, _DATES_VERSION)
     if meta.get("format") != FORMAT or meta.get("format_version") not in versions:
         raise StoreError(
             f"{address} is not an index of format {FORMAT} {FORMAT_VERSION}: got "
@@ -155,6 +159,7 @@ def rules_of(meta: Mapping[str, Any], idf: IdfTable | None, address: str) -> Rul
         storage=settings.storage,
         max_bucket_size=settings.max_bucket_size or method.max_bucket_size,
         tracks_sources=settings.track_sources,
+        tracks_dates=settings.track_dates,
     )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +18,10 @@ from neardup.errors import InputError, UnknownImportError
 from neardup.features.vectors import texts_of
 from neardup.files import JsonObject, public_address
 from neardup.index import collection, maintenance, meta
+from neardup.index.decisions import Rules
 from neardup.index.incoming import Incoming, describe, new_prefix, store_settings
 from neardup.index.overlay import Overlay
-from neardup.index.sources import SOURCE
+from neardup.index.sources import SOURCE, converted, origins_of
 from neardup.methods.base import Method
 from neardup.methods.registry import IDF
 from neardup.settings.constraints import check_import_name
@@ -30,6 +32,7 @@ from neardup.stores.base import Changes, Import, Store, StoredSnapshot, Writer
 from neardup.stores.documents import array_of
 
 PAYLOAD = "payload"
+_DATE = "date"
 
 
 class Batch(NamedTuple):
@@ -37,7 +40,7 @@ class Batch(NamedTuple):
 
     texts, ids, payloads : large_string arrays (num_documents,); texts of vectors are lists.
     is_unnamed : whether the documents have no ids yet. sources : large_string, null for documents
-    without a source; None if none has one.
+    without a source; None if none has one. dates : the same of the dates.
     """
 
     texts: pa.Array
@@ -45,6 +48,7 @@ class Batch(NamedTuple):
     payloads: pa.Array
     is_unnamed: bool = False
     sources: pa.Array | None = None
+    dates: pa.Array | None = None
 
     @classmethod
     def of(cls, table: pa.Table) -> Batch:
@@ -56,6 +60,7 @@ class Batch(NamedTuple):
             payloads=table[PAYLOAD].combine_chunks(),
             is_unnamed=ids.null_count > 0,
             sources=array_of(table[SOURCE]) if SOURCE in table.column_names else None,
+            dates=array_of(table[_DATE]) if _DATE in table.column_names else None,
         )
 
     @classmethod
@@ -68,25 +73,29 @@ class Batch(NamedTuple):
             ids=pa.concat_arrays([batch.ids for batch in batches]),
             payloads=pa.concat_arrays([batch.payloads for batch in batches]),
             is_unnamed=batches[0].is_unnamed,
-            sources=cls._joined_sources(batches),
-        )
-
-    @staticmethod
-    def _joined_sources(batches: Sequence[Batch]) -> pa.Array | None:
-        if all(batch.sources is None for batch in batches):
-            return None
-        return pa.concat_arrays(
-            [
-                pa.nulls(len(batch.ids), "large_string") if batch.sources is None else batch.sources
-                for batch in batches
-            ]
+            sources=_joined([batch.sources for batch in batches], batches),
+            dates=_joined([batch.dates for batch in batches], batches),
         )
 
     def table(self) -> pa.Table:
         """Return the documents as a table to store; the ids of unnamed documents are null."""
         ids = pa.nulls(len(self.texts), "large_string") if self.is_unnamed else self.ids
         columns = {"id": ids, "text": texts_of(self.texts), PAYLOAD: self.payloads}
-        return pa.table(columns if self.sources is None else columns | {SOURCE: self.sources})
+        tracked = {SOURCE: self.sources, _DATE: self.dates}
+        known = {name: values for name, values in tracked.items() if values is not None}
+        return pa.table(columns | known)
+
+
+def _joined(columns: Sequence[pa.Array | None], batches: Sequence[Batch]) -> pa.Array | None:
+    """Return a column of several batches; None if no batch has it."""
+    if all(column is None for column in columns):
+        return None
+    return pa.concat_arrays(
+        [
+            pa.nulls(len(batch.ids), "large_string") if column is None else column
+            for column, batch in zip(columns, batches, strict=True)
+        ]
+    )
 
 
 class OpenIndex:
@@ -169,7 +178,10 @@ class OpenIndex:
 
         This takes most of the time of `add`, and needs no lock.
         """
-        return describe(self.rules.method, batch.texts, batch.ids, batch.payloads, batch.sources)
+        sources = batch.sources
+        if self.rules.tracks_dates:
+            sources = origins_of(sources, batch.dates, len(batch.ids))
+        return describe(self.rules.method, batch.texts, batch.ids, batch.payloads, sources)
 
     def add(
         self,
@@ -271,7 +283,17 @@ class OpenIndex:
         meta.require_method(other.store.settings.meta, self.rules.method, other.address)
         with other.store.reading() as snapshot, self.store.writing() as writer:
             parts = maintenance.kept_documents(other.rules, snapshot, self.settings.storage)
-            return self.collect(collection.add(self.rules, writer, part, now()) for part in parts)
+            return self.collect(
+                collection.add(self.rules, writer, self._with_origins(part, other.rules), now())
+                for part in parts
+            )
+
+    def _with_origins(self, incoming: Incoming, rules: Rules) -> Incoming:
+        """Return documents of an index of other rules with their origins as this one has them."""
+        sources = converted(
+            incoming.sources, dated=rules.tracks_dates, to_dated=self.rules.tracks_dates
+        )
+        return replace(incoming, sources=sources)
 
     def rebuild(self, address: str, method: Method) -> OpenIndex:
         """Create another index of the same documents, with the bands or blocks of `method`.

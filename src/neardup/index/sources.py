@@ -13,7 +13,9 @@ sources of a document are found by a look-up in every store:
 No row changes once it is written: a document that is sent again from a new source becomes a removed
 copy of itself, with an id that no caller has.
 
-An index that does not track sources has no such column and no such table.
+An index that does not track sources has no such column and no such table. In an index that also
+tracks dates, the column has the origin of a document: its source, U+001F, and its date, each empty
+if there is none. A date has no U+001F, a source may have some.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from neardup.arrays import (
     ranges,
 )
 from neardup.candidates.lookups import Entries
+from neardup.documents.texts import as_rank
 from neardup.errors import SettingError
 from neardup.schemas import SOURCE_COLUMNS
 from neardup.stores.base import Snapshot, StoredSnapshot
@@ -44,9 +47,54 @@ from neardup.stores.key_tables import ALL
 
 SOURCE = "source"
 _STRING = pa.large_string()
+_NOTHING = pa.scalar(None, _STRING)
+_SEPARATOR = "\x1f"  # of the source and the date of an origin
 # Spreads the numbers of rows over all bits of a key; odd, so that keys of two rows differ.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _STORED = -1  # the position of a source that a stored row brought
+
+
+def origins_of(sources: pa.Array | None, dates: pa.Array | None, num_documents: int) -> pa.Array:
+    """Return the origins of documents of an index that tracks dates, null without source and date.
+
+    Parameters
+    ----------
+    sources, dates : large_string (num_documents,), or None. A date that is neither a date nor a
+        number counts as none.
+    """
+    none = pa.nulls(num_documents, _STRING)
+    source = (none if sources is None else sources).fill_null("")
+    date = none
+    if dates is not None:
+        ranks, bad = as_rank(dates)
+        ranks[list(bad)] = np.nan
+        date = pc.replace_with_mask(dates, arrow_of(np.isnan(ranks[:, 0])), _NOTHING)
+    date = date.fill_null("")
+    origins = pc.binary_join_element_wise(source, date, pa.scalar(_SEPARATOR, _STRING))
+    return pc.replace_with_mask(origins, pc.equal(origins, _SEPARATOR), _NOTHING)
+
+
+def converted(origins: pa.Array, *, dated: bool, to_dated: bool) -> pa.Array:
+    """Return the sources of documents of one index as another index stores them.
+
+    dated, to_dated : whether the two track dates.
+    """
+    if dated == to_dated:
+        return origins
+    if to_dated:
+        return origins_of(origins, None, len(origins))
+    parts = pc.split_pattern(origins, _SEPARATOR, max_splits=1, reverse=True)
+    return _without_empty(pc.list_element(parts, 0))
+
+
+def refuse_undated(dates: str | None, address: str, *, tracks: bool) -> None:
+    """Raise SettingError if documents have dates, and their index does not track them."""
+    if dates is not None and not tracks:
+        raise SettingError(
+            f"dates names a column of dates: got dates={dates!r} for the index {address}, which "
+            "does not store it. Create an index with track_dates=True (--track-dates), or leave "
+            "dates (--dates) out."
+        )
 
 
 def refuse_untracked(sources: str | None, address: str, *, tracks: bool) -> None:
@@ -81,9 +129,80 @@ class Sources(NamedTuple):
     lists: pa.Array
     is_first: Mask
 
-    def columns(self) -> list[pa.Array]:
-        """Return the columns SOURCE_COLUMNS."""
-        return [self.lists, pc.list_value_length(self.lists).cast(pa.int64())]
+    def columns(self, *, dated: bool) -> list[pa.Array]:
+        """Return the columns SOURCE_COLUMNS; then DATE_COLUMNS if the sources are origins."""
+        sources = self.lists
+        dates: list[pa.Array] = []
+        if dated:
+            origins = _Origins.of(self.lists)
+            sources = origins.sources(len(self.lists))
+            dates = origins.extremes(len(self.lists))
+        return [sources, pc.list_value_length(sources).cast(pa.int64()), *dates]
+
+
+class _Origins(NamedTuple):
+    """Origins of kept documents, cut into their parts.
+
+    documents : int64, not falling, the document of each. names : large_string, its source, null
+    without one. numbers : int64, the position of its date in `dates`, -1 without one. dates :
+    large_string, from the least to the greatest.
+    """
+
+    documents: Ints
+    names: pa.Array
+    numbers: Ints
+    dates: pa.Array
+
+    @classmethod
+    def of(cls, lists: pa.Array) -> _Origins:
+        """Cut the origins in lists. Requires: no list is null."""
+        # Each distinct origin is cut once: many documents have the same.
+        encoded = lists.flatten().dictionary_encode()
+        parts = pc.split_pattern(encoded.dictionary, _SEPARATOR, max_splits=1, reverse=True)
+        names, dates = (_without_empty(pc.list_element(parts, side)) for side in range(2))
+        order = _order_of_dates(dates)
+        numbers = np.full(len(dates), -1)
+        numbers[order] = np.arange(len(order))
+        return cls(
+            documents=pc.list_parent_indices(lists).cast(pa.int64()).to_numpy(),
+            names=names.take(encoded.indices),
+            numbers=numbers[encoded.indices.to_numpy()],
+            dates=dates.take(arrow_of(order)),
+        )
+
+    def sources(self, num_documents: int) -> pa.Array:
+        """Return the distinct sources of each document as a list."""
+        known = _distinct(self.documents, np.zeros(len(self.documents), np.int64), self.names)
+        return _lists(known.keepers, known.names, num_documents)
+
+    def extremes(self, num_documents: int) -> list[pa.Array]:
+        """Return the least and the greatest date of each document; null without one."""
+        dated = np.flatnonzero(self.numbers >= 0)
+        # `lexsort` sorts by its last key first.
+        order = dated[np.lexsort((self.numbers[dated], self.documents[dated]))]
+        documents = self.documents[order]
+        first = np.searchsorted(documents, np.arange(num_documents), "left")
+        stop = np.searchsorted(documents, np.arange(num_documents), "right")
+        dates = self.dates.take(arrow_of(self.numbers[order]))
+        return [
+            dates.take(pa.array(at, mask=first == stop)).cast(pa.string())
+            for at in (first, stop - 1)
+        ]
+
+
+def _order_of_dates(dates: pa.Array) -> Ints:
+    """Return the positions of dates, without the nulls, from the least to the greatest."""
+    ranks, _ = as_rank(dates)
+    by_bytes = np.empty(len(dates), np.int64)  # decides between two texts of one moment
+    by_bytes[pc.sort_indices(dates.view(pa.large_binary())).to_numpy()] = np.arange(len(dates))
+    order = np.lexsort((by_bytes, ranks[:, 1], ranks[:, 0]))
+    return order[: len(dates) - dates.null_count]  # nan comes last
+
+
+def _without_empty(texts: pa.Array) -> pa.Array:
+    texts = texts.cast(_STRING)
+    # `if_else` of pyarrow 18 damages a slice of strings.
+    return pc.replace_with_mask(texts, pc.equal(texts, ""), _NOTHING)
 
 
 def sources_of(table: int, snapshot: Snapshot, keepers: Rows, sources: pa.Array) -> Sources:
@@ -160,14 +279,14 @@ class AllSources(NamedTuple):
 
     known: _Known
 
-    def columns(self, rows: Rows, kept: Mask) -> list[pa.Array]:
-        """Return the columns SOURCE_COLUMNS of rows; null for documents that are not kept."""
+    def columns(self, rows: Rows, kept: Mask, *, dated: bool) -> list[pa.Array]:
+        """Return the columns of `Sources.columns` of rows; null for documents that are not kept."""
         keepers = self.known.keepers
         low = np.searchsorted(keepers, rows, "left")
         sizes = np.where(kept, np.searchsorted(keepers, rows, "right") - low, 0)
         names = self.known.names.take(arrow_of(ranges(low, sizes)))
         lists = _lists(np.repeat(np.arange(len(rows)), sizes), names, len(rows))
-        columns = Sources(lists, kept).columns()
+        columns = Sources(lists, kept).columns(dated=dated)
         return [
             pc.if_else(arrow_of(kept), column, pa.scalar(None, column.type)) for column in columns
         ]

@@ -23,6 +23,7 @@ from neardup.kernels import (
     bands,
     compiled,
     decisions,
+    line_ends,
     minhash,
     sieve,
     sorted_sets,
@@ -132,8 +133,9 @@ def _of_text() -> _Kernels:
 
 def _of_search() -> _Kernels:
     """Return the kernels that the second process compiles; the sieve takes longest."""
-    i64, u32, u64, flags = _arrays("qIQ?")
+    u8, i64, u32, u64, flags = _arrays("BqIQ?")
     u64_rows = np.zeros((0, 0), np.uint64)
+    text = token_arrays.Text(_frozen(u8), i64)
     return [
         (sieve.sieve, _arguments_of_sieve()),
         (sorted_sets.write_sets, (u64, i64, i64, flags, u64, i64, u32)),
@@ -141,6 +143,7 @@ def _of_search() -> _Kernels:
         (decisions.connect, (u32, u32, u32)),
         (bands.list_members, (u64, 0, 0, u32, u32)),
         (bands.find_copies, (u64, 0, u64_rows, u32, u32)),
+        (line_ends.count_breaks, (text, _frozen(u32))),
     ]
 
 

@@ -18,7 +18,7 @@ from neardup.kernels.intrinsics import (
     store_u64,
 )
 from neardup.kernels.mixing import MIX_1, MIX_2, mix
-from neardup.kernels.strings import decode, encode, hash_at
+from neardup.kernels.strings import decode, encode, hash_at, is_lead
 from neardup.kernels.token_arrays import PADDING as _PADDING
 
 # Modes: the tokens of a text.
@@ -36,6 +36,9 @@ _EXPAND = U32(1 << 23)
 _SPACE = U32(1 << 24)
 _COMPOSE = U32(1 << 25)
 _COMBINING_SHIFT = U32(26)
+# Of the first word of an expansion: the number of its words, and of the pairs after them.
+_COUNT = U32(0xFF)
+_PAIRS_SHIFT = U32(8)
 _SEPARATOR = 0
 _WORD = 1
 _SINGLE = 2
@@ -105,15 +108,77 @@ def _fold_ascii_words(data, case_bit, stream):
 
 
 @kernel
-def _append_entry(entry, expansions, mode, stream, length):
-    """Append the code points of a table entry to the stream; return the new length."""
-    if entry & _EXPAND:
-        first = I64(entry & _CODE_POINT)
-        for i in range(first + 1, first + 1 + I64(expansions[first])):
-            length = _append(expansions[i], mode, stream, length)
-    else:
-        length = _append(entry, mode, stream, length)
-    return length
+def _expand(data, position, entry, tables, mode, stream, length):
+    """Append the expansion of an entry, and the vowel at `position` if a tone mark moves there;
+    return the next position, -1 if the text must be normalised as a whole, and the new length.
+    """
+    expansions = tables.expansions
+    first = I64(entry & _CODE_POINT) + 1
+    size = expansions[first - 1]
+    stop = first + I64(size & _COUNT)
+    if size > _COUNT:
+        pair = _find_pair(data, position, tables, first)
+        if pair < 0:
+            return -1, 0
+        is_moved = I64(pair != first)
+        position += is_moved
+        stop = pair + 1 + is_moved
+        first = pair
+    for i in range(first, stop):
+        length = _append(expansions[i], mode, stream, length)
+    return position, length
+
+
+@kernel
+def _find_pair(data, position, tables, first):
+    """Return the index in `expansions` of the two words that a vowel and the vowel at `position`
+    become, `first` if its tone mark does not move, -1 if the text must be normalised as a whole.
+
+    first : the index of the only word of the first vowel.
+    """
+    expansions = tables.expansions
+    following = data[position] if position < len(data) else U8(0)
+    if following >= 128:
+        code, _ = decode(data, position)
+        entry = tables.entries[code]
+        if entry & _EXPAND:
+            index = I64(entry & _CODE_POINT)
+            # For no word, an ASCII one stands in.
+            entry = expansions[index + 1] if expansions[index] & _COUNT != 0 else U32(0)
+        kind = (entry >> _CLASS_SHIFT) & U32(3)
+        # It may be dropped, or become an ASCII vowel.
+        return -1 if kind == _TRANSPARENT or entry & _CODE_POINT < 128 else first
+    num_pairs = I64(expansions[first - 1] >> _PAIRS_SHIFT)
+    for pair in range(first + 1, first + 1 + 3 * num_pairs, 3):
+        if expansions[pair] == following:
+            return pair + 1
+    return first
+
+
+@kernel
+def _depends(entry, before, data, position, entries):
+    """Return whether a code point may compose with the one before it, or is out of order.
+
+    entry : of the code point at `position`; before : of the code point before.
+    """
+    if (before >> _CLASS_SHIFT) & U32(3) == _TRANSPARENT:
+        before = _entry_before(data, position, entries)
+    rank = entry >> _COMBINING_SHIFT
+    return entry & _COMPOSE != 0 or 0 < rank < before >> _COMBINING_SHIFT
+
+
+@kernel
+def _entry_before(data, stop, entries):
+    """Return the entry of the last code point before `stop` that is not transparent."""
+    while stop > 0:
+        start = stop - 1
+        while start > 0 and not is_lead(data[start]):
+            start -= 1
+        code, _ = decode(data, start) if data[start] >= 128 else (U32(0), 1)
+        if (entries[code] >> _CLASS_SHIFT) & U32(3) != _TRANSPARENT:
+            return entries[code]
+        stop = start
+    return U32(0)
 
 
 @kernel
@@ -171,6 +236,18 @@ def _fold_singles(data, position, entries, stream, length):
     return position, length
 
 
+@kernel(inline=True)
+def _fold_run(data, position, tables, mode, stream, length):
+    """Write a run of ASCII text, or of Chinese characters; return its end, and the stream's."""
+    if data[position] < 128:
+        stop = _ascii_run(data, position)
+        _fold_ascii(data[position:stop], tables.ascii, mode, stream[length:])
+        return stop, length + stop - position
+    if mode == WORDS:
+        return _fold_singles(data, position, tables.entries, stream, length)
+    return position, length
+
+
 @kernel
 def _fold(data, tables, mode, stream):
     """Write a text to the stream; return its length there and whether it must be normalised as a
@@ -189,32 +266,35 @@ def _fold_unicode(data, tables, mode, stream):
 
     It must be normalised as a whole if a code point may combine with the one before it, or
     combining marks are out of order: the quick check of Unicode Standard Annex #15, section 9.
+    Transparent characters are dropped before, so marks on both sides of one are neighbours.
     """
+    entries = tables.entries
     length = 0
     position = 0
-    last_rank = U32(0)
+    before = U32(0)  # the entry of the code point before
     while position < len(data):
-        if data[position] < 128:
-            stop = _ascii_run(data, position)
-            _fold_ascii(data[position:stop], tables.ascii, mode, stream[length:])
-            length += stop - position
-            position = stop
-            last_rank = U32(0)
+        after, length = _fold_run(data, position, tables, mode, stream, length)
+        if after > position:
+            position = after
+            before = U32(0)
             continue
-        if mode == WORDS:
-            after, length = _fold_singles(data, position, tables.entries, stream, length)
-            if after > position:
-                position = after
-                last_rank = U32(0)
-                continue
         code, width = decode(data, position)
-        entry = tables.entries[code]
-        position += width
-        rank = entry >> _COMBINING_SHIFT
-        if entry & _COMPOSE or 0 < rank < last_rank:
+        entry = entries[code]
+        if entry >> _CLASS_SHIFT == _WORD:  # without flags
+            length = encode(entry & _CODE_POINT, stream, length)
+            before = entry
+            position += width
+            continue
+        if entry >= _COMPOSE and _depends(entry, before, data, position, entries):
             return 0, True
-        last_rank = rank
-        length = _append_entry(entry, tables.expansions, mode, stream, length)
+        before = entry
+        position += width
+        if entry & _EXPAND:
+            position, length = _expand(data, position, entry, tables, mode, stream, length)
+            if position < 0:
+                return 0, True
+        else:
+            length = _append(entry, mode, stream, length)
     return end_lines(stream, length) if mode >= CODE else length, False
 
 

@@ -26,7 +26,7 @@ from neardup.features.described import (
     replicate_rare_features,
     sum_weights,
 )
-from neardup.features.idf import IdfTable, describe_features
+from neardup.features.idf import FEATURES_VERSION, IdfTable, describe_features
 from neardup.features.shingles import Workspace, is_scanned, scan_of, shingle_documents
 from neardup.features.token_columns import HashedTokens, view_tokens
 from neardup.files import JsonObject
@@ -320,12 +320,13 @@ class MinHashMethod(Method):
         return without_version(describe_features(self.settings)) | {"seed": self.settings.seed}
 
     def scheme(self) -> JsonObject:
+        versions = {"version": SCHEME_VERSION, "features_version": FEATURES_VERSION}
         if self.by_samples:
-            return {"name": "shingles", "version": SCHEME_VERSION, **self.scheme_settings()}
+            return {"name": "shingles", **versions, **self.scheme_settings()}
         num_hashes = self.bands.num_hashes
         return {
             "name": SCHEME_NAME,
-            "version": SCHEME_VERSION,
+            **versions,
             "num_hashes": num_hashes,
             **self.scheme_settings(),
         }

@@ -15,7 +15,7 @@ from neardup.candidates.lookups import DistanceLookup
 from neardup.decide.outcome import SHORT, Counts, Totals
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
-from neardup.features.idf import IdfTable, resolve_idf
+from neardup.features.idf import FEATURES_VERSION, IdfTable, resolve_idf
 from neardup.features.shingles import Workspace, is_scanned
 from neardup.features.token_columns import HashedTokens, hash_tokens
 from neardup.files import JsonObject
@@ -230,7 +230,9 @@ class SimHashMethod(Method):
         return features | without_version(scheme)
 
     def scheme(self) -> JsonObject:
-        return {**SCHEME, **self.scheme_settings()}
+        is_native = self.settings.scheme == "native"
+        versions = {"features_version": FEATURES_VERSION} if is_native else {}
+        return {**SCHEME, **versions, **self.scheme_settings()}
 
     def other_settings(self, selection: Any) -> JsonObject:
         return super().other_settings(selection) | {

@@ -11,14 +11,13 @@ import pyarrow as pa
 from neardup.arrays import Array, Floats, Ints, Mask
 from neardup.decide.outcome import SHORT
 from neardup.errors import SettingError
-from neardup.features.idf import FEATURES_VERSION
-from neardup.features.token_columns import HashedTokens
+from neardup.features.token_columns import TOKENS_VERSION, HashedTokens
 from neardup.files import JsonObject
 
 if TYPE_CHECKING:
     from neardup.methods.base import Method
 
-GIVEN = {"tokens": "given", "version": FEATURES_VERSION}
+GIVEN = {"tokens": "given", "version": TOKENS_VERSION}
 """The fields of a scheme whose features are token lists, given by the user."""
 
 

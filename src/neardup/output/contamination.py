@@ -25,8 +25,7 @@ from neardup.arrays import (
 )
 from neardup.candidates.items import WHOLE, ItemTable
 from neardup.decide.items import RULES, Hits
-from neardup.documents.batch import Losses
-from neardup.features.spans import word_ranges
+from neardup.features.spans import TEXT_SEPARATOR, word_ranges
 from neardup.files import JsonObject
 from neardup.output import write as writing
 from neardup.output.kept import KeptWriter
@@ -112,7 +111,7 @@ def _words_of(table: ItemTable, found: FoundItems) -> _Words:
     )
     first = np.zeros(len(table.field_items), np.int64)
     first[fields] = offsets_from_lengths(table.num_tokens[fields])[:-1]
-    text = "\n".join(table.texts.take(arrow_of(fields)).to_pylist())
+    text = TEXT_SEPARATOR.join(table.texts.take(arrow_of(fields)).to_pylist())
     return _Words(text=text, ranges=word_ranges(text, table.shingling), first=first)
 
 
@@ -316,7 +315,7 @@ class ItemTables:
             "documents_with_items": len(self.documents_with_items()),
             "read": tally.documents,
             "rejected": tally.losses.rejected,
-            "items_rejected": Losses.of(self.items.rejected).rejected,
+            "items_rejected": self.items.losses.rejected,
             "without_text": tally.without_features,
             "items_without_text": len(self.items.ids) - len(set(self.items.owners)),
         }

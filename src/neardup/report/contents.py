@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup.arrays import Integers, Ints, Words
+from neardup.arrays import Integers, Words
 from neardup.candidates.blocks import Radius
 from neardup.decide.clusters import Clusters
 from neardup.decide.outcome import Outcome, Totals
 from neardup.documents.batch import Corpus, Losses, ValueNames
 from neardup.errors import IncompleteWarning, InputError
+from neardup.features.divided_words import warn_of_divided_words
 from neardup.files import JsonObject
 from neardup.fingerprints.gathered import Count
 from neardup.fingerprints.sketches import Scheme
@@ -146,23 +147,16 @@ def warn_of_losses(
     ]
 
 
-def warn_of_textless(tasks: Sequence[Task], part_ends: Ints, lengths: Ints) -> list[str]:
-    """Return a warning that names the PDF files without a text layer.
-
-    part_ends : of a corpus. lengths : int64 by document, the bytes of its text.
-    """
-    starts = np.append(0, part_ends)
-    names = [
-        task.part.name
-        for number, task in enumerate(tasks)
-        if task.part.format == "pdf" and not lengths[starts[number] : part_ends[number]].all()
-    ]
-    if not names:
+def warn_of_textless(losses: Losses) -> list[str]:
+    """Return a warning that names the PDF files without a text layer."""
+    if not losses.textless_files:
         return []
-    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    names = ", ".join(losses.textless[:3])
+    more = f" and {losses.textless_files - 3:,} more" if losses.textless_files > 3 else ""
     return [
-        f"No text layer, 0 words, in {plural(len(names), 'PDF file')}: {', '.join(names[:3])}"
-        f"{more}. They are kept, and not compared. Add a text layer, for example by ocrmypdf."
+        f"No text layer, 0 words, in {plural(losses.textless_files, 'PDF file')}: {names}{more}. "
+        "They count as empty documents, which match nothing. Add a text layer, for example by "
+        "ocrmypdf."
     ]
 
 
@@ -296,7 +290,6 @@ def search_fields(found: Findings, counts: SearchCounts | None = None) -> JsonOb
     tasks = found.tasks
     method = found.method
     outcome = found.outcome
-    num_documents = outcome.corpus.num_documents
     tally = outcome.corpus.tally
     return {
         "options": found.options,
@@ -315,10 +308,22 @@ def search_fields(found: Findings, counts: SearchCounts | None = None) -> JsonOb
         "bound": found.bound,
         "histogram": Part(method.histogram(outcome.counts)),
         "cluster_sizes": outcome.counts.cluster_sizes,
-        "cost": describe_cost(found.stages, num_documents, tally.text_bytes),
+        "cost": describe_cost(found.stages, tally.documents, tally.text_bytes),
         "source_bytes": tally.text_bytes - tally.against_bytes,
-        "warnings": [*warn_of_bound(**found.bound), *method.warnings(outcome), *found.warnings],
+        "warnings": _warnings(found),
     }
+
+
+def _warnings(found: Findings) -> list[str]:
+    """Return the warnings about a search, then about its inputs."""
+    tally = found.outcome.corpus.tally
+    return [
+        *warn_of_bound(**found.bound),
+        *found.method.warnings(found.outcome),
+        *warn_of_divided_words(tally.divided),
+        *found.warnings,
+        *warn_of_textless(tally.losses),
+    ]
 
 
 def describe_losses(losses: Losses, num_documents: int) -> Part:
@@ -331,6 +336,9 @@ def describe_losses(losses: Losses, num_documents: int) -> Part:
         unreadable=_unreadable(losses, num_documents),
         excluded={"rows": losses.excluded, "too_long": losses.too_long}
         if losses.excluded
+        else None,
+        textless={"files": losses.textless_files, "names": losses.textless}
+        if losses.textless_files
         else None,
     )
 

@@ -125,8 +125,14 @@ def _option_of(found: re.Match[str]) -> str:
 
 
 # Of fields, by the beginning of their names. Names that the user chose are never translated.
-_KINDS = {"num": r"[\d.,e+-]+", "size": r"[\d.,]+ (?:[kMGT]B|bytes|字节)", "share": r"[<> \d.,]+ %"}
-_CHOSEN = ("path", "name", "id", "columns", "input", "example", "method")
+_DOCUMENTS = "docx|docm|dotx|dotm|odt|ott|epub|pdf|eml|mbox"
+_KINDS = {
+    "unread": rf".+?\.(?i:{_DOCUMENTS})(?i:\.gz|\.zst|\.bz2|\.xz)?",
+    "num": r"[\d.,e+-]+",
+    "size": r"[\d.,]+ (?:[kMGT]B|bytes|字节)",
+    "share": r"[<> \d.,]+ %",
+}
+_CHOSEN = ("unread", "path", "name", "id", "columns", "input", "example", "method")
 
 
 @cache

@@ -18,7 +18,7 @@ from neardup.candidates.items import Finder, ItemTable, Matches
 from neardup.decide.items import ALL, ENOUGH, FURTHER, KEPT, Hits, decide_hits, keep_matches
 from neardup.documents.batch import Corpus
 from neardup.features.shingles import Workspaces, extract_text, shingle_documents
-from neardup.features.spans import word_ranges
+from neardup.features.spans import TEXT_SEPARATOR, word_ranges
 from neardup.files import json_lines
 from neardup.formats.reading import Task
 from neardup.runs.locations import DocumentLocations
@@ -154,9 +154,9 @@ class ItemSearch:
 
     def _characters(self, strings: list[str], text_numbers: Rows, edges: Rows) -> Rows:
         """Return the characters from the first to the last word of each match, in its text."""
-        # All texts are cut as one string, with a line feed after each.
+        # All texts are cut as one string, with a separator after each.
         text_starts = offsets_from_lengths([len(text) + 1 for text in strings])[text_numbers]
-        words = word_ranges("\n".join(strings), self._table.shingling)
+        words = word_ranges(TEXT_SEPARATOR.join(strings), self._table.shingling)
         ranges = np.column_stack([words[edges[:, 0], 0], words[edges[:, 1], 1]])
         return ranges - text_starts[:, None]
 

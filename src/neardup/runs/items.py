@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import Floats, Int32s, arrow_of_strings
-from neardup.documents.batch import DocumentBatch, RawLines, Rejected, rejecter
+from neardup.documents.batch import DocumentBatch, Losses, RawLines, Rejected, rejecter
 from neardup.documents.nested import value_of
 from neardup.errors import InputError
 from neardup.files import JsonObject
@@ -35,7 +35,8 @@ class Items:
     item has as many texts as columns that are not empty.
 
     columns : the columns of an item, with their weights. text_columns : the columns that are
-    strings; none if the inputs are plain text. rejected : rows that could not be read.
+    strings; none if the inputs are plain text. rejected : rows that could not be read. losses :
+    their counts.
     """
 
     tasks: list[Task]
@@ -50,6 +51,12 @@ class Items:
     owners: list[int] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
+    losses: Losses = field(default_factory=Losses)
+
+    def reject(self, row: Rejected) -> None:
+        """Take a row that could not be read."""
+        self.rejected.append(row)
+        self.losses.add(row)
 
     def fields(self) -> ItemTexts:
         """Return the texts of all items as arrays."""
@@ -102,7 +109,7 @@ def read_items(
         for task in tasks_of(inputs._replace(text_column=text_column), "first", warnings)
     ]
     items = Items(tasks, columns, text_columns, warnings)
-    reject = rejecter(on_error, items.rejected.append)
+    reject = rejecter(on_error, items.reject)
     benchmarks = _benchmarks(tasks)
     # One thread: items are few.
     for part, entry in read_tasks(tasks, 1, with_payload=True):
@@ -144,6 +151,8 @@ def _add(
     benchmark_column: str | None,
 ) -> None:
     """Add the items of a batch."""
+    file = items.tasks[part].part
+    items.losses.add_documents(file.name, file.format, batch.text)
     num_rows = len(batch.rows)
     ids = [None] * num_rows if batch.ids is None else batch.ids.to_pylist()
     items.parts += [part] * num_rows

@@ -25,6 +25,7 @@ from neardup.documents.batch import (
     Columns,
     Corpus,
     DocumentBatch,
+    Losses,
     Reject,
     Rejected,
     Tally,
@@ -35,6 +36,7 @@ from neardup.documents.batch import (
 from neardup.errors import InputError
 from neardup.executor import count_threads, group_small, map_ordered
 from neardup.features.described import DistinctFeatures, Features, Keys, Lists, distinct_features
+from neardup.features.divided_words import count_divided_words
 from neardup.features.grouping import hash_ids, hash_values
 from neardup.features.idf import DocumentCounts, IdfTable
 from neardup.features.shingles import Workspace, Workspaces, shingle_documents
@@ -183,6 +185,8 @@ class Reading:
                 self._store_rejected(piece.rejected)
             if piece.batch is not None:
                 count = len(piece.batch.rows)
+                part = piece.task.part
+                self.tally.losses.add_documents(part.name, part.format, piece.batch.text)
                 self.tally.text_bytes += int(offsets[first + count] - offsets[first])
                 self.tally.documents += count
                 self.tally.part_documents += count
@@ -221,7 +225,10 @@ class Reading:
         """Append the rows, lengths, ids and ranks of documents; return the offsets of their
         texts.
         """
-        _, text_offsets = flatten_strings(join_arrays([batch.text for batch in batches]))
+        texts = join_arrays([batch.text for batch in batches])
+        _, text_offsets = flatten_strings(texts)
+        if self.method.settings.vector_length is None:
+            count_divided_words(texts, self.method.settings.shingling, self.tally.divided)
         rows = np.concatenate([batch.rows for batch in batches])
         self.scratch.append(schemas.LENGTHS, np.diff(text_offsets))
         self.scratch.append(schemas.ROWS, rows.astype(np.int64, copy=False))
@@ -484,12 +491,16 @@ def map_batches(
     threads: int,
     progress: Progress,
     reject: Reject,
+    *,
+    losses: Losses,
 ) -> Iterator[tuple[DocumentBatch, T]]:
     """Yield batches with the result of `work` on their texts, in input order.
 
     Small batches are merged first, also across parts: each HTML file is a batch.
+
+    losses : counts the files without text.
     """
-    small = _batches(tasks, threads, reject)
+    small = _batches(tasks, threads, reject, losses)
     merged = map(
         concatenate,
         group_small(
@@ -502,11 +513,15 @@ def map_batches(
         yield batch, result
 
 
-def _batches(tasks: list[Task], threads: int, reject: Reject) -> Iterator[DocumentBatch]:
-    for _, entry in read_tasks(tasks, threads):
+def _batches(
+    tasks: list[Task], threads: int, reject: Reject, losses: Losses
+) -> Iterator[DocumentBatch]:
+    for number, entry in read_tasks(tasks, threads):
         if isinstance(entry, Rejected):
             reject(entry)
         elif entry is not None:
+            part = tasks[number].part
+            losses.add_documents(part.name, part.format, entry.text)
             yield entry
 
 
@@ -521,9 +536,17 @@ def _kinds_of(batch: DocumentBatch) -> list[Any]:
 
 
 def count_corpus(
-    tasks: list[Task], shingling: Shingling, threads: int, progress: Progress, reject: Reject
+    tasks: list[Task],
+    shingling: Shingling,
+    threads: int,
+    progress: Progress,
+    reject: Reject,
+    *,
+    losses: Losses,
 ) -> IdfTable:
     """Return the document frequencies of all features of the documents of all tasks.
+
+    losses : counts the files without text.
 
     Notes
     -----
@@ -536,7 +559,7 @@ def count_corpus(
         shingles = shingle_documents(texts, shingling)
         return distinct_features(shingles.hashes, shingles.offsets)
 
-    for _, features in map_batches(tasks, features_of, threads, progress, reject):
+    for _, features in map_batches(tasks, features_of, threads, progress, reject, losses=losses):
         counts.add(features)
     return counts.table(shingling)
 
@@ -548,7 +571,7 @@ def count_or_open(
     file = scratch.directory / _FREQUENCIES
     if file.exists():
         return IdfTable.open(file)
-    # Rejected rows are reported by the pass that stores documents.
-    table = count_corpus(tasks, counted, threads, progress, ignore)
+    # Losses are reported by the pass that stores documents.
+    table = count_corpus(tasks, counted, threads, progress, ignore, losses=Losses())
     table.save(file)
     return table

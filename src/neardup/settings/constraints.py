@@ -38,6 +38,8 @@ class Constraint:
     low, high, exclusive_min : the range of numbers. choices, numbers : the accepted strings or
     numbers, besides strings that begin with one of `prefixes`, lists of them with commas
     (`is_list`), None (`optional`), callables (`or_callable`) and instances of `also_accepts`.
+    Choices of the type tuple are a set: a list, or a string with commas, becomes a tuple in the
+    order of the choices.
     sentinels : strings with a special meaning, if any string is accepted. python_only : choices
     that the command line does not offer. alias : another flag on the command line.
     """
@@ -58,6 +60,11 @@ class Constraint:
     is_list: bool = False
     also_accepts: type | None = None
     alias: str = ""
+
+    @property
+    def is_set(self) -> bool:
+        """True if a value is a tuple of choices, in their order."""
+        return bool(self.choices) and self.value_type is tuple
 
     def describe(self) -> str:
         """Return the accepted values in words."""
@@ -80,6 +87,8 @@ class Constraint:
         text = "one of " + " or ".join([", ".join(choices), *others])
         if self.is_list:
             text += ", or several, separated by commas"
+        if self.is_set:
+            text += ", or a list of several"
         if self.counted:
             plain = [word for word in (*self.choices, *self.prefixes) if word not in self.counted]
             text += (
@@ -110,16 +119,31 @@ class Constraint:
         given : the value as the caller wrote it. Raises SettingError if the value does not satisfy
         the constraint.
         """
-        value = plain(value)
+        original = plain(value)
+        value = self.in_order(original)
         if not self.accepts(value):
             choices = (*self.choices, *self.python_only)
-            shown_value = value if given is None else given
+            shown_value = original if given is None else given
             raise SettingError(
                 f"{name} must be {self.describe()}: got "
-                f"{shown_value!r}.{suggestion(value, choices)} {self.help} Change {name} "
+                f"{shown_value!r}.{suggestion(original, choices)} {self.help} Change {name} "
                 f"({flag_of(name)})."
             )
         return value
+
+    def in_order(self, value: Any) -> Any:
+        """Return a set of choices, however it is written, as a tuple in their order; other values
+        unchanged.
+        """
+        several = [value] if isinstance(value, str) else value
+        if not self.is_set or not isinstance(several, (list, tuple)):
+            return value
+        if not all(isinstance(word, str) for word in several):
+            return value
+        words = [word for each in several for word in each.split(",")]
+        unknown = [word for word in words if word not in self.choices]
+        ordered = tuple(unknown or [choice for choice in self.choices if choice in words])
+        return value if value == ordered else ordered
 
     def accepts(self, value: object) -> bool:
         """Return whether a value satisfies the constraint."""
@@ -130,6 +154,8 @@ class Constraint:
         # `isinstance(value, ())` is False for every value.
         if isinstance(value, self.also_accepts or ()) or (self.or_callable and callable(value)):
             return True
+        if self.is_set:
+            return isinstance(value, tuple) and all(word in self.choices for word in value)
         if self.choices:
             return isinstance(value, str) and self._accepts_choices(value)
         if self.value_type in _STRINGS:

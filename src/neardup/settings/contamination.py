@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from neardup.settings.constraints import ColumnNames, Validated, collection, parameter
+from neardup.settings.folds import FOLD
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,7 @@ class ContaminationSettings(Validated):
         low=1,
         high=1_000_000,
     )
+    fold: Sequence[str] = parameter((), FOLD)
     max_documents: int = parameter(
         100,
         "The most documents that are listed for one item, the best first; among documents with "

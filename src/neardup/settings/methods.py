@@ -7,7 +7,7 @@ The command line uses the same declarations, and a test passes invalid values to
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar, overload
 
@@ -19,6 +19,7 @@ from neardup.settings.constraints import (
     suggestion,
     without_none,
 )
+from neardup.settings.folds import FOLD
 from neardup.settings.jieba import Jieba as Jieba
 from neardup.settings.presets import preset_settings
 
@@ -80,9 +81,7 @@ class Shingling(DocumentSettings):
         True, "Normalise to NFKC, so that full-width letters and ligatures match."
     )
     case_fold: bool = parameter(True, "Fold case, so that Straße matches STRASSE.")
-    fold_chinese: bool = parameter(
-        False, "Fold traditional Chinese characters to simplified ones, one by one."
-    )
+    fold: Sequence[str] = parameter((), FOLD)
     html: str | None = parameter(
         None,
         (
@@ -98,7 +97,7 @@ class Shingling(DocumentSettings):
         for name, plain in (
             ("nfkc", True),
             ("case_fold", True),
-            ("fold_chinese", False),
+            ("fold", ()),
             ("html", None),
         ):
             value = getattr(self, name)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from neardup.errors import SettingError
 from neardup.settings.constraints import Validated, collection, flag_of, parameter
+from neardup.settings.folds import FOLD
 
 CutAt = Literal["character", "word", "sentence", "line"]
 Unit = Literal["paragraph", "line", "sentence"]
@@ -39,6 +41,7 @@ class PassageSettings(Validated):
         False,
         "With unit, compare words as dedup does: without case, width, white space and punctuation.",
     )
+    fold: Sequence[str] = parameter((), FOLD)
     cut_at: CutAt = parameter(
         "word",
         (
@@ -111,6 +114,11 @@ class PassageSettings(Validated):
             raise SettingError(
                 "normalise needs unit: got normalise=True alone. Add unit (--unit paragraph, line "
                 "or sentence), or leave normalise (--normalise) out."
+            )
+        if self.fold and not self.normalise:
+            raise SettingError(
+                f"fold needs normalise, which compares words: got fold={list(self.fold)}. Add "
+                "normalise (--normalise), or leave fold (--fold) out."
             )
         if self.unit is not None and (self.bridge or self.cut_at != "word"):
             name = "bridge" if self.bridge else "cut_at"

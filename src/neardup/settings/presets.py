@@ -70,7 +70,12 @@ def preset_settings(
         )
     if share is None:
         return PRESETS.get(preset or "", {}) | given
-    return _noise_settings(share, given) | given
+    settings = _noise_settings(share, given) | given
+    # Letters have neither hyphens nor line ends.
+    if settings["tokens"] == "chars":
+        fold = given.get("fold", ())
+        settings["fold"] = ["hyphens", *([fold] if isinstance(fold, str) else fold)]
+    return settings
 
 
 def _noise_settings(share: float, given: dict[str, Any]) -> dict[str, Any]:

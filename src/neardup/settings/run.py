@@ -66,6 +66,11 @@ class IndexSettings(Validated):
         "Store the source of each document (--sources of add-if-new), so that answers and the "
         "export have the columns sources and num_sources of kept documents.",
     )
+    track_dates: bool = parameter(
+        False,
+        "As --track-sources, and store the date of each document (--dates of add-if-new), so that "
+        "answers and the export also have the columns first_date and last_date.",
+    )
 
 
 Keep = Literal["first", "last", "longest", "shortest", "source", "none"] | str

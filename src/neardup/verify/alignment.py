@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence, Set
 from functools import lru_cache
 from itertools import chain, groupby
@@ -12,6 +13,7 @@ from neardup.features.normalise import normalise
 from neardup.features.outline import Line, common_lines, outline
 from neardup.features.spans import TokenSpan
 from neardup.files import JsonObject
+from neardup.settings.folds import FOLDS
 from neardup.settings.methods import Shingling
 
 
@@ -173,6 +175,8 @@ def _units(spans: Sequence[TokenSpan], shared: list[bool]) -> list[Passage]:
 
 _WORDS = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
 """A word, or a letter of a script without spaces."""
+_PIECES = re.compile("[^\u0300-\u036f]?[\u0300-\u036f]*", re.DOTALL)
+"""A character with the marks after it; empty at the end of a text."""
 _MAX_CELLS = 300_000_000  # words of one text times words of the other: some 40 MB and 0.1 s
 _MIN_RUN = 3  # words that must match in a row: fewer would cut a moved passage into pieces
 
@@ -199,8 +203,8 @@ def align(
     A passage is shared if it is anywhere in the other text. If the shared passages of both texts
     are the same, letter by letter, then a differing passage has a position in the other text: after
     the same number of shared letters. Letters and digits are counted, as the space between tokens
-    may differ; case, compatibility and traditional Chinese are folded, as tokens may have been.
-    This takes linear time. Otherwise some passages moved or are repeated: then only a longest
+    may differ; case, compatibility and the spellings of all foldings are folded, as tokens may have
+    been. This takes linear time. Otherwise some passages moved or are repeated: then only a longest
     common subsequence of the shared words stays shared, and a moved passage differs in both texts.
     """
     left_side = _Side(left, left_passages)
@@ -261,7 +265,10 @@ def _in_order(
 
 @lru_cache(maxsize=1 << 16)
 def _folded(text: str) -> str:
-    return normalise(text, Shingling(fold_chinese=True))
+    """Return the letters of a text without marks, which some foldings drop or move."""
+    letters = unicodedata.normalize("NFD", normalise(text, Shingling(fold=FOLDS)))
+    plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return unicodedata.normalize("NFC", plain)
 
 
 def _words(text: str, passages: Sequence[Passage]) -> list[_Word]:
@@ -313,10 +320,10 @@ class _Side:
                 first_start, _ = self.differing.get(len(letters), (start, end))
                 self.differing[len(letters)] = (first_start, end)
                 continue
-            for position in range(start, end):
-                found = [letter for letter in _folded(text[position]) if letter.isalnum()]
+            for piece in _PIECES.finditer(text, start, end):
+                found = [letter for letter in _folded(piece[0]) if letter.isalnum()]
                 letters += found
-                self.offsets += [position] * len(found)
+                self.offsets += [piece.start()] * len(found)
         self.letters = "".join(letters)
 
     def differing_after(self, num_letters: int) -> tuple[int, int]:

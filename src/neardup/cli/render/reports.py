@@ -15,6 +15,7 @@ from neardup.report.rows import (
     ReportValues,
     benchmark_table,
     cost_rows,
+    part_of,
     removal_rows,
     result_rows,
     search_rows,
@@ -79,13 +80,15 @@ def print_frequencies(report: ReportValues, output: Path) -> None:
     """Print the closing table of `neardup document-frequencies`."""
     console = Console(highlight=False)
     names = ("documents", "features", "max_undercount")
-    counts = {name: report[name] for name in names} | {"rejected": len(report["rejected"])}
+    # A file that could not be read is no rejected row.
+    rejected = sum(part_of(report, loss).get("rows", 0) for loss in ("unreadable", "excluded"))
+    counts = {name: report[name] for name in names} | {"rejected": rejected}
     table = Rows()
     table.add(result_rows({**report, "command": "document-frequencies", "counts": counts}))
     table.line(say("files.version"), report["version"])
     table.line(say("files.frequencies"), visible(output), "bold cyan")
     table.print(console)
-    print_rejected(report, console)
+    print_troubles(report, console)
 
 
 def _files(report: ReportValues, output: AnyPath) -> list[tuple[str, str]]:
@@ -139,8 +142,9 @@ def _print_benchmarks(report: ReportValues, console: Console) -> None:
         console.print("  " + say("terminal.more_benchmarks", left=left))
 
 
-def print_troubles(report: ReportValues, console: Console) -> None:
+def print_troubles(report: ReportValues, console: Console | None = None) -> None:
     """Print the unreadable inputs and the warnings of a run, then as `print_rejected`."""
+    console = console or Console(highlight=False)
     if report.get("unreadable") and not report["incomplete"]:  # it has the same rows
         console.print()
         _print_line(
@@ -168,7 +172,10 @@ def print_rejected(report: ReportValues, console: Console) -> None:
         console.print()
     for row in rejected[:_MAX_REJECTED]:
         _print_line(
-            say("terminal.rejected"), "bold red", describe_rejected(Rejected(**row)), console
+            say("terminal.rejected"),
+            "bold red",
+            for_terminal(describe_rejected(Rejected(**row))),
+            console,
         )
     if len(rejected) > _MAX_REJECTED:
         console.print(say("terminal.more_rejected", left=len(rejected) - _MAX_REJECTED))

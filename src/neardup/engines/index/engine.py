@@ -25,7 +25,7 @@ from neardup.files import JsonObject, read_json, write_json
 from neardup.formats.reading import Task, known_total
 from neardup.formats.tables import TablePart
 from neardup.index import collection, maintenance
-from neardup.index.documents import batch_of_documents, find, names_of_inputs, sources_in
+from neardup.index.documents import Origin, batch_of_documents, find, names_of_inputs, with_origin
 from neardup.index.incoming import Incoming, decompress, new_prefix, store_settings
 from neardup.index.open_index import Batch, OpenIndex, now
 from neardup.index.overlay import Overlay
@@ -39,7 +39,6 @@ from neardup.runs.locations import LocationsAfter
 from neardup.runs.reading import Reading, described_values, locations, read_all
 from neardup.runs.run import Run
 from neardup.runs.scratch import Scratch, prepare
-from neardup.settings.run import INPUT
 from neardup.stores import embedded
 from neardup.stores.base import Changes, StoredSnapshot, Writer
 from neardup.verify.measured import Measured
@@ -122,7 +121,11 @@ class IndexEngine(Engine):
     """
 
     def __init__(
-        self, run: Run, index: OpenIndex, snapshot: StoredSnapshot, sources: str | None = None
+        self,
+        run: Run,
+        index: OpenIndex,
+        snapshot: StoredSnapshot,
+        origin: Origin = Origin(),  # noqa: B008 - immutable
     ) -> None:
         super().__init__(run)
         self.index = index
@@ -131,8 +134,11 @@ class IndexEngine(Engine):
         # The caller has locked the index, and holds the lock until `commit`.
         self._updates = isinstance(snapshot, Writer)
         self._tracks_sources = self._updates and index.rules.tracks_sources
-        # The sources of documents, as the index stores them: none if it does not.
-        self._sources = sources if self._tracks_sources else None
+        # The origin of documents, as the index stores it: none if it does not.
+        self._origin = Origin(
+            sources=origin.sources if self._tracks_sources else None,
+            dates=origin.dates if self._updates and index.rules.tracks_dates else None,
+        )
 
     def paths(self) -> list[str]:
         """Return the paths that the run reads, and the address of the index."""
@@ -174,10 +180,10 @@ class IndexEngine(Engine):
 
     def _name_sources(self, tasks: list[Task]) -> list[str]:
         """Name the inputs that are sources; warn if an index that tracks sources gets none."""
-        names = names_of_inputs(self.run.inputs.source, tasks, self._sources)
+        names = names_of_inputs(self.run.inputs.source, tasks, self._origin.sources)
         parts = [task.part.name for task in tasks]
         self._name_of_part = {} if names is None else dict(zip(parts, names, strict=True))
-        if self._tracks_sources and self._sources is None:
+        if self._tracks_sources and self._origin.sources is None:
             return [_NO_SOURCES.format(index=self.index.address)]
         return []
 
@@ -193,9 +199,8 @@ class IndexEngine(Engine):
         counts = self._snapshot.count()
         # Any change that matters to decisions adds a row or changes a count.
         state = [self.index.address, created, self._snapshot.num_rows, *counts]
-        if self._sources is not None:
-            # Documents that were read before the interruption have their sources already.
-            state.append(self._sources)
+        # Documents that were read before the interruption have their origin already.
+        state += [name for name in self._origin if name is not None]
         # The decisions of an interrupted run are valid for one state of the index only.
         if resuming and not _is_noted(note, state):
             warnings.append(
@@ -245,10 +250,9 @@ class IndexEngine(Engine):
         return self.index.describe(Batch.join([self._batch_of(*pair) for pair in pairs]))
 
     def _batch_of(self, batch: DocumentBatch, task: Task) -> Batch:
-        """Return documents as they enter the index, with their sources."""
-        column = None if self._sources == INPUT else self._sources
-        sources = sources_in(task, batch, column, self._name_of_part.get(task.part.name))
-        return batch_of_documents(batch, [])._replace(sources=sources)
+        """Return documents as they enter the index, with their sources and dates."""
+        name = self._name_of_part.get(task.part.name)
+        return with_origin(batch_of_documents(batch, []), task, batch, self._origin, name)
 
     def _decide(self, incoming: Incoming) -> None:
         """Decide about the next documents, and put them into the store of the run."""

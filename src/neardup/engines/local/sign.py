@@ -66,7 +66,8 @@ def sign_corpus(
         out = sketcher.allocate(len(texts))
         return out, sketcher.sign_texts(texts, out)
 
-    for batch, ((values, empty), num_short) in map_batches(tasks, work, threads, progress, reject):
+    results = map_batches(tasks, work, threads, progress, reject, losses=counts.losses)
+    for batch, ((values, empty), num_short) in results:
         ids = batch.ids
         if ids is None:
             ids = arrow_of(np.arange(counts.read, counts.read + len(values)))

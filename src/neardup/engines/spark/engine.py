@@ -37,12 +37,12 @@ from neardup.engines.capabilities import large_spark_of
 from neardup.engines.spark import output, pipeline
 from neardup.engines.spark.found import find_here, list_documents, place_documents
 from neardup.engines.spark.session import open_session, translated
-from neardup.engines.spark.source import Files
+from neardup.engines.spark.source import PART_SHIFT, Files
 from neardup.features.binary import flat_numbers
 from neardup.features.grouping import hash_ids
 from neardup.features.idf import IdfTable
 from neardup.fingerprints.sketches import Sketches
-from neardup.formats.reading import Task
+from neardup.formats.reading import Part, Task
 from neardup.methods.registry import method_of
 from neardup.methods.sketcher import Sketcher
 from neardup.output.job import Job
@@ -225,7 +225,9 @@ def sign_files(
         lines = output.rejected_lines(signed)
         # In the order of the inputs, as locally.
         rows = signed.filter("rejected is null").orderBy("document").toArrow()
-    counts.rejected += [Rejected(**json.loads(line)) for line in lines]
+    for line in lines:
+        counts.reject(Rejected(**json.loads(line)))
+    output.add_textless(counts.losses, _parts_without_text(rows, found.tasks))
     counts.read = len(rows)
     # Without min_count, the sum of no rows is null.
     counts.without_features = pc.sum(rows["empty"], min_count=0).as_py()
@@ -233,6 +235,12 @@ def sign_files(
     counts.text_bytes = pc.sum(rows["bytes"], min_count=0).as_py()
     has_ids = any(task.columns.id is not None for task in found.tasks)
     return sketcher, _sketches_of(rows, sketcher, has_ids)
+
+
+def _parts_without_text(rows: pa.Table, tasks: Sequence[Task]) -> list[Part]:
+    """Return the parts that have a signed document, schemas.SIGNED, without text."""
+    documents = rows["document"].filter(pc.equal(rows["bytes"], 0)).to_numpy()
+    return [tasks[number].part for number in np.unique(documents >> PART_SHIFT).tolist()]
 
 
 def _sketches_of(rows: pa.Table, sketcher: Sketcher, has_ids: bool) -> Iterator[Sketches]:

@@ -11,7 +11,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,7 @@ from neardup.errors import ClusterError, OutputError
 from neardup.features.grouping import hash_values
 from neardup.features.vectors import texts_of
 from neardup.files import AnyPath, JsonObject
-from neardup.formats.reading import Task, input_changed
+from neardup.formats.reading import Part, Task, input_changed
 from neardup.methods.base import Method
 from neardup.methods.stages import Batches, Read
 from neardup.output import write
@@ -149,15 +149,25 @@ def corpus_of(parts: pa.Table, lines: list[str], tasks: list[Task]) -> Corpus:
     documents = counts["documents"]
     num_bytes = counts["bytes"]
     num_against_parts = sum(task.against for task in tasks)
+    losses = Losses.of(Rejected(**json.loads(line)) for line in lines)
+    without_text = np.flatnonzero((documents > 0) & (num_bytes == 0)).tolist()
+    add_textless(losses, [tasks[number].part for number in without_text])
     tally = Tally(
         documents=int(documents.sum()),
-        losses=Losses.of(Rejected(**json.loads(line)) for line in lines),
+        losses=losses,
         without_features=int(counts["without_features"].sum()),
         text_bytes=int(num_bytes.sum()),
         against_bytes=int(num_bytes[:num_against_parts].sum()),
     )
     num_against = int(documents[:num_against_parts].sum())
     return Corpus(np.cumsum(documents), counts["rejected"], num_against, tally)
+
+
+def add_textless(losses: Losses, parts: Sequence[Part]) -> None:
+    """Count the PDF files among parts without text."""
+    for part in parts:
+        if part.format == "pdf":
+            losses.add_textless(part.name)
 
 
 def rejected_lines(described: DataFrame) -> list[str]:
