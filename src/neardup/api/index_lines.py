@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import pyarrow as pa
 
-from neardup.documents.nested import value_of
+from neardup.documents.nested import ELEMENTS, value_of
 from neardup.documents.texts import join_ids
 from neardup.errors import InputError, SettingError
 from neardup.features.vectors import array_of_documents, texts_of
@@ -20,6 +20,7 @@ from neardup.index.documents import payload_of
 from neardup.index.open_index import Batch, OpenIndex
 from neardup.index.sources import refuse_untracked
 from neardup.runs.columns import ID_NAMES, names_of
+from neardup.runs.run import names_of_roles
 from neardup.settings.constraints import ColumnNames, check_columns, check_kind, check_limit
 from neardup.settings.run import INPUT, MAX_DOCUMENT_BYTES
 
@@ -40,6 +41,7 @@ class LineOptions(TypedDict, total=False):
     """The fields of lines, and the limit of their documents, as in `Index.answer_lines`."""
 
     text_column: ColumnNames
+    roles: ColumnNames
     id_column: ColumnNames
     payload_column: ColumnNames
     sources: str | None
@@ -65,6 +67,7 @@ class LineAnswers:
         limit = options.get("max_document_bytes", MAX_DOCUMENT_BYTES)
         self._max_bytes = check_limit(limit, "max_document_bytes", option="--max-document-bytes")
         self._text_names = _several(options.get("text_column"))
+        self._roles = names_of_roles(options.get("roles"))
         self._id_names = _several(options.get("id_column"))
         self._payload_names = _several(options.get("payload_column"))
         self._source_name = self._checked_sources(options.get("sources"))
@@ -156,7 +159,7 @@ class LineAnswers:
                 f"the line has no field {', '.join(names_of(length))}: name the text field "
                 "(--text-column)"
             )
-        found = [(name, value_of(record, name)) for name in self._text_names]
+        found = [(name, self._value_of(record, name)) for name in self._text_names]
         # Nothing but nulls: the error is about the first field.
         texts = [(name, value) for name, value in found if value is not None] or found[:1]
         if length is not None and len(found) == 1:
@@ -166,6 +169,18 @@ class LineAnswers:
             if not isinstance(text, str):
                 raise InputError(f"'{name}' is {_kind(text)}, not a string")
         return "\n".join(text for _, text in texts)
+
+    def _value_of(self, record: JsonObject, name: str) -> Any:
+        """Return the value of a text field, of turns joined by line ends."""
+        value = value_of(record, name, self._roles)
+        # A list that its name does not show is no text, as `[0.1, 0.2]` in a field text.
+        if not isinstance(value, list) or ELEMENTS not in name:
+            return value
+        turns = [turn for turn in value if turn is not None]
+        for turn in turns:
+            if not isinstance(turn, str):
+                raise InputError(f"an element of '{name}' is {_kind(turn)}, not a string")
+        return "\n".join(turns)
 
     def _ids_of(self, record: JsonObject) -> tuple[str, ...]:
         """Return the parts of the id of an object. Raise InputError if one is no string or

@@ -41,7 +41,8 @@ class Columns(NamedTuple):
     columns of values, which are read as strings. vector_length : the length of documents that are
     vectors, 0 for any length; None if documents are texts. counted : the column among `values` by
     which documents are grouped or counted. described : the columns among `values` that describe
-    documents in the output.
+    documents in the output. roles : the roles whose turns are in a text of turns; all if there are
+    none.
     """
 
     text: str
@@ -53,6 +54,7 @@ class Columns(NamedTuple):
     more_ids: tuple[str, ...] = ()
     counted: str | None = None
     described: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
