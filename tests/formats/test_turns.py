@@ -172,6 +172,16 @@ def test_a_dataset_stays_a_dataset():
     assert kept.to_list() == [CHATS[number] for number in (0, 3, 4, 5, 6)]
 
 
+def test_an_earlier_collection_may_have_plain_texts():
+    question = CHATS[0]["messages"][1]["content"]
+    chats = pa.Table.from_pylist(CHATS[:4], SCHEMA)
+    options = {"text_column": MESSAGES, "roles": "user", "id_column": "id"}
+    result = neardup.dedup(chats, against=pa.table({"text": [question], "id": ["z"]}), **options)
+    assert result.removed["kept_id"].to_pylist() == ["z", "z", "z"]
+    again = neardup.dedup(chats, against=pa.Table.from_pylist(CHATS[:1], SCHEMA), **options)
+    assert again.kept["id"].to_pylist() == ["d"]
+
+
 # Any shape of rows, and any layout in memory.
 
 ROLES = st.sampled_from(["user", "assistant", None])
@@ -189,6 +199,34 @@ KINDS = {
     ),
     "bytes": pa.list_(pa.struct({"role": pa.string(), "content": pa.binary()})),
 }
+
+
+LAYOUTS = {
+    **KINDS,
+    "fixed": pa.list_(MESSAGE, 2),
+    "struct of lists": pa.struct({"content": pa.list_(pa.string()), "n": pa.int8()}),
+}
+CONTENTS = {
+    "fixed": [None, [{"role": "user", "content": "a"}, None], None, [None, {"content": "b"}]],
+    "struct of lists": [None, {"content": ["a", None], "n": 1}, {"content": None}, {"n": 2}],
+}
+
+
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_other_texts_keep_the_layout(kind):
+    rows = CONTENTS.get(kind, [None, [{"role": "user", "content": "a"}, None], [], None])
+    array = pa.array(rows, LAYOUTS[kind] if kind in CONTENTS else pa.list_(MESSAGE))
+    batch = pa.record_batch({"messages": array.cast(LAYOUTS[kind]), "n": [1, 2, 3, 4]}).slice(1)
+    name = "messages.content[]" if kind == "struct of lists" else MESSAGES
+    turns = turns_of(batch, name)
+    assert turns is not None
+    same = with_column(batch, name, turns.values)
+    assert same.schema.equals(batch.schema)
+    assert same.equals(batch)
+    same.validate(full=True)
+    upper = pa.array(["A", None], pa.string()).cast(turns.values.type)
+    changed = with_column(batch, name, pa.concat_arrays([upper, turns.values[2:]]))
+    assert column_of(changed, name)[0].as_py() in (["A", None], [b"A", None])
 
 
 def documents_in(lists: list[Any]) -> list[dict[str, Any]]:
@@ -534,6 +572,12 @@ def test_a_passage_may_be_marked_inside_its_turns(tmp_path):
     assert all(text.count("\u27e6") == text.count("\u27e7") == 1 for text in others)
 
 
+def test_no_rows_have_no_columns_of_fields(tmp_path):
+    write_parquet(pa.Table.from_pylist([], SCHEMA), tmp_path / "rows.parquet")
+    kept = neardup.dedup(tmp_path / "rows.parquet", text_column=MESSAGES).kept
+    assert kept.schema.names == ["id", "messages"]
+
+
 def test_a_batch_without_turns_has_none():
     batch = DocumentBatch(pa.array(["a"], pa.large_string()), np.zeros(1, np.int64))
     assert turns_of(pa.record_batch({"text": ["a"]}), "text") is None
@@ -607,6 +651,10 @@ def test_an_index_answers_lines_of_chats():
         ]
     assert [answer.get("kept") for answer in answers] == [True, False, False, None]
     assert answers[3]["error"] == "an element of 'messages[].content' is a number, not a string"
+    with neardup.Index.create("memory:") as index:
+        ((_, answer),) = next(index.answer_lines([[b'{"text": ["a b c d", "e f g"]}']]))
+        assert answer["kept"]
+        assert [hit.similarity for hit in index.query("a b c d\ne f g")] == [1.0]
 
 
 def test_an_index_of_a_run_reads_the_same_roles(tmp_path):

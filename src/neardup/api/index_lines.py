@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import pyarrow as pa
 
-from neardup.documents.nested import ELEMENTS, value_of
+from neardup.documents.nested import value_of
 from neardup.documents.texts import join_ids
 from neardup.errors import InputError, SettingError
 from neardup.features.vectors import array_of_documents, texts_of
@@ -173,8 +173,7 @@ class LineAnswers:
     def _value_of(self, record: JsonObject, name: str) -> Any:
         """Return the value of a text field, of turns joined by line ends."""
         value = value_of(record, name, self._roles)
-        # A list that its name does not show is no text, as `[0.1, 0.2]` in a field text.
-        if not isinstance(value, list) or ELEMENTS not in name:
+        if not isinstance(value, list) or self._index.method.vector_length is not None:
             return value
         turns = [turn for turn in value if turn is not None]
         for turn in turns:

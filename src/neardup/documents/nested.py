@@ -49,6 +49,15 @@ def nested_types(types: Mapping[str, pa.DataType]) -> ColumnTypes:
     return {name: found[name] for name, _, _ in waiting if name in found}
 
 
+def outermost(types: Mapping[str, pa.DataType]) -> ColumnTypes:
+    """Return the columns themselves, of the types that `nested_types` returns."""
+    return {
+        name: kind
+        for name, kind in types.items()
+        if not any(pa.types.is_nested(types.get(outer, pa.null())) for outer, _ in _splits(name))
+    }
+
+
 def path_of(fields: pa.Schema | pa.DataType, name: str) -> tuple[int, ...] | None:
     """Return the indices of the fields, outermost first, that lead to a name; None if there is no
     such field, or several. The elements of a list are its field 0.

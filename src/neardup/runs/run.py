@@ -123,9 +123,9 @@ def tasks_of(
     if inputs.against is not None:
         parts = parts_of(inputs.against, inputs, "against", skipped)
         # The earlier collection has no ranks, and only values that limit comparisons.
-        text_column = None if _lacks(parts, inputs.text_column) else inputs.text_column
-        against = inputs._replace(text_column=text_column, count_by=None)
-        against = against._replace(described=(), ordered=())
+        against = inputs._replace(count_by=None, described=(), ordered=())
+        if _lacks(parts, inputs.text_column):
+            against = against._replace(text_column=None, roles=None)
         columns = _columns_of(parts, against, [], within)
         inputs = inputs._replace(vector_length=columns.vector_length)
         tasks += [Task(part, columns, against=True, max_document_bytes=max_bytes) for part in parts]
