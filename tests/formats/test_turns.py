@@ -438,10 +438,11 @@ def test_other_fields_of_turns_are_not_read():
 
 def test_turns_that_repeat_a_dictionary_are_limited(tmp_path, monkeypatch):
     monkeypatch.setattr(texts, "MAX_JOINED_BYTES", 1000)
-    rows = [{"messages": [{"role": "user", "content": 30 * "a"}] * 100}]
+    rows = [{"title": "t", "messages": [{"role": "user", "content": 30 * "a"}] * 100}]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
-    with pytest.raises(InputError, match=r"'messages\[\]\.content' have 3,000 bytes together"):
-        neardup.dedup(tmp_path / "rows.parquet", text_column=MESSAGES)
+    for columns in (MESSAGES, ["title", MESSAGES]):
+        with pytest.raises(InputError, match=r"'messages\[\]\.content' have 3,000 bytes together"):
+            neardup.dedup(tmp_path / "rows.parquet", text_column=columns)
 
 
 def test_a_long_chat_is_rejected_as_a_long_document():

@@ -25,6 +25,7 @@ from neardup.arrays import (
     arrow_of_bytes,
     offsets_from_lengths,
 )
+from neardup.documents.nested import ELEMENTS
 from neardup.errors import InputError
 
 BLOCK_BYTES = 4 << 20
@@ -60,6 +61,13 @@ class Columns(NamedTuple):
     def texts(self) -> tuple[str, ...]:
         """The columns of the text."""
         return self.text, *self.more_text
+
+    @property
+    def sliced_by(self) -> str:
+        """The column of the text by whose size rows are cut into batches: turns, if there are any,
+        because a row of them may be as long as a dictionary can make it.
+        """
+        return next((name for name in self.texts if ELEMENTS in name), self.text)
 
     @property
     def ids(self) -> tuple[str, ...]:

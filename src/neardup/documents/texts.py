@@ -467,7 +467,7 @@ def slices_of(
         yield without_views(batch.slice(begin, step))
 
 
-MAX_JOINED_BYTES = 1 << 30
+MAX_JOINED_BYTES = 1 << 28
 """Largest text of turns in a dictionary, which a small file can make as long as it likes."""
 
 

@@ -99,7 +99,7 @@ def read(
     first_row = 0
     try:
         read_columns = None if with_payload else [*wanted, *_roles_of(columns)]
-        for batch in _record_batches(source, read_columns, columns.text):
+        for batch in _record_batches(source, read_columns, columns.sliced_by):
             rows = np.arange(first_row, first_row + batch.num_rows, dtype=np.int64)
             first_row += batch.num_rows
             payload = batch if with_payload else None

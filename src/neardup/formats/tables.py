@@ -274,7 +274,7 @@ class TablePart:
         names = None if with_payload else outer_names(schema, columns.names)
         first_row = 0
         for batch in self.batches(names):
-            for piece in slices_of(batch, columns.text, BLOCK_BYTES):
+            for piece in slices_of(batch, columns.sliced_by, BLOCK_BYTES):
                 if piece.num_rows == 0:
                     continue
                 rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
