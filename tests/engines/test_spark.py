@@ -13,6 +13,7 @@ import pytest
 import neardup
 from neardup.errors import ColumnError
 from reference.corpora import random_texts
+from reference.places import TESTS
 from spark_session import IGNORED, frame_of, removed_by_spark, removed_locally, require_spark
 
 require_spark()
@@ -291,6 +292,20 @@ def test_fingerprints_are_those_of_a_local_run(spark):
     ids = map(int, local.ids.to_pylist())
     expected = dict(zip(ids, local.values.view(np.int64).tolist(), strict=True))
     assert {row["id"]: row["values"] for row in rows} == expected
+
+
+@pytest.mark.slow
+def test_chats_of_a_frame_are_joined_first(spark):
+    from pyspark.sql import functions as F
+
+    file = TESTS / "data/formats/chats.parquet"
+    frame = spark.read.parquet(str(file))
+    joined = frame.withColumn("text", F.array_join("messages.content", "\n"))
+    local = neardup.dedup(file, text_column="messages[].content", threshold=0.5)
+    ours = neardup.spark.dedup(joined, id_column="id", threshold=0.5)
+    kept = ours.kept.drop("text").orderBy("id").toArrow().to_pylist()
+    assert kept == local.kept.to_pylist()
+    assert len(kept) < frame.count()
 
 
 @pytest.mark.slow

@@ -60,6 +60,10 @@ CASES = {
     "pages by both": (EXAMPLES / "pages", {"method": "page"}),
     "a crawl by content": (EXAMPLES / "crawl.warc.gz", {"method": "content"}),
     "documents, mail and PDF": ([EXAMPLES / "contract", DATA / "office" / "contract.*"], {}),
+    "chats by their questions": (
+        [DATA / "formats" / "chats.parquet", DATA / "formats" / "chats.jsonl"],
+        {"text_column": "messages[].content", "roles": "user"},
+    ),
     "crowded clusters": (
         DATA / "en_licenses.jsonl.gz",
         {

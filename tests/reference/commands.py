@@ -3,6 +3,7 @@ and runs them.
 """
 
 TWO_METHODS = ["--compare-methods", "minhash", "--compare-methods", "simhash"]
+CHATS = ["--text-column", "messages[].content"]
 FAILURES = [
     ["audit", "in.jsonl", "-o", "new"],
     ["audit", "in.jsonl", "--kept", "page.html", "-o", "new", "--match", "text"],
@@ -95,6 +96,14 @@ FAILURES = [
             "--scratch nope",
             "--text-column number",
         )
+    ),
+    ["dedup", "in.jsonl", "-o", "new", "--roles", "user"],
+    ["dedup", "parts.jsonl", "-o", "new", "--roles", "user", "--text-column", "id"],
+    ["dedup", "latin.txt", "-o", "new", "--roles", "user"],
+    ["dedup", "parts.jsonl", "-o", "new", "--roles", ",", *CHATS],
+    *(
+        ["dedup", f"{name}.jsonl", "-o", "new", "--on-error", "stop", *CHATS]
+        for name in ("parts", "strings")
     ),
     ["dedup", "in.jsonl", "-o", "-", "--resume"],
     ["dedup", "in.jsonl", "broken.jsonl", "-o", "-"],

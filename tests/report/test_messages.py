@@ -374,6 +374,10 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
         "no.jsonl": '{"foo": 1}\n',
         "vectors.jsonl": '{"vector": [1, 2]}\n',
         "lists.jsonl": '{"id": "1", "text": []}\n',
+        "parts.jsonl": '{"id": "1", "messages": [{"role": "user", "content": "a"}]}\n' * 200
+        + '{"messages": [{"role": "user", "content": []}]}\n',
+        "strings.jsonl": '{"messages": [{"role": "user", "content": "a"}]}\n' * 200
+        + '{"messages": ["a"]}\n',
         "page.html": "<p>a b c</p>",
         "array.json": '[{"text": "a"}]\n',
         "x.foo": "x",

@@ -140,8 +140,8 @@ def audit(
         report.json and report.html to; or an address, as in `dedup`. Default: None, which only
         returns the result.
     overwrite, scratch, resume : as in `dedup`.
-    text_column, id_column, text_unit, in_format, quote, max_document_bytes : of both sides, as in
-        `dedup`.
+    text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : of both sides,
+        as in `dedup`.
     threads, batch_rows, cache_bytes, on_error, max_unreadable, progress : as in `dedup`.
 
     Returns

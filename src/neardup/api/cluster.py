@@ -60,7 +60,7 @@ def cluster(
         because of it; or connected, for chains of similar documents.
     tables : fill the tables of the result. Use False with `output` if they do not fit into memory;
         accessing them then raises SettingError.
-    text_column, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
+    text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
     threads, batch_rows, cache_bytes, on_error, max_unreadable, progress : as in `dedup`.
 
     Returns

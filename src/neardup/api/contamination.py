@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from neardup.api.index_sources import open_documents
 from neardup.candidates.items import ItemTable, build_items
+from neardup.documents.turns import role_columns
 from neardup.engines.capabilities import LOCAL, SPARK
 from neardup.engines.choose import is_spark
 from neardup.engines.local.contamination import find_items
@@ -42,7 +43,7 @@ from neardup.runs.run import (
     run_of,
     spelled_out,
 )
-from neardup.settings.constraints import ColumnNames
+from neardup.settings.constraints import ColumnNames, check_columns
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
 from neardup.settings.methods import MinHash
 from neardup.settings.run import Language
@@ -110,8 +111,8 @@ def find_contamination(
         accessing them then raises SettingError.
     overwrite, scratch, resume, engine, master : as in `dedup`. Workers search the corpus; the
         driver reads the items, and decides.
-    text_column, id_column, text_unit, in_format, quote, max_document_bytes : of the corpus, as in
-        `dedup`. text_unit and quote also apply to the items.
+    text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : of the corpus,
+        as in `dedup`. text_unit, quote and roles also apply to the items.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
 
     Returns
@@ -195,6 +196,7 @@ def _read_items(
     items = read_items(
         Inputs(
             source,
+            roles=run.inputs.roles,
             id_column=id_column,
             text_unit=run.inputs.text_unit,
             quote=run.inputs.quote,
@@ -206,6 +208,11 @@ def _read_items(
     )
     run.refuse_replacing(items.tasks)
     return items
+
+
+def _named(inputs: Inputs) -> list[str]:
+    """Return the columns of the text that the user named."""
+    return [] if inputs.text_column is None else check_columns(inputs.text_column)
 
 
 def _find_corpus(run: Run, items: Items, *, between: bool) -> Found:
@@ -226,6 +233,9 @@ def _find_corpus(run: Run, items: Items, *, between: bool) -> Found:
         )
     text_column = run.inputs.text_column or items.text_columns or None
     run_as_items = replace(run, inputs=run.inputs._replace(text_column=text_column))
+    # Items of turns may be searched in documents without any.
+    if any(map(role_columns, items.columns)) and not any(map(role_columns, _named(run.inputs))):
+        run = replace(run, inputs=run.inputs._replace(roles=None))
     if between:
         return run_as_items.find()
     try:

@@ -117,8 +117,12 @@ def dedup(
     text_column, id_column : names of columns. Default: the first of text, content, body,
         raw_content and html; of id, doc_id, document_id, _id and url. The texts of several columns,
         such as ["title", "body"], are joined by line ends; the ids of several, such as ["repo",
-        "path"], by colons, with percent signs and colons of their values as %25 and %3A. If
-        `against` has none of the named text columns, its default is used.
+        "path"], by colons, with percent signs and colons of their values as %25 and %3A. A dot
+        leads into a struct, as in doc.body; brackets lead into a list, as in messages[].content,
+        whose values are joined by line ends. If `against` has none of the named text columns, its
+        default is used.
+    roles : the roles whose turns are compared, if the text is of turns, such as messages[].content:
+        values of their field role or from, separated by commas. Default: all turns.
     text_unit : whether a document of a text file is a line or the whole file. auto: a line if the
         input is a single file.
     in_format : the format of all inputs. Default: detected from the suffix, or from the first bytes

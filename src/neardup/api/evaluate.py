@@ -76,7 +76,7 @@ def evaluate(
     max_bucket_size : as in `find_pairs`.
     engine, master : as in `dedup`. Workers read the documents for each of the searches; the driver
         collects all pairs, and reads labels and the lengths of texts.
-    text_column, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
+    text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
 
     Returns
@@ -153,7 +153,7 @@ def compare_methods(
     Parameters
     ----------
     source, label, pairs, max_bucket_size, engine, master : as in `evaluate`.
-    text_column, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
+    text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
     methods : two or more names of methods, or a dictionary of names to settings.
     plot : an SVG file for the plot of the curves of all methods. Default: None.

@@ -46,6 +46,7 @@ class StageOptions(TypedDict, total=False):
     """The columns of documents, as in `dedup`, and the column that is stored with them."""
 
     text_column: ColumnNames
+    roles: ColumnNames
     id_column: ColumnNames
     payload_column: ColumnNames
     sources: str | None
@@ -324,8 +325,9 @@ class Index(FileJobs):
         Parameters
         ----------
         source : documents, as in `dedup`.
-        text_column, id_column, in_format : as in `dedup`. Documents without an id column get ids as
-            in `add_if_new`, so that the index does not recognise them when they are sent again.
+        text_column, roles, id_column, in_format : as in `dedup`. Documents without an id column get
+            ids as in `add_if_new`, so that the index does not recognise them when they are sent
+            again.
         payload_column : the column to store with the documents, or several, which become a JSON
             object; by default the column `payload`, if it exists.
         sources : the column of the sources of documents, or "input" for the names of the inputs;
@@ -384,13 +386,18 @@ class Index(FileJobs):
             yield index.add(batch, if_new=if_new, import_name=import_name, described=described)
 
     def query_many(
-        self, source: Source, *, text_column: ColumnNames = None, limit: int = 10
+        self,
+        source: Source,
+        *,
+        text_column: ColumnNames = None,
+        roles: ColumnNames = None,
+        limit: int = 10,
     ) -> pa.Table:
         """Return the kept documents that are similar to each of many texts.
 
         Parameters
         ----------
-        source, text_column : as in `dedup`.
+        source, text_column, roles : as in `dedup`.
         limit : the maximum number of documents returned for each, the most similar.
 
         Returns
@@ -401,7 +408,7 @@ class Index(FileJobs):
         limit = check_limit(limit)
         first = 0
         tables = []
-        for batch in batches_of(source, self.method, text_column=text_column):
+        for batch in batches_of(source, self.method, text_column=text_column, roles=roles):
             hits = self.opened.query(self.opened.describe(batch), limit)
             if first:  # queries are numbered within their batch
                 numbers = pc.add(hits["query"], first)

@@ -398,7 +398,8 @@ class FileJobs:
             `schemas.answers_schema`.
         overwrite : whether the two may replace files.
         payload_column, sources, dates, import_name : as in `add_many_if_new`.
-        text_column, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
+        text_column, roles, id_column : as in `dedup`.
+        text_unit, in_format, quote, max_document_bytes : as in `dedup`.
         threads, on_error, max_unreadable, progress : as in `dedup`.
 
         Raises
@@ -508,8 +509,10 @@ class FileJobs:
             stored at once, before its answers are yielded.
         on_error : stop ends with the first line that has no document.
         text_column, id_column : the fields of the text and of the id, several joined as in `dedup`;
-            a dot leads into an object: `response.body`. Default: the first of the usual names that
+            a dot leads into an object: `response.body`, and brackets into a list:
+            `messages[].content`. Default: the first of the usual names that
             the first line has. Documents without an id get one.
+        roles : as in `dedup`.
         payload_column, import_name : as in `add_many_if_new`.
         sources, dates : the fields of the sources and of the dates of documents; for an index that
             tracks them.

@@ -19,6 +19,7 @@ from neardup.formats.jsonl import why_no_object
 from neardup.index.documents import Origin, payload_of
 from neardup.index.open_index import Batch, OpenIndex
 from neardup.runs.columns import ID_NAMES, names_of
+from neardup.runs.run import names_of_roles
 from neardup.settings.constraints import ColumnNames, check_columns, check_kind, check_limit
 from neardup.settings.run import INPUT, MAX_DOCUMENT_BYTES
 
@@ -40,6 +41,7 @@ class LineOptions(TypedDict, total=False):
     """The fields of lines, and the limit of their documents, as in `Index.answer_lines`."""
 
     text_column: ColumnNames
+    roles: ColumnNames
     id_column: ColumnNames
     payload_column: ColumnNames
     sources: str | None
@@ -66,6 +68,7 @@ class LineAnswers:
         limit = options.get("max_document_bytes", MAX_DOCUMENT_BYTES)
         self._max_bytes = check_limit(limit, "max_document_bytes", option="--max-document-bytes")
         self._text_names = _several(options.get("text_column"))
+        self._roles = names_of_roles(options.get("roles"))
         self._id_names = _several(options.get("id_column"))
         self._payload_names = _several(options.get("payload_column"))
         self._origin = self._checked_origin(Origin.of(options))
@@ -161,7 +164,7 @@ class LineAnswers:
                 f"the line has no field {', '.join(names_of(length))}: name the text field "
                 "(--text-column)"
             )
-        found = [(name, value_of(record, name)) for name in self._text_names]
+        found = [(name, self._value_of(record, name)) for name in self._text_names]
         # Nothing but nulls: the error is about the first field.
         texts = [(name, value) for name, value in found if value is not None] or found[:1]
         if length is not None and len(found) == 1:
@@ -171,6 +174,17 @@ class LineAnswers:
             if not isinstance(text, str):
                 raise InputError(f"'{name}' is {_kind(text)}, not a string")
         return "\n".join(text for _, text in texts)
+
+    def _value_of(self, record: JsonObject, name: str) -> Any:
+        """Return the value of a text field, of turns joined by line ends."""
+        value = value_of(record, name, self._roles)
+        if not isinstance(value, list) or self._index.method.vector_length is not None:
+            return value
+        turns = [turn for turn in value if turn is not None]
+        for turn in turns:
+            if not isinstance(turn, str):
+                raise InputError(f"an element of '{name}' is {_kind(turn)}, not a string")
+        return "\n".join(turns)
 
     def _ids_of(self, record: JsonObject) -> tuple[str, ...]:
         """Return the parts of the id of an object. Raise InputError if one is no string or

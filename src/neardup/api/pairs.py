@@ -54,7 +54,7 @@ def find_pairs(
     source : as in `dedup`; or Fingerprints, or files or a table of them, which need no text.
     method, threshold, max_distance : as in `dedup`. Default: minhash; simhash for fingerprints.
     engine, master : as in `dedup`.
-    text_column, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
+    text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
     output : a file to write the pairs to: .parquet, .jsonl or .csv. Default: None; the pairs are
         only returned.

@@ -95,8 +95,8 @@ def remove_passages(
     tables : fill `passages` of the result. Use False with `output` if it does not fit into memory;
         accessing it then raises SettingError.
     overwrite, scratch, resume : as in `dedup`.
-    text_column, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`; the
-        text must be one column.
+    text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`;
+        the text must be one column.
     threads, batch_rows, cache_bytes, on_error, max_unreadable, progress : as in `dedup`.
 
     Returns

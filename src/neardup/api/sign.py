@@ -81,7 +81,7 @@ def document_frequencies(
     method : the settings that cut texts into features, or the name of a method. For `page`, the
         features of the structure are counted: its index weighs them.
     engine, master : as in `dedup`. The driver collects the counts.
-    text_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
+    text_column, roles, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
     threads, on_error, max_unreadable, progress : as in `dedup`. A document that cannot be read is
         not counted; the table lists it as `rejected`.
 
@@ -218,7 +218,7 @@ def sign(
     overwrite : replace an existing output once the new one is complete.
     engine, master : as in `dedup`. Workers sign documents, no sets of tokens; the driver collects
         their rows.
-    text_column, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
+    text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
     threads, on_error, max_unreadable, progress : as in `dedup`. Threads do not change the values. A
         document that cannot be read has no row; in a list or a column of texts it is an InputError.
 
@@ -285,7 +285,7 @@ def sign(
 
 def _names_columns(options: ReadingOptions) -> bool:
     """Return whether options name a part of the source, which is then read as a table or files."""
-    names = ("text_column", "id_column", "in_format")
+    names = ("text_column", "roles", "id_column", "in_format")
     return any(options.get(name) is not None for name in names)
 
 

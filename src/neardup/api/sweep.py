@@ -62,7 +62,7 @@ def sweep(
         their threshold.
     plot : an SVG file for the plot of the removed documents at each threshold. An existing file is
         replaced.
-    text_column, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
+    text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
 
     Returns

@@ -43,6 +43,7 @@ _READ_BYTES = 1 << 20
 _CHUNKS_AHEAD = 64
 _OPTIONS = (
     "text_column",
+    "roles",
     "id_column",
     "payload_column",
     "sources",

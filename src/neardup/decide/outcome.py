@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.arrays import (
     Array,
@@ -21,8 +22,10 @@ from neardup.arrays import (
     arrow_of_bytes,
     flatten_strings,
     offsets_from_lengths,
+    ranges,
 )
 from neardup.documents.batch import Corpus
+from neardup.documents.turns import Turns
 from neardup.verify.measured import Measured, Rows
 from neardup.verify.recall import Recall
 
@@ -143,6 +146,50 @@ def cut_texts(
     found = _Texts(data=data, offsets=offsets, text=text, first=first, bounds=bounds)
     _check(found, cuts)
     return rows, _mark(found) if marked else _cut(found)
+
+
+def cut_turns(turns: Turns, cuts: Cuts, *, marked: bool = False) -> Turns:
+    """Return turns after cuts of the texts that they make. A turn that is cut as a whole becomes
+    empty; the line ends between turns are in none of them.
+
+        text    hello there⏎how are you      cut: 6 to 15
+        turns   [hello there] [how are you]
+        cuts          ^^^^^    ^^^
+    """
+    numbers = np.flatnonzero(turns.is_text)
+    values = turns.values.take(arrow_of(numbers)).cast(pa.large_string())
+    sizes = pc.binary_length(values).to_numpy().astype(np.int64)
+    first_turns = offsets_from_lengths(turns.is_text)[turns.offsets]
+    cuts_inside = _cuts_of_turns(sizes, first_turns[cuts.documents], cuts)
+    if not len(cuts_inside.documents):
+        return turns
+    rows, texts = cut_texts(values, cuts_inside, marked=marked)
+    return turns.replaced(numbers[rows], texts)
+
+
+def _cuts_of_turns(sizes: Ints, first_turns: Ints, cuts: Cuts) -> Cuts:
+    """Return the cuts of texts as cuts of their turns.
+
+    sizes : the bytes of each turn of all texts. first_turns : by cut, the first turn of its text.
+    """
+    # Where each turn begins if all texts follow each other, each turn with a line end.
+    begins = offsets_from_lengths(sizes + 1)
+    starts = cuts.starts + begins[first_turns]
+    ends = cuts.ends + begins[first_turns]
+    first = np.searchsorted(begins, starts, "right") - 1
+    last = np.searchsorted(begins, ends, "left") - 1
+
+    # A cut in each turn that it reaches.
+    num_turns = last - first + 1
+    turns = ranges(first, num_turns)
+    starts_in_turn = np.maximum(np.repeat(starts, num_turns) - begins[turns], 0)
+    ends_in_turn = np.minimum(np.repeat(ends, num_turns) - begins[turns], sizes[turns])
+    is_inside = starts_in_turn < ends_in_turn  # not the line end alone
+    return Cuts(
+        documents=turns[is_inside].astype(np.uint32),
+        starts=starts_in_turn[is_inside],
+        ends=ends_in_turn[is_inside],
+    )
 
 
 def _mark(texts: _Texts) -> pa.LargeStringArray:

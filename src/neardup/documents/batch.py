@@ -26,6 +26,7 @@ from neardup.arrays import (
     flatten_strings,
     offsets_from_lengths,
 )
+from neardup.documents.nested import ELEMENTS
 from neardup.errors import InputError
 
 BLOCK_BYTES = 4 << 20
@@ -42,7 +43,8 @@ class Columns(NamedTuple):
     columns of values, which are read as strings. vector_length : the length of documents that are
     vectors, 0 for any length; None if documents are texts. counted : the column among `values` by
     which documents are grouped or counted. described : the columns among `values` that describe
-    documents in the output.
+    documents in the output. roles : the roles whose turns are in a text of turns; all if there are
+    none.
     """
 
     text: str
@@ -54,11 +56,19 @@ class Columns(NamedTuple):
     more_ids: tuple[str, ...] = ()
     counted: str | None = None
     described: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
         """The columns of the text."""
         return self.text, *self.more_text
+
+    @property
+    def sliced_by(self) -> str:
+        """The column of the text by whose size rows are cut into batches: turns, if there are any,
+        because a row of them may be as long as a dictionary can make it.
+        """
+        return next((name for name in self.texts if ELEMENTS in name), self.text)
 
     @property
     def ids(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -11,12 +11,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import Floats, Integers, Ints, arrow_of_bytes, offsets_from_lengths
+from neardup.arrays import (
+    Floats,
+    Integers,
+    Ints,
+    arrow_of,
+    arrow_of_bytes,
+    offsets_from_lengths,
+)
 from neardup.documents import ranks
 from neardup.documents.batch import Columns, DocumentBatch, Payload, Reject, Rejected
-from neardup.documents.nested import column_of, with_column
+from neardup.documents.nested import column_of, element_offsets, is_list, with_column
+from neardup.documents.turns import Turns, turns_of
 from neardup.documents.views import num_bytes, without_views
-from neardup.errors import ColumnError
+from neardup.errors import ColumnError, InputError
 
 T = TypeVar("T")
 _STRINGS = (pa.string(), pa.large_string(), pa.string_view())
@@ -38,14 +46,18 @@ def is_text(kind: pa.DataType) -> bool:
     return storage_type(kind) in (*_STRINGS, *_BINARY, pa.null())
 
 
+def is_turns(kind: pa.DataType) -> bool:
+    """Return whether a column of this type contains lists of texts."""
+    kind = storage_type(kind)
+    return is_list(kind) and is_text(kind.value_type) and not pa.types.is_null(kind.value_type)
+
+
 def is_vector(kind: pa.DataType) -> bool:
     """Return whether a column of this type contains vectors: lists of numbers. A JSON column of
     nulls counts, as it has no type yet.
     """
     kind = storage_type(kind)
-    t = pa.types
-    is_list = t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind)
-    return bool(is_number(kind.value_type) if is_list else t.is_null(kind))
+    return bool(is_number(kind.value_type) if is_list(kind) else pa.types.is_null(kind))
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -242,11 +254,9 @@ def documents_of(
     found = _Values(batch, file)
     text = valid_text
     if text is None:
-        as_text_or_vector = partial(as_documents, vector_length=columns.vector_length)
-        text = found.take(columns.text, as_text_or_vector)
+        text = found.document(columns)
+    more_text = [found.text(name, columns.roles) for name in columns.more_text]
     ids = [found.take(name, as_ids) for name in columns.ids]
-    as_more_text = partial(as_text, what="the text")
-    more_text = [found.take(name, as_more_text) for name in columns.more_text]
     ranks_of_documents = tuple(found.take(name, as_rank) for name in columns.ranks)
     values = [
         found.take(name, partial(as_ids, what=f"the value of {name}")) for name in columns.values
@@ -286,9 +296,30 @@ class _Values:
     def take(self, name: str, convert: Callable[[pa.Array], tuple[T, Bad]]) -> T:
         """Return the values of a column, and note its bad rows."""
         values, bad = convert(_column(self._batch, name, self._file))
+        self._note(bad)
+        return values
+
+    def document(self, columns: Columns) -> pa.Array:
+        """Return the first column of the text, or the vectors."""
+        if columns.vector_length is None:
+            return self.text(columns.text, columns.roles)
+        return self.take(columns.text, partial(as_vectors, length=columns.vector_length))
+
+    def text(self, name: str, roles: Sequence[str]) -> pa.LargeStringArray:
+        """Return the texts of a column, of turns joined, and note its bad rows.
+
+        roles : see `turns_of`.
+        """
+        turns = turns_of(self._batch, name, roles)
+        if turns is None:
+            return self.take(name, partial(as_text, what="the text"))
+        text, bad = join_turns(turns)
+        self._note(bad)
+        return text
+
+    def _note(self, bad: Bad) -> None:
         for row, reason in bad.items():
             self.bad.setdefault(row, reason)
-        return values
 
 
 def with_keys(
@@ -327,6 +358,24 @@ def _rank_of_key(name: str, value: str | None, file: str) -> tuple[float, float]
     return rank
 
 
+def join_turns(turns: Turns) -> tuple[pa.LargeStringArray, Bad]:
+    """Return the text of each row, its turns joined by line ends, with the rows that are not
+    UTF-8. A row without a list is null.
+    """
+    values = _plain(turns.values)
+    if not is_text(values.type):
+        raise ColumnError(f"The turns of a text contain {values.type}. Name a column of strings.")
+    # As binary: a join of strings that are not UTF-8 is not UTF-8, which `as_text` finds by row.
+    values = values.cast(pa.large_binary())
+    offsets = turns.offsets
+    if not turns.is_text.all():
+        offsets = offsets_from_lengths(turns.is_text)[offsets]
+        values = values.filter(arrow_of(turns.is_text))
+    is_null = arrow_of(turns.is_null) if turns.is_null.any() else None
+    lists = pa.LargeListArray.from_arrays(arrow_of(offsets), values, mask=is_null)
+    return as_text(pc.binary_join(lists, pa.scalar(b"\n", pa.large_binary())), "the text")
+
+
 def join_texts(columns: list[pa.LargeStringArray]) -> pa.LargeStringArray:
     """Return the texts of several columns, each on lines of its own; a null is left out."""
     line_end = pa.scalar("\n", "large_string")
@@ -353,7 +402,7 @@ def join_ids(columns: list[pa.Array]) -> pa.Array:
 
 
 def replace_column(
-    batch: DocumentBatch, name: str, _: Integers, texts: pa.LargeStringArray
+    batch: DocumentBatch, name: str, _: Integers, texts: pa.LargeStringArray | Turns
 ) -> pa.RecordBatch:
     """Return the rows of a batch with other texts, in a column of the same type; see
     `InputFile.replace_texts`.
@@ -362,12 +411,16 @@ def replace_column(
     assert isinstance(table, pa.RecordBatch)  # the payload of a table
     before = column_of(table, name)
     assert before is not None
-    kind = before.type
+    if isinstance(texts, Turns):
+        return with_column(table, name, _cast_texts(texts.values, before.type.value_type))
+    return with_column(table, name, _cast_texts(texts, before.type))
+
+
+def _cast_texts(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_run_end_encoded(kind):  # Arrow has no cast to this type
         values = texts.cast(kind.value_type)
-        encoded = pc.run_end_encode(values, run_end_type=kind.run_end_type)
-        return with_column(table, name, encoded)
-    return with_column(table, name, texts.cast(kind))
+        return pc.run_end_encode(values, run_end_type=kind.run_end_type)
+    return texts.cast(kind)
 
 
 def _column(batch: pa.RecordBatch, name: str, file: str) -> pa.Array:
@@ -385,6 +438,8 @@ def text_bytes(array: pa.Array) -> int:
     """
     if isinstance(array, pa.ExtensionArray):
         return text_bytes(array.storage)
+    if is_turns(array.type):
+        return text_bytes(array.flatten())
     if pa.types.is_dictionary(array.type):
         if not is_text(array.type.value_type) or len(array) == 0:
             return num_bytes(array)
@@ -403,8 +458,33 @@ def slices_of(
     if column is None or batch.num_rows == 0:
         yield without_views(batch)
         return
+    if is_turns(column.type):
+        _refuse_long_turns(column, text_column)
     # An average: texts of very different lengths give slices of other sizes.
     bytes_per_row = max(1, text_bytes(column) // batch.num_rows)
     step = max(1, target_bytes // bytes_per_row)
     for begin in range(0, batch.num_rows, step):
         yield without_views(batch.slice(begin, step))
+
+
+MAX_JOINED_BYTES = 1 << 28
+"""Largest text of turns in a dictionary, which a small file can make as long as it likes."""
+
+
+def _refuse_long_turns(column: pa.Array, name: str) -> None:
+    """Raise InputError if the turns of a row are longer than MAX_JOINED_BYTES.
+
+    Turns without a dictionary are as long as their column, which is in memory.
+    """
+    values = column.flatten()
+    if not pa.types.is_dictionary(values.type):
+        return
+    lengths = pc.binary_length(_through_binary(values.dictionary).cast("large_binary"))
+    sizes = pc.take(lengths, values.indices).fill_null(0).to_numpy(zero_copy_only=False)
+    num_bytes = np.diff(offsets_from_lengths(sizes)[element_offsets(column)])
+    longest = int(num_bytes.max(initial=0))
+    if longest > MAX_JOINED_BYTES:
+        raise InputError(
+            f"The turns of a row in column '{name}' have {longest:,} bytes together, more than the "
+            f"{MAX_JOINED_BYTES:,} that are joined: they repeat a dictionary. Leave such rows out."
+        )

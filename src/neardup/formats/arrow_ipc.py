@@ -64,7 +64,7 @@ def read(
     """
     first_row = 0
     for batch in _checked_batches(source, reject):
-        for piece in slices_of(batch, columns.text, BLOCK_BYTES):
+        for piece in slices_of(batch, columns.sliced_by, BLOCK_BYTES):
             rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
             first_row += piece.num_rows
             payload = piece if with_payload else None

@@ -19,13 +19,13 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.json as pa_json
 
-from neardup.arrays import Bytes, Integers, Ints, Mask
+from neardup.arrays import Bytes, Integers, Ints, Mask, offsets_from_lengths
 from neardup.documents.added_columns import append_keys
 from neardup.documents.batch import (
     Columns,
@@ -38,13 +38,29 @@ from neardup.documents.batch import (
     select_lines,
 )
 from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
-from neardup.documents.nested import ColumnTypes, nested_types, path_of
+from neardup.documents.nested import (
+    ELEMENTS,
+    ColumnTypes,
+    is_list,
+    nested_types,
+    path_of,
+)
 from neardup.documents.ranks import EXACT_BELOW, rank_of
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
 from neardup.documents.stretches import stretches_of_lines
 from neardup.documents.texts import documents_of
+from neardup.documents.turns import Turns, role_columns
 from neardup.files import JsonObject
+from neardup.formats.json_paths import (
+    Path,
+    Turn,
+    find_strings,
+    join_turns,
+    kind_of,
+    turns_in,
+    value_at,
+)
 from neardup.formats.registry import Handler, Widening
 
 SAMPLE_LINES = 100
@@ -60,15 +76,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")  # bytes that are not UTF-8 are decod
 _TOO_DEEP = "the line is nested too deeply"
 
 
-_Path: TypeAlias = tuple[str, ...]
-"""Keys that lead from the outermost object to a value."""
-
-
 class _Wanted(NamedTuple):
     """The columns to read from each line, the keys that lead to each, and their types for Arrow."""
 
     columns: Columns
-    keys: dict[str, _Path]
+    keys: dict[str, Path]  # of the columns, and of the roles of turns
     kinds: ColumnTypes
 
     @property
@@ -81,50 +93,69 @@ class _Wanted(NamedTuple):
         return self._replace(kinds=self.kinds | dict.fromkeys(self.columns.ranks, kind))
 
 
-def _fields(kinds: dict[_Path, pa.DataType]) -> list[pa.Field]:
-    """Return paths as fields; a path with several keys is a field of a struct."""
-    inside: dict[str, dict[_Path, pa.DataType]] = {}  # by outermost key: the paths after it
+def _fields(kinds: dict[Path, pa.DataType]) -> list[pa.Field]:
+    """Return paths as fields; a path with several keys is a field of a struct or a list."""
+    inside: dict[str, dict[Path, pa.DataType]] = {}  # by outermost key: the paths after it
     for (key, *inner), kind in kinds.items():
-        below = inside.setdefault(key, {})
+        below = inside.setdefault(str(key), {})
         if inner:
             below[tuple(inner)] = kind
     return [
-        pa.field(key, pa.struct(_fields(below)) if below else kinds[key,])
+        pa.field(key, _type_around(below) if below else kinds[key,])
         for key, below in inside.items()
     ]
 
 
+def _type_around(kinds: dict[Path, pa.DataType]) -> pa.DataType:
+    """Return the struct or the list that contains some paths."""
+    below = {path[1:]: kind for path, kind in kinds.items() if path[0] is None}
+    if not below:
+        return pa.struct(_fields(kinds))
+    elements = below.pop((), None)
+    return pa.list_(_type_around(below) if below else elements)
+
+
 def column_types(source: Source) -> ColumnTypes:
     """Return the keys of the first lines, each with the type that its values suggest."""
-    kinds: dict[_Path, set[str]] = {}
+    records = []
     ignored: list[Rejected] = []
     for line in islice(_sample(source, ignored.append), SAMPLE_LINES):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
+        with suppress(ValueError, RecursionError):
+            records.append(json.loads(line))
+    return _types_of_records(records)
+
+
+def _types_of_records(records: Sequence[Any]) -> ColumnTypes:
+    """Return the keys of objects, each with the type that its values suggest."""
+    kinds: dict[Path, set[str]] = {}
+    for record in records:
         if isinstance(record, dict):
             _collect_kinds(record, (), kinds)
     types = {path: _arrow_type(seen - {"NoneType"}) for path, seen in kinds.items()}
     # A key that is an object in some lines only may be read as a string: nothing is inside it then.
-    columns: dict[_Path, pa.DataType] = {}
+    columns: dict[Path, pa.DataType] = {}
     # An object comes before the keys inside it.
     for path in sorted(types, key=len):
-        outer = path[:-1]
-        if not outer or pa.types.is_struct(columns.get(outer, pa.null())):
+        *outer, key = path
+        around = columns.get(tuple(outer), pa.null())
+        if not outer or (is_list(around) if key is None else pa.types.is_struct(around)):
             columns[path] = types[path]
     return {field.name: field.type for field in _fields(columns)}
 
 
-def _collect_kinds(record: JsonObject, path: _Path, kinds: dict[_Path, set[str]]) -> None:
-    """Add the types of the values of an object, and of the objects inside it, to `kinds`."""
-    for key, value in record.items():
-        inner = (*path, key)
-        kinds.setdefault(inner, set()).add(type(value).__name__)
+def _collect_kinds(record: JsonObject | list[Any], path: Path, kinds: dict[Path, set[str]]) -> None:
+    """Add the types of the values of an object or a list, and of the values inside them, to
+    `kinds`.
+    """
+    items = (
+        list(record.items()) if isinstance(record, dict) else [(None, value) for value in record]
+    )
+    for key, value in items:
+        kinds.setdefault((*path, key), set()).add(type(value).__name__)
     if len(path) + 1 == _MAX_DEPTH:
         return
-    for key, value in record.items():
-        if isinstance(value, dict):
+    for key, value in items:
+        if isinstance(value, (dict, list)):
             _collect_kinds(value, (*path, key), kinds)
 
 
@@ -165,24 +196,23 @@ def read(
     """Yield the documents of a file of JSON lines; blank lines are no documents."""
     # The types of texts are known; a dot may be in a key, or lead into an object.
     only_texts = len(columns.names) == len(columns.texts)
-    needs_types = not only_texts or any("." in name for name in columns.names)
-    types = _types_of(source, source.stat()) if needs_types else {}
+    has_paths = any("." in name or ELEMENTS in name for name in columns.names)
+    types = _types_of(source, source.stat()) if has_paths or not only_texts else {}
+    kinds = _kinds(types, columns)
     wanted = _Wanted(
-        columns=columns,
-        keys={name: _keys_of(types, name) for name in columns.names},
-        kinds=_kinds(types, columns),
+        columns=columns, keys={name: _keys_of(types, name) for name in kinds}, kinds=kinds
     )
     for block in read_line_blocks(source, reject):
         yield from _documents(block, wanted, source, reject, with_payload)
 
 
-def _keys_of(types: ColumnTypes, name: str) -> _Path:
+def _keys_of(types: ColumnTypes, name: str) -> Path:
     """Return the keys that lead to a column. types : the known types of the file."""
     fields: Any = pa.schema(types)
-    keys = []
+    keys: list[str | None] = []
     for index in path_of(fields, name) or ():
         field = fields.field(index)
-        keys.append(field.name)
+        keys.append(None if isinstance(fields, pa.DataType) and is_list(fields) else field.name)
         fields = field.type
     # A name that the first lines do not have is a key of later lines.
     return tuple(keys) or (name,)
@@ -192,6 +222,8 @@ def _kinds(types: ColumnTypes, columns: Columns) -> ColumnTypes:
     """Return the types to read columns as. types : the known types of the file."""
     types = nested_types(types)
     fields: ColumnTypes = {}
+    for name in columns.texts if columns.roles else ():
+        fields |= {role: pa.string() for role in role_columns(name) if role in types}
     for name in columns.ranks:
         kind = types.get(name, pa.null())
         fields[name] = kind if kind in (pa.large_string(), pa.int64()) else pa.float64()
@@ -319,24 +351,13 @@ def why_no_object(line: bytes) -> str:
         return _TOO_DEEP
     except ValueError as error:
         return _not_json(error)
-    return f"the line is {_kind(value)}, not an object"
+    return f"the line is {kind_of(value)}, not an object"
 
 
 def _not_json(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"the line is not JSON: {error.msg} at column {error.colno}"
     return f"the line is not JSON: {error}"
-
-
-def _kind(value: Any) -> str:
-    names = {
-        dict: "an object",
-        list: "a list",
-        str: "a string",
-        bool: "a boolean",
-        type(None): "null",
-    }
-    return names.get(type(value), "a number")
 
 
 def _parse(
@@ -475,26 +496,23 @@ def _values_of(line: bytes, wanted: _Wanted) -> JsonObject:
     # Invalid bytes become surrogates, which matter only in the columns that are read.
     record = json.loads(bare.decode("utf-8", "surrogateescape"))
     if not isinstance(record, dict):
-        raise TypeError(f"the line is {_kind(record)}, not an object")
-    return {name: _value_of(record, keys) for name, keys in wanted.keys.items()}
+        raise TypeError(f"the line is {kind_of(record)}, not an object")
+    columns = wanted.columns
+    values = {}
+    for name in columns.names:
+        keys = wanted.keys[name]
+        if None in keys:
+            values[name] = join_turns(turns_in(record, keys), columns.roles)
+        else:
+            values[name] = value_at(record, keys)
+    return values
 
 
 def _check_texts(texts: JsonObject, *, is_text: bool) -> None:
     for name, value in texts.items():
         if value is not None and not isinstance(value, str if is_text else list):
             needed = "a string" if is_text else "a list of numbers"
-            raise TypeError(f"'{name}' is {_kind(value)}, not {needed}")
-
-
-def _value_of(value: Any, keys: _Path) -> Any:
-    """Return the value to which keys of objects lead; None if one of them is missing."""
-    for depth, key in enumerate(keys):
-        if value is None:
-            return None
-        if not isinstance(value, dict):
-            raise TypeError(f"'{keys[depth - 1]}' is {_kind(value)}, not an object")
-        value = value.get(key)
-    return value
+            raise TypeError(f"'{name}' is {kind_of(value)}, not {needed}")
 
 
 def _text_of(value: Any, what: str = "the id") -> str | None:
@@ -503,13 +521,13 @@ def _text_of(value: Any, what: str = "the id") -> str | None:
         return value
     if isinstance(value, (bool, int, float)):
         return json.dumps(value)
-    raise TypeError(f"{what} is {_kind(value)}, not a string or a number")
+    raise TypeError(f"{what} is {kind_of(value)}, not a string or a number")
 
 
 def _rank_text(value: Any) -> str | None:
     """Return a rank as a string, from which `as_rank` reads the same value."""
     if isinstance(value, (bool, list, dict)):
-        raise TypeError(f"the rank is {_kind(value)}, not a number or a date")
+        raise TypeError(f"the rank is {kind_of(value)}, not a number or a date")
     return _text_of(value)
 
 
@@ -524,59 +542,67 @@ def _why_not_unicode(line: bytes, name: str) -> str:
     )
 
 
-_MARK = re.compile(r'["{}\[\],]')
-_STRINGS = json.JSONDecoder(strict=False)
+def _turns_of(
+    batch: DocumentBatch, column: str, roles: Sequence[str], rows: Integers
+) -> Turns | None:
+    """Return the turns of some lines; the other lines have none. None if the text is not of
+    turns.
+    """
+    if ELEMENTS not in column:
+        return None
+    sizes = np.zeros(len(batch.rows), np.int64)
+    found: list[Turn] = []
+    for row in rows.tolist():
+        turns = _turns_of_line(_line_of(batch, row), column)
+        sizes[row] = len(turns)
+        found += turns
+    return Turns(
+        values=pa.array([turn.text for turn in found], pa.large_string()),
+        offsets=offsets_from_lengths(sizes),
+        is_text=np.array([turn.is_text(roles) for turn in found], np.bool_),
+        is_null=np.zeros(len(sizes), np.bool_),
+    )
+
+
+def _line_of(batch: DocumentBatch, row: int) -> bytes:
+    lines = batch.payload
+    assert isinstance(lines, RawLines)
+    return bytes(memoryview(lines.data)[int(lines.offsets[row]) : int(lines.offsets[row + 1])])
+
+
+def _turns_of_line(line: bytes, column: str) -> list[Turn]:
+    """Return the turns of a line that was read. column : with lists in its path."""
+    bare = line.removeprefix(BYTE_ORDER_MARK).strip(_BLANKS)
+    record = json.loads(bare.decode("utf-8", "surrogateescape"))
+    return turns_in(record, _keys_of(_types_of_records([record]), column)) or []
 
 
 def _replace_texts(
-    batch: DocumentBatch, column: str, rows: Integers, texts: pa.LargeStringArray
+    batch: DocumentBatch, column: str, rows: Integers, texts: pa.LargeStringArray | Turns
 ) -> RawLines:
-    """Return lines with other texts; the bytes outside the string of the text do not change.
+    """Return lines with other texts; the bytes outside the strings of the text do not change.
 
     A string of ASCII characters alone has ASCII characters alone again, by escapes.
     """
 
     def change(row: int, data: bytes) -> bytes:
         line = data.decode("utf-8", "surrogateescape")
-        begin, end = _find_value(line, column)
-        # A string that was in ASCII, with escapes, stays so.
-        value = json.dumps(texts[row].as_py(), ensure_ascii=line[begin:end].isascii())
-        return (line[:begin] + value + line[end:]).encode("utf-8", "surrogateescape")
+        strings = find_strings(line, column)
+        if isinstance(texts, Turns):
+            old = _turns_of_line(data, column)
+            new = texts.values.slice(texts.offsets[row], len(old)).to_pylist()
+            pairs = zip(old, new, strict=True)
+            changes = [(strings[turn.position], text) for turn, text in pairs if turn.text != text]
+        else:
+            changes = [(strings[()], texts[row].as_py())]
+        # From the end, so that the positions before it stay as they are.
+        for (begin, end), text in sorted(changes, reverse=True):
+            # A string that was in ASCII, with escapes, stays so.
+            value = json.dumps(text, ensure_ascii=line[begin:end].isascii())
+            line = line[:begin] + value + line[end:]
+        return line.encode("utf-8", "surrogateescape")
 
     return replace_lines(batch, rows, change)
-
-
-def _find_value(line: str, key: str) -> tuple[int, int]:
-    """Return the range of the last string that is the value of a key, or of keys of objects joined
-    by dots.
-
-    Of strings at several depths, the outermost counts.
-    """
-    found = (0, 0)
-    depth_of_found = len(line)
-    open_keys: list[str | None] = []  # the latest key of each open object; None in a list
-    is_key = False
-    position = 0
-    while match := _MARK.search(line, position):
-        mark = match[0]
-        position = match.end()
-        if mark == '"':
-            value, position = _STRINGS.raw_decode(line, match.start())
-            if is_key:
-                open_keys[-1] = value
-                is_key = False
-                continue
-            is_in_list = None in open_keys
-            is_named = not is_in_list and ".".join(map(str, open_keys)) == key
-            if is_named and len(open_keys) <= depth_of_found:
-                found = (match.start(), position)
-                depth_of_found = len(open_keys)
-        elif mark in "{[":
-            open_keys.append(None)
-        elif mark != ",":
-            open_keys.pop()
-        is_key = mark in "{,"
-    return found
 
 
 def _read_table(source: Source, _: Sequence[str]) -> pa.Table:
@@ -590,6 +616,7 @@ HANDLER = Handler(
     column_types,
     read_table=_read_table,
     replace_texts=_replace_texts,
+    turns_of=_turns_of,
     stretches=stretches_of_lines,
     widening=Widening(lambda source, _: sink_of_lines(source), append_keys),
 )

@@ -17,10 +17,11 @@ import pyarrow.parquet as pq
 
 from neardup.documents.added_columns import append_columns, widened_schema
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, lost_file
-from neardup.documents.nested import ColumnTypes, column_of, with_column
+from neardup.documents.nested import ELEMENTS, ColumnTypes, column_of, path_of, with_column
 from neardup.documents.sources import Source, Stretch, check_columns
 from neardup.documents.stretches import STRETCH_BYTES, cut
-from neardup.documents.texts import documents_of, replace_column, slices_of
+from neardup.documents.texts import documents_of, is_turns, replace_column, slices_of
+from neardup.documents.turns import role_columns
 from neardup.documents.views import without_views
 from neardup.errors import InputError
 from neardup.executor import Encoders, InOrder
@@ -97,7 +98,8 @@ def read(
     wanted = columns.names
     first_row = 0
     try:
-        for batch in _record_batches(source, None if with_payload else wanted, columns.text):
+        read_columns = None if with_payload else [*wanted, *_roles_of(columns)]
+        for batch in _record_batches(source, read_columns, columns.sliced_by):
             rows = np.arange(first_row, first_row + batch.num_rows, dtype=np.int64)
             first_row += batch.num_rows
             payload = batch if with_payload else None
@@ -118,6 +120,11 @@ def read(
         source.stretch.reached = source.stretch.end
 
 
+def _roles_of(columns: Columns) -> list[str]:
+    """Return the columns that may have the roles of turns."""
+    return [role for name in columns.texts for role in role_columns(name)] if columns.roles else []
+
+
 class _DamagedFile(Exception):
     """An error of pyarrow while it decodes; errors of the code that uses the rows are not
     caught.
@@ -131,25 +138,55 @@ def _record_batches(
     num_done = 0
     with source.open_file() as handle:
         # First without a dictionary; after a batch that is too large, the rest with one (see
-        # _MAX_DICTIONARY_ROWS).
-        for batch in _decoded_batches(handle, source, wanted, None):
-            column = column_of(batch, text)
-            if column is not None and column.nbytes > _MAX_DECODED_BYTES:
-                break
-            yield batch
-            num_done += batch.num_rows
-        else:
-            return
-        del batch, column  # the memory of a large batch
+        # _MAX_DICTIONARY_ROWS). Turns always with one: a single row may repeat a text a million
+        # times.
+        if ELEMENTS not in text:
+            for batch in _decoded_batches(handle, source, wanted, None):
+                column = column_of(batch, text)
+                if column is not None and column.nbytes > _MAX_DECODED_BYTES:
+                    break
+                yield batch
+                num_done += batch.num_rows
+            else:
+                return
+            del batch, column  # the memory of a large batch
+        kind = _type_of_turns(handle, text)
         for batch in _decoded_batches(handle, source, wanted, text):
             # Batches of another reading may have other limits, so rows are counted.
             fresh = batch.slice(min(num_done, batch.num_rows))
             num_done -= batch.num_rows - fresh.num_rows
             for piece in slices_of(fresh, text, BLOCK_BYTES):
-                column = column_of(piece, text)
-                if column is not None and pa.types.is_dictionary(column.type):
-                    piece = with_column(piece, text, column.dictionary_decode())
-                yield piece
+                yield _without_dictionary(piece, text, kind)
+
+
+def _type_of_turns(handle: pa.NativeFile, name: str) -> pa.DataType | None:
+    """Return the type of the values of a column inside lists; None for any other column."""
+    if ELEMENTS not in name:
+        return None
+    try:
+        fields: Any = pq.read_schema(handle)
+    except _DAMAGE as error:
+        raise _DamagedFile(error) from error
+    for index in path_of(fields, name) or ():
+        fields = fields.field(index).type
+    return None if isinstance(fields, pa.Schema) else fields
+
+
+def _without_dictionary(
+    rows: pa.RecordBatch, name: str, kind: pa.DataType | None
+) -> pa.RecordBatch:
+    """Return rows with the values of a column in place of a dictionary of them.
+
+    kind : see `_type_of_turns`. Turns that are a dictionary in the file stay so.
+    """
+    column = column_of(rows, name)
+    if column is None or (kind is not None and pa.types.is_dictionary(kind)):
+        return rows
+    values = column.flatten() if is_turns(column.type) else column
+    if not pa.types.is_dictionary(values.type):
+        return rows
+    decoded = values.dictionary_decode()
+    return with_column(rows, name, decoded if kind is None else decoded.cast(kind))
 
 
 def _decoded_batches(
@@ -159,25 +196,76 @@ def _decoded_batches(
     try:
         # The same handle may have been read before, without a dictionary.
         handle.seek(0)
+        dictionaries = [] if dictionary is None else _dictionaries(handle, dictionary)
         # A column chunk is read piece by piece, not whole: half the memory, the same speed.
         file = pq.ParquetFile(
             handle,
             # From a remote storage, a few large requests ahead; see `pre_buffer` of pyarrow.
             pre_buffer=not source.is_local,
             buffer_size=_READ_BYTES if source.is_local else 0,
-            read_dictionary=[] if dictionary is None else [dictionary],
+            read_dictionary=dictionaries,
         )
         check_columns(file.metadata.num_columns)
         _refuse_encrypted(handle)
+        if wanted is not None:
+            wanted = [name for column in wanted for name in _leaves_of(file, column)]
         stretch = source.stretch or cut([], file.metadata.num_row_groups)[0]
         groups = range(stretch.begin, stretch.end)
         if not groups:  # pyarrow 18 would read row group -1
             return
         batch_rows = _rows_per_batch(file.metadata)
-        for batch in file.iter_batches(batch_rows, groups, wanted, use_threads=False):
-            yield without_views(batch)
+        for some in _read_together(groups, dictionary):
+            for batch in file.iter_batches(batch_rows, some, wanted, use_threads=False):
+                yield without_views(batch)
     except _DAMAGE as error:
         raise _DamagedFile(error) from error
+
+
+def _dictionaries(handle: pa.NativeFile, name: str) -> list[str]:
+    """Return a column to keep as a dictionary, by the names of Parquet."""
+    if ELEMENTS not in name:
+        return [name]
+    found = _leaves_of(pq.ParquetFile(handle), name)
+    handle.seek(0)
+    return found
+
+
+def _read_together(groups: range, dictionary: str | None) -> list[Sequence[int]]:
+    """Return the row groups that a batch may span."""
+    # Arrow cannot join the dictionaries of two row groups inside lists.
+    if dictionary is not None and ELEMENTS in dictionary:
+        return [[group] for group in groups]
+    return [groups]
+
+
+def _leaves_of(file: pq.ParquetFile, name: str) -> list[str]:
+    """Return the columns of a file that have a column of Arrow, by the names of Parquet.
+
+    Inside lists, writers name the elements as they like: messages[].content may be
+    messages.list.element.content. Columns without lists have the same name in both.
+    """
+    if ELEMENTS not in name:
+        return [name]
+    path = path_of(file.schema_arrow, name)
+    leaves = _leaf_paths(file.schema_arrow)
+    return [file.schema.column(number).path for number, leaf in enumerate(leaves) if leaf == path]
+
+
+def _leaf_paths(schema: pa.Schema) -> list[tuple[int, ...]]:
+    """Return the paths of the fields with values, in the order of Parquet: depth first."""
+    found: list[tuple[int, ...]] = []
+    # A stack, because a file may nest deeper than Python calls; its last field comes first.
+    waiting: list[tuple[tuple[int, ...], pa.Field]] = []
+    waiting += [((index,), schema.field(index)) for index in reversed(range(len(schema)))]
+    while waiting:
+        path, field = waiting.pop()
+        kind = field.type
+        if pa.types.is_nested(kind):
+            inside = reversed(range(kind.num_fields))
+            waiting += [((*path, index), kind.field(index)) for index in inside]
+        else:
+            found.append(path)
+    return found
 
 
 def _refuse_encrypted(handle: pa.NativeFile) -> None:

@@ -40,6 +40,7 @@ from neardup.documents.sources import (
     compression_of,
 )
 from neardup.documents.texts import with_keys
+from neardup.documents.turns import Turns, turns_of_rows
 from neardup.errors import InputError
 from neardup.executor import chain_ahead
 from neardup.formats.registry import COMPRESSIONS, FORMATS, Handler, format_of_bytes
@@ -172,8 +173,17 @@ class InputFile(Source):
             keys = {name: value for name, value in keys.items() if name not in types}
         return keys
 
+    def turns_of(self, batch: DocumentBatch, columns: Columns, rows: Integers) -> Turns | None:
+        """Return the turns of the texts of a batch that was read with its payload, of `rows` at
+        least; None if its texts are not of turns.
+        """
+        read_turns = self.handler.turns_of
+        if read_turns is not None:
+            return read_turns(batch, columns.text, columns.roles, rows)
+        return turns_of_rows(batch, columns)
+
     def replace_texts(
-        self, batch: DocumentBatch, column: str, rows: Integers, texts: pa.LargeStringArray
+        self, batch: DocumentBatch, column: str, rows: Integers, texts: pa.LargeStringArray | Turns
     ) -> Payload:
         """Return the payload of a batch with other texts of some documents; all other bytes or
         columns are the same.
@@ -183,7 +193,7 @@ class InputFile(Source):
         batch : read with its payload.
         column : the column of the text.
         rows : integers, rising, the rows of the batch with another text; neither text is null.
-        texts : the texts of all rows.
+        texts : the texts of all rows, or their turns; where `turns_of` left a row out, it has none.
         """
         replace_in_payload = self.handler.replace_texts
         assert replace_in_payload is not None, "pages keep their texts"

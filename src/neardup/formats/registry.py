@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from neardup.documents.nested import ColumnTypes
     from neardup.documents.sinks import Sink
     from neardup.documents.sources import Source, Stretch
+    from neardup.documents.turns import Turns
 
 
 class Read(Protocol):
@@ -68,6 +69,7 @@ class Handler(NamedTuple):
         strings. None for a format without columns.
     replace_texts : see `InputFile.replace_texts`; None if the text of a document cannot be replaced
         in its payload.
+    turns_of : see `InputFile.turns_of`; None if payloads are rows of a table, or have no turns.
     stretches : returns the stretches of a file, which `read` reads one by one (`Source.stretch`);
         an empty list if a file is read whole. `read` counts rows and bytes from the start of the
         stretch, and sets its `reached`. May raise the same errors as `column_types`.
@@ -79,9 +81,10 @@ class Handler(NamedTuple):
     column_types: Callable[[Source], ColumnTypes | None] = lambda file: None
     num_rows: Callable[[Source], int | None] = lambda file: None
     read_table: Callable[[Source, Sequence[str]], pa.Table] | None = None
-    replace_texts: Callable[[DocumentBatch, str, Integers, pa.LargeStringArray], Payload] | None = (
-        None
-    )
+    replace_texts: (
+        Callable[[DocumentBatch, str, Integers, pa.LargeStringArray | Turns], Payload] | None
+    ) = None
+    turns_of: Callable[[DocumentBatch, str, Sequence[str], Integers], Turns | None] | None = None
     stretches: Callable[[Source], list[Stretch]] = lambda file: []
     widening: Widening | None = None
 

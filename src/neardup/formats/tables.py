@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neardup.arrays import Integers
 from neardup.documents.added_columns import append_columns
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject
 from neardup.documents.nested import ColumnTypes, nested_types, outer_names
 from neardup.documents.sources import Identity
 from neardup.documents.texts import documents_of, is_text, is_vector, replace_column, slices_of
+from neardup.documents.turns import Turns, turns_of_rows
 from neardup.documents.views import check_views, plain_schema
 from neardup.errors import ColumnError, InputError
 from neardup.formats.parquet import ParquetLayout, ParquetSink
@@ -272,7 +274,7 @@ class TablePart:
         names = None if with_payload else outer_names(schema, columns.names)
         first_row = 0
         for batch in self.batches(names):
-            for piece in slices_of(batch, columns.text, BLOCK_BYTES):
+            for piece in slices_of(batch, columns.sliced_by, BLOCK_BYTES):
                 if piece.num_rows == 0:
                     continue
                 rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
@@ -286,6 +288,11 @@ class TablePart:
         yield from table.to_batches()
 
     replace_texts = staticmethod(replace_column)
+
+    def turns_of(self, batch: DocumentBatch, columns: Columns, _: Integers) -> Turns | None:
+        """Return the turns of the texts of a batch; see `InputFile.turns_of`."""
+        return turns_of_rows(batch, columns)
+
     append_columns = staticmethod(append_columns)
 
     def make_sink(self, added: pa.Schema | None = None) -> Callable[[str], ParquetSink]:

@@ -74,6 +74,7 @@ def batches_of(
     method: MethodSettings,
     *,
     text_column: ColumnNames = None,
+    roles: ColumnNames = None,
     id_column: ColumnNames = None,
     payload_column: ColumnNames = None,
     sources: str | None = None,
@@ -84,7 +85,7 @@ def batches_of(
 
     Parameters
     ----------
-    source, text_column, id_column, in_format : as in `dedup`.
+    source, text_column, roles, id_column, in_format : as in `dedup`.
     method : the settings of the index.
     payload_column : the columns of payloads; if None, the column `payload` if there is one.
     sources, dates : as in `Origin`.
@@ -96,7 +97,7 @@ def batches_of(
     ColumnError
         If a column is missing.
     """
-    columns = (text_column, id_column, payload_column, sources, dates, in_format)
+    columns = (text_column, roles, id_column, payload_column, sources, dates, in_format)
     if method.vector_length is None and all(name is None for name in columns):
         batch = _batch_of_texts(source)
         if batch is not None:
@@ -106,6 +107,7 @@ def batches_of(
     inputs = Inputs(
         source,
         text_column=text_column,
+        roles=roles,
         id_column=id_column,
         in_format=in_format,
         described=origin.columns,

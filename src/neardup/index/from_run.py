@@ -128,6 +128,7 @@ def _kept_inputs(files: list[Path], sources: list[JsonObject], report: JsonObjec
     return Inputs(
         source=files,
         text_column=report["columns"]["text"],
+        roles=(report.get("options") or {}).get("roles"),
         id_column=report["columns"]["id"],
         text_unit="line" if units == {"line"} else "auto",
         quote="none" if formats & set(UNQUOTED.values()) else "double",

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import Mask, arrow_of, mask_of
-from neardup.decide.outcome import Added, Edits, cut_texts
+from neardup.decide.outcome import Added, Edits, cut_texts, cut_turns
 from neardup.documents.batch import DocumentBatch, Pages, Payload, select_payload
 from neardup.documents.sinks import ParallelSink, Sink
 from neardup.errors import OutputError
@@ -128,7 +128,12 @@ def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[Documen
     kept = edits.kept.copy()
     kept[rows] &= pc.binary_length(texts).to_numpy() > 0
     text = pc.replace_with_mask(batch.text, arrow_of(is_cut), texts)
-    payload = task.part.replace_texts(batch, task.columns.text, rows, text)
+    turns = task.part.turns_of(batch, task.columns, rows)
+    if turns is None:
+        payload = task.part.replace_texts(batch, task.columns.text, rows, text)
+    else:
+        changed = cut_turns(turns, edits.cuts, marked=edits.marked)
+        payload = task.part.replace_texts(batch, task.columns.text, rows, changed)
     return replace(batch, text=text, payload=payload), kept
 
 

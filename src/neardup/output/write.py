@@ -21,6 +21,7 @@ from neardup.arrays import Floats, Ints, Positions, arrow_of
 from neardup.decide.outcome import Edited, Edits, Removals
 from neardup.documents.added_columns import append_columns
 from neardup.documents.batch import DocumentBatch, bytes_of, filter_rows
+from neardup.documents.nested import outermost
 from neardup.errors import ColumnError
 from neardup.executor import Encoders, chain_ahead, group_small, open_encoders
 from neardup.features.vectors import shortened, text_of
@@ -336,6 +337,6 @@ def _kept_rows(task: Task, batch: DocumentBatch, edits: Edits) -> pa.RecordBatch
 
 def _fields_of(task: Task, edits: Edits) -> list[pa.Field]:
     """Return the columns of the kept rows of an input."""
-    types = task.part.column_types() or {task.columns.text: pa.string()}
+    types = outermost(task.part.column_types() or {task.columns.text: pa.string()})
     added = [] if edits.added is None else list(edits.added.schema)
     return [*starmap(pa.field, types.items()), *added]

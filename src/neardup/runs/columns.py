@@ -10,8 +10,16 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from neardup.documents.batch import Columns
-from neardup.documents.nested import ColumnTypes
-from neardup.documents.texts import is_identifier, is_rank, is_text, is_vector, storage_type
+from neardup.documents.nested import ELEMENTS, ColumnTypes
+from neardup.documents.texts import (
+    is_identifier,
+    is_rank,
+    is_text,
+    is_turns,
+    is_vector,
+    storage_type,
+)
+from neardup.documents.turns import role_columns
 from neardup.errors import ColumnError
 from neardup.formats.reading import Part
 from neardup.settings.constraints import ColumnNames, check_columns
@@ -132,7 +140,12 @@ class _Role(NamedTuple):
     types: str
 
 
-_TEXT = _Role("text", "text", is_text, "of strings")
+_TEXT = _Role(
+    "text",
+    "text",
+    lambda kind: is_text(kind) or is_turns(kind),
+    "of strings",
+)
 _VECTOR = _Role("vector", "a vector", is_vector, "of lists of numbers")
 _ID = _Role("id", "the id", is_identifier, "of strings or numbers")
 _RANK = _Role("rank", "the rank", is_rank, "of numbers or dates")
@@ -163,9 +176,23 @@ def _choose_texts(
 
     role = _TEXT if vector_length is None else _VECTOR
     texts = [_fitting(others, name, role) for name in names]
-    if vector_length is not None and len(texts) > 1:
+    if vector_length is None:
+        texts = [_with_elements(others, name) for name in texts]
+    elif len(texts) > 1:
         raise ColumnError(f"A vector is in one column: got {listed(texts)}. Name one of them.")
     return texts
+
+
+def _with_elements(types: dict[str, ColumnTypes], name: str) -> str:
+    """Return a column of the text, as `tags[]` if it has lists of strings: a reader of lines then
+    knows that it has, from the name alone.
+    """
+    if name.endswith(ELEMENTS) or not any(is_turns(columns[name]) for columns in types.values()):
+        return name
+    elements = name + ELEMENTS
+    if any(elements in columns for columns in types.values()):
+        return _fitting(types, elements, _TEXT)
+    return name  # inside lists already, as in `messages[].content`
 
 
 def _guess_id(types: dict[str, ColumnTypes]) -> list[str]:
@@ -218,6 +245,36 @@ def check_ordered(parts: Sequence[Part], columns: Sequence[str]) -> None:
                     f"compared: got {known[0][1]} in {known[0][0]} and {kind} in {name}. Convert "
                     "it to one of them."
                 )
+
+
+def check_roles(parts: Sequence[Part], texts: Sequence[str]) -> None:
+    """Raise ColumnError unless the texts of each part with columns are of turns with roles."""
+    types = _types_of(parts)
+    wanted = [column for name in texts for column in role_columns(name)]
+    for part, columns in types.items():
+        found = [name for name in wanted if name in columns]
+        if not found or not all(is_turns(columns[name]) for name in found):
+            with_roles = [name for name in columns if _has_role(columns, name)]
+            raise _no_roles(f"{listed(texts)} of {part}", with_roles)
+    if not types:
+        raise _no_roles(f"{parts[0].name}, which is plain text", [])
+
+
+def _no_roles(got: str, with_roles: Sequence[str]) -> ColumnError:
+    """Return the error for a text without roles. with_roles : the columns that have them."""
+    advice = "Leave it out."
+    if with_roles:
+        advice = f"Name another by text_column (--text-column): {listed(with_roles)}."
+    return ColumnError(
+        f"roles (--roles) needs a text of turns that have a field role or from: got {got}. {advice}"
+    )
+
+
+def _has_role(columns: ColumnTypes, name: str) -> bool:
+    """Return whether a column has texts in turns with roles."""
+    roles = role_columns(name)
+    is_role = name in roles
+    return not is_role and is_turns(columns[name]) and any(role in columns for role in roles)
 
 
 def _types_of(parts: Sequence[Part], in_folders: Sequence[str] = ()) -> dict[str, ColumnTypes]:
@@ -306,12 +363,18 @@ def choose_item_columns(
     # Plain text has one column, which is text.
     if not types:
         return weights, []
-    texts = [name for name in weights if all(is_text(columns[name]) for columns in types.values())]
+    texts = [name for name in weights if _is_item_text(types, name)]
     if not texts:
         raise ColumnError(
             f"An item needs a column of strings: got {listed(list(weights))}. {_ITEM_ADVICE}"
         )
     return weights, texts
+
+
+def _is_item_text(types: dict[str, ColumnTypes], name: str) -> bool:
+    """Return whether a column of an item has strings, or strings in lists that it names."""
+    kinds = [columns[name] for columns in types.values()]
+    return all(is_text(kind) or (ELEMENTS in name and is_turns(kind)) for kind in kinds)
 
 
 _ITEM_ADVICE = "Name columns of the items (item_columns, --item-columns)."

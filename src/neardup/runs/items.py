@@ -21,7 +21,7 @@ from neardup.files import JsonObject
 from neardup.formats.reading import Task, read_tasks
 from neardup.runs.columns import choose_item_columns
 from neardup.runs.find import shown
-from neardup.runs.run import Inputs, parts_of, tasks_of
+from neardup.runs.run import Inputs, names_of_roles, parts_of, tasks_of
 from neardup.settings.constraints import ColumnNames
 from neardup.settings.run import MAX_UNREADABLE
 
@@ -35,14 +35,15 @@ class Items:
     item has as many texts as columns that are not empty.
 
     columns : the columns of an item, with their weights. text_columns : the columns that are
-    strings; none if the inputs are plain text. rejected : rows that could not be read. losses :
-    their counts.
+    strings; none if the inputs are plain text. roles : see `value_of`. rejected : rows that could
+    not be read. losses : their counts.
     """
 
     tasks: list[Task]
     columns: dict[str, float]
     text_columns: list[str]
     warnings: list[str]
+    roles: list[str] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
     benchmarks: list[str] = field(default_factory=list)
     parts: list[int] = field(default_factory=list)
@@ -106,9 +107,11 @@ def read_items(
     text_column = text_columns[0] if text_columns else None
     tasks = [
         task._replace(max_unreadable=max_unreadable)
-        for task in tasks_of(inputs._replace(text_column=text_column), "first", warnings)
+        for task in tasks_of(
+            inputs._replace(text_column=text_column, roles=None), "first", warnings
+        )
     ]
-    items = Items(tasks, columns, text_columns, warnings)
+    items = Items(tasks, columns, text_columns, warnings, roles=names_of_roles(inputs.roles))
     reject = rejecter(on_error, items.reject)
     benchmarks = _benchmarks(tasks)
     # One thread: items are few.
@@ -118,10 +121,14 @@ def read_items(
         elif entry is not None:
             _add(items, part, entry, benchmarks[part], benchmark_column)
     if not items.ids:
-        names = ", ".join(task.part.name for task in tasks[:3])
-        reasons = [row.reason for row in items.rejected[:1]]
-        raise InputError(f"There is no item in {': '.join([names, *reasons])}. Check the inputs.")
+        raise _no_item(items)
     return items
+
+
+def _no_item(items: Items) -> InputError:
+    names = ", ".join(task.part.name for task in items.tasks[:3])
+    reasons = [row.reason for row in items.rejected[:1]]
+    return InputError(f"There is no item in {': '.join([names, *reasons])}. Check the inputs.")
 
 
 def _benchmarks(tasks: Sequence[Task]) -> list[str]:
@@ -160,7 +167,7 @@ def _add(
     for identifier, record in zip(ids, _records(batch, items.tasks[part]), strict=True):
         number = len(items.ids)
         for column, weight in items.columns.items():
-            text = _text(value_of(record, column))
+            text = _text(value_of(record, column, items.roles))
             # An empty column has no text to find; `owners` tells to which item the others belong.
             if text:
                 items.texts.append(text)

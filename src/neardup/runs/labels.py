@@ -59,7 +59,9 @@ def read_labels(part: Part, columns: Columns, label: str | None) -> Labelled:
     labels = [pa.array([], pa.string())]
     length_of = pc.utf8_length if columns.vector_length is None else pc.binary_length
     # A label may have any type of an id, so it is read as the id.
-    read_columns = Columns(columns.text, label, vector_length=columns.vector_length)
+    read_columns = Columns(
+        columns.text, label, vector_length=columns.vector_length, roles=columns.roles
+    )
     for batch in part.read(read_columns, lambda _: None):
         rows.append(batch.rows)
         lengths.append(pc.fill_null(length_of(batch.text), 0).to_numpy(zero_copy_only=False))

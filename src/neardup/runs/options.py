@@ -22,6 +22,13 @@ class ReadingSettings(Validated):
         sentinels=("NAME...",),
         alias="--vector-column",
     )
+    roles: ColumnNames = parameter(
+        None,
+        "The roles whose turns are compared, if the text is of turns, such as messages[].content: "
+        "values of their field role or from, separated by commas. Default: all turns.",
+        list,
+        sentinels=("NAME...",),
+    )
     id_column: ColumnNames = parameter(
         None,
         "The id column; repeatable, to join several by colons. Default: id, doc_id, document_id, "

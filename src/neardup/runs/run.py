@@ -21,7 +21,7 @@ from neardup.decide.rule import Rule
 from neardup.decide.sieve import Sieve
 from neardup.documents.batch import Columns, Reject, rejecter
 from neardup.documents.pages import TEXT_COLUMN
-from neardup.errors import ColumnError, InputError
+from neardup.errors import ColumnError, InputError, SettingError
 from neardup.executor import count_threads
 from neardup.files import AnyPath, JsonObject, public_address
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints
@@ -32,7 +32,7 @@ from neardup.formats.tables import TablePart, splits_of
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.progress import Progress, check_progress
-from neardup.runs.columns import check_ordered, choose_columns
+from neardup.runs.columns import check_ordered, check_roles, choose_columns
 from neardup.runs.input_files import list_inputs
 from neardup.runs.options import ReadingSettings
 from neardup.runs.overlap import Output, refuse_replacing
@@ -94,6 +94,7 @@ class Inputs(NamedTuple):
     source: Source
     against: Source | None = None
     text_column: ColumnNames = None
+    roles: ColumnNames = None
     id_column: ColumnNames = None
     text_unit: TextUnit = "auto"
     in_format: str | None = None
@@ -122,9 +123,9 @@ def tasks_of(
     if inputs.against is not None:
         parts = parts_of(inputs.against, inputs, "against", skipped)
         # The earlier collection has no ranks, and only values that limit comparisons.
-        text_column = None if _lacks(parts, inputs.text_column) else inputs.text_column
-        against = inputs._replace(text_column=text_column, count_by=None)
-        against = against._replace(described=(), ordered=())
+        against = inputs._replace(count_by=None, described=(), ordered=())
+        if _lacks(parts, inputs.text_column):
+            against = against._replace(text_column=None, roles=None)
         columns = _columns_of(parts, against, [], within)
         inputs = inputs._replace(vector_length=columns.vector_length)
         tasks += [Task(part, columns, against=True, max_document_bytes=max_bytes) for part in parts]
@@ -158,14 +159,32 @@ def _columns_of(
             vector_length=inputs.vector_length,
         )
         check_ordered(parts, inputs.ordered)
+        roles = names_of_roles(inputs.roles)
+        if roles:
+            check_roles(parts, columns.texts)
     except ColumnError:
         # A table of fingerprints has no text column either, and gets a sentence of its own.
         _refuse_fingerprints(parts)
         raise
-    columns = columns._replace(counted=inputs.count_by or within, described=inputs.described)
+    columns = columns._replace(
+        counted=inputs.count_by or within, described=inputs.described, roles=tuple(roles)
+    )
     if columns.vector_length == 0:
         return columns._replace(vector_length=_first_length(parts, columns))
     return columns
+
+
+def names_of_roles(roles: ColumnNames) -> list[str]:
+    """Return the names of roles, which may be separated by commas."""
+    several = [roles] if isinstance(roles, str) else roles or []
+    names = [name.strip() for text in several for name in text.split(",")]
+    names = [name for name in names if name]
+    if roles is not None and not names:
+        raise SettingError(
+            f"roles (--roles) must name a role: got {roles!r}. Name some, as in 'user,assistant', "
+            "or leave it out, which takes all turns."
+        )
+    return names
 
 
 def _first_length(parts: Sequence[Part], columns: Columns) -> int:
@@ -317,6 +336,7 @@ class TextOptions(TypedDict, total=False):
     """The options of every function that reads texts, as in `dedup`."""
 
     text_column: ColumnNames
+    roles: ColumnNames
     text_unit: TextUnit
     in_format: str | None
     quote: Quote
@@ -577,6 +597,7 @@ class Run:
             if columns is not None:
                 check_columns(columns)
         ReadingSettings(  # refuses other values
+            roles=inputs.roles,
             text_unit=inputs.text_unit,
             in_format=inputs.in_format,
             quote=inputs.quote,

@@ -122,7 +122,44 @@ def folder_of_datasets() -> None:
     Dataset.from_list(ROWS).save_to_disk(FOLDER / "saved")
 
 
+def chats_of_datasets() -> None:
+    """Write chats as they are shared for training: OpenAI's messages, and ShareGPT's."""
+    from datasets import Dataset
+
+    asked = "What should I take on a walk of two days in the hills, in autumn?"
+    answer = "Take a warm coat, food for three days, water and a map; tell a friend where you go."
+    system = {"role": "system", "content": "You are a helpful assistant."}
+    question = {"role": "user", "content": asked}
+    chats = [
+        {"id": "a", "messages": [system, question, {"role": "assistant", "content": answer}]},
+        {"id": "b", "messages": [system, question, {"role": "assistant", "content": "A map."}]},
+        {"id": "c", "messages": [question, {"role": "assistant", "content": answer}]},
+        {"id": "d", "messages": [{"role": "user", "content": "Nothing else?"}]},
+        {"id": "e", "messages": [{"role": "assistant", "content": None}]},
+        {"id": "f", "messages": []},
+        {"id": "g", "messages": None},
+    ]
+    names = {"system": "system", "user": "human", "assistant": "gpt"}
+    shared = [
+        {
+            "id": chat["id"],
+            "conversations": chat["messages"]
+            and [
+                {"from": names[turn["role"]], "value": turn["content"]} for turn in chat["messages"]
+            ],
+        }
+        for chat in chats
+    ]
+    Dataset.from_list(chats).to_parquet(FOLDER / "chats.parquet")
+    Dataset.from_list(chats).to_json(FOLDER / "chats.jsonl", force_ascii=False)
+    shutil.rmtree(FOLDER / "saved-chats", ignore_errors=True)
+    Dataset.from_list(chats).save_to_disk(FOLDER / "saved-chats")
+    Dataset.from_list(shared).to_parquet(FOLDER / "sharegpt.parquet")
+    Dataset.from_list(shared).to_json(FOLDER / "sharegpt.jsonl", force_ascii=False)
+
+
 if __name__ == "__main__":
+    chats_of_datasets()
     tsv_of_sqlite()
     sequence_of_jq()
     window_of_zstd()
