@@ -108,8 +108,7 @@ class LineAnswers:
 
     def _add(self, lines: Sequence[_Line]) -> list[JsonObject]:
         columns = zip(
-            # A placeholder: an unnamed batch is numbered.
-            *((line.text, line.payload, line.source, *(line.ids or ("",))) for line in lines),
+            *((line.text, line.payload, line.source, *(line.ids or (None,))) for line in lines),
             strict=True,
         )
         arrays = [pa.array(values, pa.large_string()) for values in columns]

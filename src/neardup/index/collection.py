@@ -142,21 +142,15 @@ def next_step(
     _refuse_too_many(snapshot.num_rows + len(written.documents))
     moment = arrow_of(filled(len(written.documents), now, np.int64)).view(TIME)
     keepers = _keepers(view, written.documents, written.decisions, moment)
-    documents = _documents(
-        rules,
-        view.num_rows,
-        written.documents,
-        written.decisions,
-        keepers,
-        moment=moment,
-        import_name=import_name,
+    columns = _columns(
+        rules, view.num_rows, written, keepers, moment=moment, import_name=import_name
     )
-    answers = _answers(rules, documents, decisions.kept, keepers)
+    answers = _answers(rules, columns, decisions.kept, keepers)
     answers = _with_repeated(answers, rules, view, arriving, written.sources)
     repeated = arriving.repeated_rows()
     seen = _seen_rows(decisions, repeated)
     changes = Changes(
-        documents=documents,
+        documents=_table(columns, rules.schema),
         entries=written.entries,
         seen=seen,
         seen_at=_seen_at(view, answers, repeated, now) if len(seen) else now,
@@ -188,6 +182,11 @@ class _Arrivals(NamedTuple):
 
     existing: Rows
     is_repeated: Mask
+
+    @classmethod
+    def of_new(cls, size: int) -> _Arrivals:
+        """Return the arrivals of documents that the index does not have."""
+        return cls(existing=filled(size, -1, np.int64), is_repeated=np.zeros(size, np.bool_))
 
     @property
     def is_replacing(self) -> Mask:
@@ -253,6 +252,8 @@ def _first_arrivals(
     rules: Rules, snapshot: Snapshot, incoming: Incoming, *, if_new: bool
 ) -> _Arrivals:
     """Return the documents up to one whose id depends on an earlier one of the batch."""
+    if incoming.has_new_ids:
+        return _Arrivals.of_new(len(incoming))
     existing = snapshot.rows_of_ids(incoming.ids)
     arrivals = _Arrivals(existing, _are_same(snapshot, incoming, existing))
     stop = _first_repeated_id(incoming.ids)
@@ -397,17 +398,18 @@ def _take(
     ]
 
 
-def _documents(
+def _columns(
     rules: Rules,
     first_row: int,
-    new: Incoming,
-    decisions: BatchDecisions,
+    written: _Written,
     keepers: _Keepers,
     *,
     moment: pa.Array,
     import_name: str | None,
-) -> pa.Table:
-    """Return the rows to write, numbered from `first_row`."""
+) -> dict[str, pa.Array]:
+    """Return the columns of the rows to write, numbered from `first_row`."""
+    new = written.documents
+    decisions = written.decisions
     kept = decisions.kept
     size = len(new)
     imports = pa.nulls(size, _STRING)
@@ -416,7 +418,7 @@ def _documents(
     columns = {
         "row": arrow_of(np.arange(first_row, first_row + size, dtype=np.uint32)),
         "id": new.ids,
-        "state": arrow_of(np.where(kept, KEPT, REMOVED).astype(np.uint8)),
+        "state": arrow_of(np.where(kept, np.uint8(KEPT), np.uint8(REMOVED))),
         "member": arrow_of(decisions.member),
         "truncated": arrow_of(decisions.truncated),
         **stored_columns(new, rules.method, rules.storage, kept),
@@ -430,8 +432,7 @@ def _documents(
     }
     if rules.tracks_sources:
         columns[SOURCE] = new.sources
-    schema = rules.schema
-    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+    return columns
 
 
 class _Written(NamedTuple):
@@ -542,21 +543,24 @@ def _nullable(values: Array, kind: pa.DataType, mask: Mask) -> pa.Array:
     return pa.Array.from_buffers(kind, len(mask), [valid, array.buffers()[1]])
 
 
-def _answers(rules: Rules, documents: pa.Table, kept: Mask, keepers: _Keepers) -> pa.Table:
-    """Return the answers about new documents without their sources. documents, keepers : of the new
+def _table(columns: dict[str, pa.Array], schema: pa.Schema) -> pa.Table:
+    """Return columns as a table, in the order of a schema."""
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _answers(rules: Rules, columns: dict[str, pa.Array], kept: Mask, keepers: _Keepers) -> pa.Table:
+    """Return the answers about new documents without their sources. columns, keepers : of the new
     documents, and perhaps of copies after them.
     """
-    size = len(kept)
-    names = ["kept_id", *(measure.name for measure in rules.method.measures), "truncated"]
-    # In the order of `answers_schema`.
-    columns = [
-        documents.column("id")[:size],
-        arrow_of(kept),
-        arrow_of(np.zeros(size, np.bool_)),
-        *(documents.column(name)[:size] for name in names),
-        *(column[:size] for column in keepers.timestamps),
-    ]
-    return pa.Table.from_arrays(columns, schema=schemas.answers_schema(rules.method.measures))
+    answers = columns | {
+        "kept": arrow_of(kept),
+        "repeated": arrow_of(np.zeros(len(kept), np.bool_)),
+        **dict(zip(_TIMESTAMPS, keepers.timestamps, strict=True)),
+    }
+    schema = schemas.answers_schema(rules.method.measures)
+    if len(kept) < len(columns["id"]):
+        answers = {name: answers[name][: len(kept)] for name in schema.names}
+    return _table(answers, schema)
 
 
 def _with_repeated(

@@ -36,8 +36,8 @@ class Batch(NamedTuple):
     """Documents to add or to look up.
 
     texts, ids, payloads : large_string arrays (num_documents,); texts of vectors are lists.
-    is_unnamed : whether the documents have no ids yet. sources : large_string, null for documents
-    without a source; None if none has one.
+    is_unnamed : whether the documents have no ids yet: these are null. sources : large_string, null
+    for documents without a source; None if none has one.
     """
 
     texts: pa.Array
@@ -84,8 +84,7 @@ class Batch(NamedTuple):
 
     def table(self) -> pa.Table:
         """Return the documents as a table to store; the ids of unnamed documents are null."""
-        ids = pa.nulls(len(self.texts), "large_string") if self.is_unnamed else self.ids
-        columns = {"id": ids, "text": texts_of(self.texts), PAYLOAD: self.payloads}
+        columns = {"id": self.ids, "text": texts_of(self.texts), PAYLOAD: self.payloads}
         return pa.table(columns if self.sources is None else columns | {SOURCE: self.sources})
 
 

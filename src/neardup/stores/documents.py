@@ -380,7 +380,11 @@ def array_of(column: pa.ChunkedArray) -> pa.Array:
 
 def contents_of(column: pa.ChunkedArray) -> Words:
     """Return a column of binary(16) as uint64 (n, 2)."""
-    array = array_of(column)
+    return content_words(array_of(column))
+
+
+def content_words(array: pa.Array) -> Words:
+    """Return an array of binary(16) as uint64 (n, 2)."""
     return np.frombuffer(
         # An array without rows may have no buffer of values.
         array.buffers()[1] or b"",
