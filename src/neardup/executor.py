@@ -80,8 +80,7 @@ def map_ordered(
     num_bytes = 0
     max_bytes = bytes_ahead(threads)
     max_waiting = max(_MIN_AHEAD, 2 * threads) if ahead is None else ahead
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="neardup")
-    try:
+    with _Pool(threads) as pool:
         for item in _until_error(items, errors):
             size = bytes_of(item)
             if size < min_bytes:
@@ -100,10 +99,29 @@ def map_ordered(
                 num_bytes -= bytes_of(first)
                 yield first, future.result()
         yield from _results(waiting)
-    finally:
-        pool.shutdown(cancel_futures=True)
     for error in errors:
         raise error
+
+
+class _Pool:
+    """A pool of threads that is made when the first call is submitted, and ended by `with`."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> _Pool:
+        return self
+
+    def submit(self, work: Callable[[T], Result], item: T) -> Future[Result]:
+        """Return the future of a call."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="neardup")
+        return self._pool.submit(work, item)
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
 
 
 def _results(waiting: deque[tuple[T, Future[Result]]]) -> Iterator[tuple[T, Result]]:

@@ -45,6 +45,7 @@ from neardup.index.decisions import (
 )
 from neardup.index.incoming import Incoming, new_prefix, stored_columns
 from neardup.index.overlay import Overlay
+from neardup.index.records import columns_of
 from neardup.index.sources import SOURCE, entries_of, sources_of
 from neardup.schemas import KEPT, REMOVED, TIME
 from neardup.stores.base import MAX_ROWS, Changes, Snapshot, Writer, join_entries
@@ -426,9 +427,8 @@ def _columns(
         "last_seen": moment,
         "payload": new.payloads,
         "import_name": imports,
-        "kept_row": _nullable(decisions.remover, pa.uint32(), kept),
         "kept_id": keepers.ids,
-        **_measure_columns(rules.method.measures, decisions),
+        **_columns_of_pairs(rules.method.measures, decisions),
     }
     if rules.tracks_sources:
         columns[SOURCE] = new.sources
@@ -524,19 +524,18 @@ def _decisions_of_copies(
     )
 
 
-def _measure_columns(measures: schemas.Measures, decisions: BatchDecisions) -> dict[str, pa.Array]:
-    """Return the measures of each document with its remover; null for a kept document."""
-    columns = {}
-    for measure in measures:
-        values = decisions.measured[measure.name]
-        columns[measure.name] = _nullable(values, measure.type, decisions.kept)
-    return columns
+def _columns_of_pairs(measures: schemas.Measures, decisions: BatchDecisions) -> dict[str, pa.Array]:
+    """Return the row that removed each document, and its measures; null for a kept document."""
+    kept = decisions.kept
+    types = {"kept_row": pa.uint32()} | {measure.name: measure.type for measure in measures}
+    if kept.all():
+        return {name: pa.nulls(len(kept), kind) for name, kind in types.items()}
+    values = {"kept_row": decisions.remover, **decisions.measured.columns}
+    return {name: _nullable(values[name], kind, kept) for name, kind in types.items()}
 
 
 def _nullable(values: Array, kind: pa.DataType, mask: Mask) -> pa.Array:
     """Return numbers as an Arrow array, null where the mask is true."""
-    if mask.all():
-        return pa.nulls(len(mask), kind)
     # Values under the mask may be -1, which unsigned types cannot represent.
     array = arrow_of(np.where(mask, 0, values).astype(numpy_type(kind)))
     valid = arrow_of(~mask).buffers()[1]
@@ -573,9 +572,10 @@ def _with_repeated(
     """Return the answers about all documents in their order. answers : about new ones. sources :
     the columns of sources of all documents, if the index tracks them.
     """
-    if not sources and not arriving.is_repeated.any():
+    any_repeated = arriving.is_repeated.any()
+    if not sources and not any_repeated:
         return answers  # the usual answer needs no other table
-    if arriving.is_repeated.any():
+    if any_repeated:
         repeated = _repeated_answers(rules, snapshot, arriving.repeated_rows())
         # The document of each answer, and by its inverse the answer of each document.
         document_of_answer = np.argsort(arriving.is_repeated, kind="stable")
@@ -621,8 +621,9 @@ def _first_keepers(snapshot: Snapshot, answered: pa.Table, is_kept: Mask, rows: 
     return keeper
 
 
-def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> pa.Table:
-    """Return the kept documents that would remove each document: `schemas.hits_schema`.
+def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> dict[str, pa.Array]:
+    """Return the kept documents that would remove each document: the columns of
+    `schemas.hits_schema`.
 
     The hits come by query, the most similar first, at most `limit` of a query.
 
@@ -647,22 +648,26 @@ def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> p
 
 def _hits(
     measures: schemas.Measures, pairs: CandidateRows, stored: StoredPairs, best: Rows
-) -> pa.Table:
+) -> dict[str, pa.Array]:
     """Return some pairs as hits. best : their positions among `pairs`."""
     ids, *timestamps = stored.columns
     # One hit of one pair, the usual answer, needs no copy.
     if len(best) != len(stored.positions) or len(best) > 1:
         positions = arrow_of(stored.positions[best])
         ids, *timestamps = [column.take(positions) for column in stored.columns]
-    measured = [arrow_of(stored.measured[measure.name][best]) for measure in measures]
-    columns = [arrow_of(pairs.query[best]), ids, *measured, *timestamps]
-    return pa.Table.from_arrays(columns, schema=schemas.hits_schema(measures))
+    measured = {measure.name: arrow_of(stored.measured[measure.name][best]) for measure in measures}
+    return {
+        "query": arrow_of(pairs.query[best]),
+        "id": ids,
+        **measured,
+        **dict(zip(_TIMESTAMPS, timestamps, strict=True)),
+    }
 
 
 @cache
-def _no_hits(measures: schemas.Measures) -> pa.Table:
-    """Return hits without rows. A new table would take 25 microseconds."""
-    return schemas.hits_schema(measures).empty_table()
+def _no_hits(measures: schemas.Measures) -> dict[str, pa.Array]:
+    """Return hits without rows. New arrays would take 25 microseconds."""
+    return columns_of(schemas.hits_schema(measures).empty_table())
 
 
 def _with_copies(snapshot: Snapshot, incoming: Incoming, pairs: CandidateRows) -> CandidateRows:

@@ -143,7 +143,7 @@ def decide_batch(rules: Rules, snapshot: Snapshot, incoming: Incoming) -> BatchD
     num_candidates = len(candidates.stored.row) + len(candidates.inner.row)
     # Neither a candidate nor a copy.
     if not num_candidates and bool((copies.is_new | ~incoming.featured).all()):
-        return keep_all(rules, incoming)._replace(truncated=candidates.truncated)
+        return keep_all(rules, incoming, candidates.truncated)
     decided = _sieve(rules, snapshot, incoming, copies, candidates)
     # A stored document was removed, and its remover is gone: its copy in the batch is kept. The
     # documents after this copy must find it stored.
@@ -185,14 +185,16 @@ def _sieve(
     )
 
 
-def keep_all(rules: Rules, incoming: Incoming) -> BatchDecisions:
-    """Return the decisions about documents that are added without a comparison."""
+def keep_all(rules: Rules, incoming: Incoming, truncated: Mask | None = None) -> BatchDecisions:
+    """Return the decisions about documents that are kept. truncated : as in `BatchDecisions`; None
+    for documents that are compared with none.
+    """
     size = len(incoming)
     return BatchDecisions(
         kept=filled(size, True, np.bool_),
         remover=filled(size, -1, np.int64),
         measured=measured_of_copies(size, rules.method.measures),
-        truncated=np.zeros(size, np.bool_),
+        truncated=np.zeros(size, np.bool_) if truncated is None else truncated,
         member=incoming.featured,
     )
 

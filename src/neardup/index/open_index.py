@@ -201,6 +201,12 @@ class OpenIndex:
 
     def query(self, incoming: Incoming, limit: int) -> pa.Table:
         """Return at most `limit` similar kept documents of each: `schemas.hits_schema`."""
+        columns = self.hits(incoming, limit)
+        schema = schemas.hits_schema(self.measures)
+        return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+    def hits(self, incoming: Incoming, limit: int) -> dict[str, pa.Array]:
+        """Return the columns of `query`, for a caller who needs no table."""
         with self.store.reading() as snapshot:
             return collection.query(self.rules, snapshot, incoming, limit)
 

@@ -36,8 +36,8 @@ _GROWTH = 2
 _BOOL = pa.bool_()
 _NULLS, _BEGIN, _ENDS = range(3)  # of kernels.gather
 # The range of Python's datetime, in microseconds since 1970.
-_MIN_TIME = -62_135_596_800_000_000
-_MAX_TIME = 253_402_300_799_999_999
+_MIN_TIME = np.int64(-62_135_596_800_000_000).astype(np.uint64)
+_TIMES = np.uint64(253_402_300_799_999_999 + 62_135_596_800_000_000)
 NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 """The narrower types of files, besides fixed_size_binary."""
 
@@ -303,8 +303,10 @@ def _is_readable(array: pa.Array, values: Bytes) -> bool:
     values : the bytes of the column.
     """
     if pa.types.is_timestamp(array.type):
-        times = values.view(np.int64)
-        return bool(times.min() >= _MIN_TIME and times.max() <= _MAX_TIME)
+        # As unsigned numbers, times before the first one are greater than the range: one
+        # comparison finds both ends.
+        offsets = values.view(np.uint64) - _MIN_TIME
+        return bool(offsets.max() <= _TIMES)
     try:
         # Only text needs a look at every byte, for UTF-8; for other types the lengths are enough.
         array.validate(full=pa.types.is_large_string(array.type))

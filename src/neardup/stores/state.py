@@ -231,8 +231,12 @@ class StateStore(Store):
     def reading(self) -> Iterator[View]:
         """Open the latest state."""
         self.require_open()
+        self._follow()
         # One attribute that is replaced as a whole, so readers need no lock.
         yield self._latest
+
+    def _follow(self) -> None:
+        """Load the latest commits of other processes, if there can be any."""
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:
