@@ -318,7 +318,9 @@ def _compared(
     # full.
     found = snapshot.find(probes, rules.limit + num_replaced + 1)
     documents = np.concatenate([probes.document[found.entry], np.arange(len(incoming))])
-    rows = np.concatenate([found.row, stored_representatives(snapshot, incoming)])
+    rows = np.concatenate(
+        [found.row, stored_representatives(snapshot, incoming, incoming.featured)]
+    )
     return documents, rows
 
 
@@ -672,7 +674,7 @@ def _no_hits(measures: schemas.Measures) -> dict[str, pa.Array]:
 
 def _with_copies(snapshot: Snapshot, incoming: Incoming, pairs: CandidateRows) -> CandidateRows:
     """Return the candidates and the kept rows with the content of a query, each pair once."""
-    copies = stored_representatives(snapshot, incoming)
+    copies = stored_representatives(snapshot, incoming, incoming.featured)
     with_copy = np.flatnonzero(are_kept(snapshot, copies))
     if not len(with_copy):
         return pairs
