@@ -158,8 +158,6 @@ class KeyTables:
     def __init__(self, prefix_bits: Sequence[int], max_distance: int) -> None:
         self.prefix_bits = np.array(prefix_bits, np.int64)
         self.max_distance = max_distance
-        # In the flat arrays of the tail, table t begins at t * _TAIL_ENTRIES.
-        self._begins = np.arange(len(prefix_bits)) * _TAIL_ENTRIES
         self.runs: list[KeyRun] = []
         self.first = 0
         self.stop = 0
@@ -177,13 +175,9 @@ class KeyTables:
 
     def append(self, entries: KeyEntries, stop: int) -> None:
         """Append the entries of the rows below `stop` that have none yet."""
-        counts = np.bincount(entries.table, minlength=len(self.prefix_bits))
-        if (self._sizes + counts).max(initial=0) <= _TAIL_ENTRIES:
-            cursors = self._sizes + self._begins
-            kernels.key_tables.split_tables(
-                *entries, cursors, self._keys.reshape(-1), self._rows.reshape(-1)
-            )
-            self._sizes = self._sizes + counts  # a new array, because views have the old one
+        sizes = self._sizes.copy()  # because views have the old array
+        if kernels.key_tables.append_entries(*entries, sizes, self._keys, self._rows):
+            self._sizes = sizes
         else:
             self._end_run(entries, stop)
         self.stop = stop
