@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import online_parts
 import run_service
 from environment import HERE, first_line, machine, peers_python, versions
 
@@ -122,6 +123,44 @@ def measure_queries(index: neardup.Index, sent: list[str]) -> dict[str, Times]:
         assert timed(lambda text=text: index.query(text), hitting), "a text is not found"
         assert not timed(lambda other=other: index.query(other), missing), "another one is found"
     return {"query, found": Times.of(hitting), "query, not found": Times.of(missing)}
+
+
+def measure_parts(arguments: argparse.Namespace, sent: list[str]) -> dict[str, dict[str, float]]:
+    """Return the milliseconds of each part of a call, by the kind of the call."""
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        path = Path(folder) / "an.index"
+        run_service.fill(path, METHOD, arguments.before)
+        with neardup.Index.open(path) as index, online_parts.clocked() as clock:
+            index.add_many_if_new(["a first text", "a first text"])
+            # The first of ten texts is similar to the one before it.
+            new = [text for number, text in enumerate(sent) if number % 10]
+            near = sent[10::10]
+
+            def add(text: str) -> None:
+                index.add_many_if_new([text])
+
+            return {
+                "add, new": online_parts.measure(clock, add, new),
+                "add, near-duplicate": online_parts.measure(clock, add, near),
+                "query, found": online_parts.measure(clock, index.query, new),
+                "query, not found": online_parts.measure(
+                    clock, index.query, texts(len(sent), seed=9)
+                ),
+            }
+
+
+def lines_of_parts(parts: dict[str, dict[str, float]]) -> list[str]:
+    """Return the table of the parts of a call."""
+    lines = [
+        f"| processor, ms | {' | '.join(parts)} |",
+        f"|---|{'---:|' * len(parts)}",
+    ]
+    names = next(iter(parts.values()))
+    for name in names:
+        cells = [f"{times[name]:.3f}" if times[name] else "" for times in parts.values()]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    sums = [f"{sum(times.values()):.3f}" for times in parts.values()]
+    return [*lines, f"| **together** | {' | '.join(sums)} |"]
 
 
 def measure_peers(
@@ -229,6 +268,7 @@ def main() -> None:
     load = os.getloadavg()[0]
     sent = texts(arguments.texts)
     times = measure_library(arguments, sent)
+    parts = measure_parts(arguments, sent)
     peers: dict[str, dict[str, Times]] = {}
     names = versions(
         sys.executable, ["numpy", "numba", "pyarrow", "uvicorn", "uvloop", "httptools"]
@@ -254,6 +294,14 @@ def main() -> None:
         "Redis writes as its default does, not at each call.",
         "",
         *lines_of(times, peers),
+        "",
+        "## Where the time of one document goes",
+        "",
+        "Medians of each part without the parts inside it, in a run of its own, clocks included. "
+        "A sync leaves the caches of the processor cold, so that adding a document takes more time "
+        "for the same parts than a query.",
+        "",
+        *lines_of_parts(parts),
         "",
         "## The service on one processor",
         "",

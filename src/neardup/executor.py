@@ -65,7 +65,8 @@ def map_ordered(
     work : called on a thread of the pool.
     threads : the size of the pool.
     bytes_of : the memory of an item; it limits the number of waiting items.
-    min_bytes : the calling thread works on smaller items: to start another one takes longer.
+    min_bytes : the calling thread works on smaller items, once all items before them are done: to
+        start another thread takes longer.
     ahead : the maximum number of waiting items. Default: two for each thread, at least 8.
 
     Notes
@@ -79,12 +80,15 @@ def map_ordered(
     num_bytes = 0
     max_bytes = bytes_ahead(threads)
     max_waiting = max(_MIN_AHEAD, 2 * threads) if ahead is None else ahead
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="neardup")
-    try:
+    with _Pool(threads) as pool:
         for item in _until_error(items, errors):
             size = bytes_of(item)
-            start = pool.submit if size >= min_bytes else _complete
-            waiting.append((item, start(work, item)))
+            if size < min_bytes:
+                yield from _results(waiting)
+                num_bytes = 0
+                yield item, work(item)
+                continue
+            waiting.append((item, pool.submit(work, item)))
             num_bytes += size
             # Yield the first result once it is done, or wait for it if too much is waiting.
             while waiting:
@@ -94,23 +98,37 @@ def map_ordered(
                 waiting.popleft()
                 num_bytes -= bytes_of(first)
                 yield first, future.result()
-        while waiting:
-            item, future = waiting.popleft()
-            yield item, future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+        yield from _results(waiting)
     for error in errors:
         raise error
 
 
-def _complete(work: Callable[[T], Result], item: T) -> Future[Result]:
-    """Return the future of work that this thread has done."""
-    future: Future[Result] = Future()
-    try:
-        future.set_result(work(item))
-    except Exception as error:
-        future.set_exception(error)
-    return future
+class _Pool:
+    """A pool of threads that is made when the first call is submitted, and ended by `with`."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> _Pool:
+        return self
+
+    def submit(self, work: Callable[[T], Result], item: T) -> Future[Result]:
+        """Return the future of a call."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="neardup")
+        return self._pool.submit(work, item)
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+
+def _results(waiting: deque[tuple[T, Future[Result]]]) -> Iterator[tuple[T, Result]]:
+    """Yield all waiting items with their results, in order."""
+    while waiting:
+        item, future = waiting.popleft()
+        yield item, future.result()
 
 
 def _until_error(items: Iterable[T], errors: list[Exception]) -> Iterator[T]:

@@ -22,7 +22,7 @@ from neardup.files import AnyPath, JsonObject
 from neardup.index import maintenance, meta
 from neardup.index.documents import Origin, batch_of_text, batches_of
 from neardup.index.open_index import OpenIndex, now
-from neardup.index.records import ANSWER_COLUMNS, HIT_COLUMNS, rows_of
+from neardup.index.records import ANSWER_COLUMNS, HIT_COLUMNS, columns_of, rows_of
 from neardup.index.sources import refuse_untracked_source
 from neardup.methods.registry import method_of
 from neardup.runs.run import Source, Unpack, spelled_out
@@ -306,7 +306,7 @@ class Index(FileJobs):
         """
         # A query needs no id; None would ask for a new one.
         batch = batch_of_text(text, "", None, self.method.vector_length)
-        hits = self.opened.query(self.opened.describe(batch), check_limit(limit))
+        hits = self.opened.hits(self.opened.describe(batch), check_limit(limit))
         return [Hit(*row) for row in rows_of(hits, HIT_COLUMNS)]
 
     # Many documents.
@@ -611,5 +611,5 @@ def _moment_before(age: timedelta | float | None) -> int | None:
 
 def _answer(table: pa.Table) -> Answer:
     """Return the only row of a table of answers."""
-    [row] = rows_of(table, ANSWER_COLUMNS)
+    [row] = rows_of(columns_of(table), ANSWER_COLUMNS)
     return Answer(*row)

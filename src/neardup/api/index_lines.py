@@ -111,9 +111,8 @@ class LineAnswers:
 
     def _add(self, lines: Sequence[_Line]) -> list[JsonObject]:
         columns = zip(
-            # A placeholder: an unnamed batch is numbered.
             *(
-                (line.text, line.payload, line.source, line.date, *(line.ids or ("",)))
+                (line.text, line.payload, line.source, line.date, *(line.ids or (None,)))
                 for line in lines
             ),
             strict=True,

@@ -45,6 +45,7 @@ from neardup.index.decisions import (
 )
 from neardup.index.incoming import Incoming, new_prefix, stored_columns
 from neardup.index.overlay import Overlay
+from neardup.index.records import columns_of
 from neardup.index.sources import SOURCE, Sources, entries_of, sources_of
 from neardup.schemas import KEPT, REMOVED, TIME
 from neardup.stores.base import MAX_ROWS, Changes, Snapshot, Writer, join_entries
@@ -142,21 +143,15 @@ def next_step(
     _refuse_too_many(snapshot.num_rows + len(written.documents))
     moment = arrow_of(filled(len(written.documents), now, np.int64)).view(TIME)
     keepers = _keepers(view, written.documents, written.decisions, moment)
-    documents = _documents(
-        rules,
-        view.num_rows,
-        written.documents,
-        written.decisions,
-        keepers,
-        moment=moment,
-        import_name=import_name,
+    columns = _columns(
+        rules, view.num_rows, written, keepers, moment=moment, import_name=import_name
     )
-    answers = _answers(rules, documents, decisions.kept, keepers)
+    answers = _answers(rules, columns, decisions.kept, keepers)
     answers = _with_repeated(answers, rules, view, arriving, written.sources)
     repeated = arriving.repeated_rows()
     seen = _seen_rows(decisions, repeated)
     changes = Changes(
-        documents=documents,
+        documents=_table(columns, rules.schema),
         entries=written.entries,
         seen=seen,
         seen_at=_seen_at(view, answers, repeated, now) if len(seen) else now,
@@ -188,6 +183,11 @@ class _Arrivals(NamedTuple):
 
     existing: Rows
     is_repeated: Mask
+
+    @classmethod
+    def of_new(cls, size: int) -> _Arrivals:
+        """Return the arrivals of documents that the index does not have."""
+        return cls(existing=filled(size, -1, np.int64), is_repeated=np.zeros(size, np.bool_))
 
     @property
     def is_replacing(self) -> Mask:
@@ -253,6 +253,8 @@ def _first_arrivals(
     rules: Rules, snapshot: Snapshot, incoming: Incoming, *, if_new: bool
 ) -> _Arrivals:
     """Return the documents up to one whose id depends on an earlier one of the batch."""
+    if incoming.has_new_ids:
+        return _Arrivals.of_new(len(incoming))
     existing = snapshot.rows_of_ids(incoming.ids)
     arrivals = _Arrivals(existing, _are_same(snapshot, incoming, existing))
     stop = _first_repeated_id(incoming.ids)
@@ -316,7 +318,9 @@ def _compared(
     # full.
     found = snapshot.find(probes, rules.limit + num_replaced + 1)
     documents = np.concatenate([probes.document[found.entry], np.arange(len(incoming))])
-    rows = np.concatenate([found.row, stored_representatives(snapshot, incoming)])
+    rows = np.concatenate(
+        [found.row, stored_representatives(snapshot, incoming, incoming.featured)]
+    )
     return documents, rows
 
 
@@ -397,17 +401,18 @@ def _take(
     ]
 
 
-def _documents(
+def _columns(
     rules: Rules,
     first_row: int,
-    new: Incoming,
-    decisions: BatchDecisions,
+    written: _Written,
     keepers: _Keepers,
     *,
     moment: pa.Array,
     import_name: str | None,
-) -> pa.Table:
-    """Return the rows to write, numbered from `first_row`."""
+) -> dict[str, pa.Array]:
+    """Return the columns of the rows to write, numbered from `first_row`."""
+    new = written.documents
+    decisions = written.decisions
     kept = decisions.kept
     size = len(new)
     imports = pa.nulls(size, _STRING)
@@ -416,7 +421,7 @@ def _documents(
     columns = {
         "row": arrow_of(np.arange(first_row, first_row + size, dtype=np.uint32)),
         "id": new.ids,
-        "state": arrow_of(np.where(kept, KEPT, REMOVED).astype(np.uint8)),
+        "state": arrow_of(np.where(kept, np.uint8(KEPT), np.uint8(REMOVED))),
         "member": arrow_of(decisions.member),
         "truncated": arrow_of(decisions.truncated),
         **stored_columns(new, rules.method, rules.storage, kept),
@@ -424,14 +429,12 @@ def _documents(
         "last_seen": moment,
         "payload": new.payloads,
         "import_name": imports,
-        "kept_row": _nullable(decisions.remover, pa.uint32(), kept),
         "kept_id": keepers.ids,
-        **_measure_columns(rules.method.measures, decisions),
+        **_columns_of_pairs(rules.method.measures, decisions),
     }
     if rules.tracks_sources:
         columns[SOURCE] = new.sources
-    schema = rules.schema
-    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+    return columns
 
 
 class _Written(NamedTuple):
@@ -524,40 +527,42 @@ def _decisions_of_copies(
     )
 
 
-def _measure_columns(measures: schemas.Measures, decisions: BatchDecisions) -> dict[str, pa.Array]:
-    """Return the measures of each document with its remover; null for a kept document."""
-    columns = {}
-    for measure in measures:
-        values = decisions.measured[measure.name]
-        columns[measure.name] = _nullable(values, measure.type, decisions.kept)
-    return columns
+def _columns_of_pairs(measures: schemas.Measures, decisions: BatchDecisions) -> dict[str, pa.Array]:
+    """Return the row that removed each document, and its measures; null for a kept document."""
+    kept = decisions.kept
+    types = {"kept_row": pa.uint32()} | {measure.name: measure.type for measure in measures}
+    if kept.all():
+        return {name: pa.nulls(len(kept), kind) for name, kind in types.items()}
+    values = {"kept_row": decisions.remover, **decisions.measured.columns}
+    return {name: _nullable(values[name], kind, kept) for name, kind in types.items()}
 
 
 def _nullable(values: Array, kind: pa.DataType, mask: Mask) -> pa.Array:
     """Return numbers as an Arrow array, null where the mask is true."""
-    if mask.all():
-        return pa.nulls(len(mask), kind)
     # Values under the mask may be -1, which unsigned types cannot represent.
     array = arrow_of(np.where(mask, 0, values).astype(numpy_type(kind)))
     valid = arrow_of(~mask).buffers()[1]
     return pa.Array.from_buffers(kind, len(mask), [valid, array.buffers()[1]])
 
 
-def _answers(rules: Rules, documents: pa.Table, kept: Mask, keepers: _Keepers) -> pa.Table:
-    """Return the answers about new documents without their sources. documents, keepers : of the new
+def _table(columns: dict[str, pa.Array], schema: pa.Schema) -> pa.Table:
+    """Return columns as a table, in the order of a schema."""
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _answers(rules: Rules, columns: dict[str, pa.Array], kept: Mask, keepers: _Keepers) -> pa.Table:
+    """Return the answers about new documents without their sources. columns, keepers : of the new
     documents, and perhaps of copies after them.
     """
-    size = len(kept)
-    names = ["kept_id", *(measure.name for measure in rules.method.measures), "truncated"]
-    # In the order of `answers_schema`.
-    columns = [
-        documents.column("id")[:size],
-        arrow_of(kept),
-        arrow_of(np.zeros(size, np.bool_)),
-        *(documents.column(name)[:size] for name in names),
-        *(column[:size] for column in keepers.timestamps),
-    ]
-    return pa.Table.from_arrays(columns, schema=schemas.answers_schema(rules.method.measures))
+    answers = columns | {
+        "kept": arrow_of(kept),
+        "repeated": arrow_of(np.zeros(len(kept), np.bool_)),
+        **dict(zip(_TIMESTAMPS, keepers.timestamps, strict=True)),
+    }
+    schema = schemas.answers_schema(rules.method.measures)
+    if len(kept) < len(columns["id"]):
+        answers = {name: answers[name][: len(kept)] for name in schema.names}
+    return _table(answers, schema)
 
 
 def _with_repeated(
@@ -570,9 +575,10 @@ def _with_repeated(
     """Return the answers about all documents in their order. answers : about new ones. sources :
     of the kept documents of all documents, if the index tracks them.
     """
-    if sources is None and not arriving.is_repeated.any():
+    any_repeated = arriving.is_repeated.any()
+    if sources is None and not any_repeated:
         return answers  # the usual answer needs no other table
-    if arriving.is_repeated.any():
+    if any_repeated:
         repeated = _repeated_answers(rules, snapshot, arriving.repeated_rows())
         # The document of each answer, and by its inverse the answer of each document.
         document_of_answer = np.argsort(arriving.is_repeated, kind="stable")
@@ -619,8 +625,9 @@ def _first_keepers(snapshot: Snapshot, answered: pa.Table, is_kept: Mask, rows: 
     return keeper
 
 
-def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> pa.Table:
-    """Return the kept documents that would remove each document: `schemas.hits_schema`.
+def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> dict[str, pa.Array]:
+    """Return the kept documents that would remove each document: the columns of
+    `schemas.hits_schema`.
 
     The hits come by query, the most similar first, at most `limit` of a query.
 
@@ -645,27 +652,31 @@ def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> p
 
 def _hits(
     measures: schemas.Measures, pairs: CandidateRows, stored: StoredPairs, best: Rows
-) -> pa.Table:
+) -> dict[str, pa.Array]:
     """Return some pairs as hits. best : their positions among `pairs`."""
     ids, *timestamps = stored.columns
     # One hit of one pair, the usual answer, needs no copy.
     if len(best) != len(stored.positions) or len(best) > 1:
         positions = arrow_of(stored.positions[best])
         ids, *timestamps = [column.take(positions) for column in stored.columns]
-    measured = [arrow_of(stored.measured[measure.name][best]) for measure in measures]
-    columns = [arrow_of(pairs.query[best]), ids, *measured, *timestamps]
-    return pa.Table.from_arrays(columns, schema=schemas.hits_schema(measures))
+    measured = {measure.name: arrow_of(stored.measured[measure.name][best]) for measure in measures}
+    return {
+        "query": arrow_of(pairs.query[best]),
+        "id": ids,
+        **measured,
+        **dict(zip(_TIMESTAMPS, timestamps, strict=True)),
+    }
 
 
 @cache
-def _no_hits(measures: schemas.Measures) -> pa.Table:
-    """Return hits without rows. A new table would take 25 microseconds."""
-    return schemas.hits_schema(measures).empty_table()
+def _no_hits(measures: schemas.Measures) -> dict[str, pa.Array]:
+    """Return hits without rows. New arrays would take 25 microseconds."""
+    return columns_of(schemas.hits_schema(measures).empty_table())
 
 
 def _with_copies(snapshot: Snapshot, incoming: Incoming, pairs: CandidateRows) -> CandidateRows:
     """Return the candidates and the kept rows with the content of a query, each pair once."""
-    copies = stored_representatives(snapshot, incoming)
+    copies = stored_representatives(snapshot, incoming, incoming.featured)
     with_copy = np.flatnonzero(are_kept(snapshot, copies))
     if not len(with_copy):
         return pairs

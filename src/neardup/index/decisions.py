@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import kernels
-from neardup.arrays import Mask, Positions, Rows, filled, rank_in_run
+from neardup.arrays import Mask, Positions, Rows, filled, mask_of, rank_in_run
 from neardup.candidates.lookups import CandidateRows, Entries, Found, Layout, Lookup, take_entries
 from neardup.candidates.sorted_members import find_copies
 from neardup.decide.sieve import Decisions, decide
@@ -123,6 +123,13 @@ class _Copies(NamedTuple):
         return self.stored_row >= 0
 
 
+class _Lookups(NamedTuple):
+    """The lookups of a batch, and the stored rows that they found."""
+
+    probes: Entries
+    found: Found
+
+
 class _Candidates(NamedTuple):
     """The candidates of a batch.
 
@@ -145,12 +152,16 @@ class _Duplicates(NamedTuple):
 
 def decide_batch(rules: Rules, snapshot: Snapshot, incoming: Incoming) -> BatchDecisions:
     """Decide about documents that the index does not have."""
-    copies = _copies_of(snapshot, incoming)
-    candidates = _propose(rules, snapshot, incoming, copies.is_new)
+    probes = take_entries(rules.lookup.probes(incoming.described.keys), incoming.featured)
+    found = snapshot.find(probes, rules.limit)
+    # A copy has the same keys: documents whose buckets are empty need not be looked up again.
+    may_be_stored = mask_of(probes.document[found.entry], len(incoming))
+    copies = _copies_of(snapshot, incoming, may_be_stored)
+    candidates = _propose(rules, snapshot, incoming, _Lookups(probes, found), copies.is_new)
     num_candidates = len(candidates.stored.row) + len(candidates.inner.row)
     # Neither a candidate nor a copy.
     if not num_candidates and bool((copies.is_new | ~incoming.featured).all()):
-        return keep_all(rules, incoming)._replace(truncated=candidates.truncated)
+        return keep_all(rules, incoming, candidates.truncated)
     decided = _sieve(rules, snapshot, incoming, copies, candidates)
     # A stored document was removed, and its remover is gone: its copy in the batch is kept. The
     # documents after this copy must find it stored.
@@ -192,20 +203,22 @@ def _sieve(
     )
 
 
-def keep_all(rules: Rules, incoming: Incoming) -> BatchDecisions:
-    """Return the decisions about documents that are added without a comparison."""
+def keep_all(rules: Rules, incoming: Incoming, truncated: Mask | None = None) -> BatchDecisions:
+    """Return the decisions about documents that are kept. truncated : as in `BatchDecisions`; None
+    for documents that are compared with none.
+    """
     size = len(incoming)
     return BatchDecisions(
         kept=filled(size, True, np.bool_),
         remover=filled(size, -1, np.int64),
         measured=measured_of_copies(size, rules.method.measures),
-        truncated=np.zeros(size, np.bool_),
+        truncated=np.zeros(size, np.bool_) if truncated is None else truncated,
         member=incoming.featured,
     )
 
 
-def _copies_of(snapshot: Snapshot, incoming: Incoming) -> _Copies:
-    stored_row = stored_representatives(snapshot, incoming)
+def _copies_of(snapshot: Snapshot, incoming: Incoming, may_be_stored: Mask) -> _Copies:
+    stored_row = stored_representatives(snapshot, incoming, may_be_stored)
     is_kept = are_kept(snapshot, stored_row)
     positions = np.arange(len(incoming))
     first = positions
@@ -217,14 +230,14 @@ def _copies_of(snapshot: Snapshot, incoming: Incoming) -> _Copies:
     return _Copies(stored_row=stored_row, is_kept=is_kept, first=first, is_new=is_new)
 
 
-def stored_representatives(snapshot: Snapshot, incoming: Incoming) -> Rows:
-    """Return the stored row with the content of each document, or -1."""
-    featured = incoming.featured
-    if featured.all():
-        return snapshot.rows_of_contents(incoming.content)
-    rows = np.full(len(incoming), -1, np.int64)
-    if featured.any():
-        rows[featured] = snapshot.rows_of_contents(incoming.content[featured])
+def stored_representatives(snapshot: Snapshot, incoming: Incoming, chosen: Mask) -> Rows:
+    """Return the stored row with the content of each chosen document, or -1.
+
+    chosen : bool (num_documents,), false without features.
+    """
+    rows = filled(len(incoming), -1, np.int64)
+    if chosen.any():
+        rows[chosen] = snapshot.rows_of_contents(incoming.content[chosen])
     return rows
 
 
@@ -270,12 +283,12 @@ _NO_CANDIDATES = CandidateRows(
 )
 
 
-def _propose(rules: Rules, snapshot: Snapshot, incoming: Incoming, members: Mask) -> _Candidates:
+def _propose(
+    rules: Rules, snapshot: Snapshot, incoming: Incoming, lookups: _Lookups, members: Mask
+) -> _Candidates:
     """Return the candidates of documents. members : the documents that buckets may list."""
     lookup = rules.lookup
-    keys = incoming.described.keys
-    probes = take_entries(lookup.probes(keys), incoming.featured)
-    found = snapshot.find(probes, rules.limit)
+    probes, found = lookups
     stored = lookup.select(probes, found)
     is_truncated = found.truncated
     inner = _NO_CANDIDATES

@@ -36,7 +36,7 @@ from neardup.settings.run import INPUT
 
 T = TypeVar("T")
 _STRING = pa.large_string()
-_NO_PAYLOAD = pa.nulls(1, _STRING)
+_NULL = pa.nulls(1, _STRING)
 _MAX_SHORT_LIST = 1000  # texts of a list that becomes one batch without a run
 
 
@@ -62,8 +62,8 @@ def batch_of_text(
             check_text(name, value)
     return Batch(
         texts=array_of_documents([text], vector_length),
-        ids=arrow_of_strings([id or ""]),  # a missing id; `numbered` replaces it
-        payloads=_NO_PAYLOAD if payload is None else arrow_of_strings([payload]),
+        ids=_NULL if id is None else arrow_of_strings([id]),
+        payloads=_NULL if payload is None else arrow_of_strings([payload]),
         is_unnamed=id is None,
         sources=arrow_of_strings([source]) if source else None,
     )
@@ -137,12 +137,8 @@ def _batch_of_texts(source: Source) -> Batch | None:
         texts = arrow_of_strings(source)
     except UnicodeEncodeError:
         return None  # the run names the documents
-    return Batch(
-        texts=texts,
-        ids=arrow_of_strings([""] * len(texts)),
-        payloads=pa.nulls(len(texts), _STRING),
-        is_unnamed=True,
-    )
+    nulls = pa.nulls(len(texts), _STRING)
+    return Batch(texts=texts, ids=nulls, payloads=nulls, is_unnamed=True)
 
 
 def joined_batches(batches: Iterable[Batch]) -> Iterator[Batch]:
@@ -345,10 +341,8 @@ def batch_of_documents(batch: DocumentBatch, names: list[str]) -> Batch:
 
     names : the columns of payloads. Raises InputError if an id is null.
     """
-    # Placeholders: the index numbers the documents when it adds them.
-    ids = pa.array([""] * len(batch.rows)) if batch.ids is None else batch.ids
-    ids = ids.cast(_STRING)
-    if ids.null_count:
+    ids = pa.nulls(len(batch.rows), _STRING) if batch.ids is None else batch.ids.cast(_STRING)
+    if batch.ids is not None and ids.null_count:
         row = int(np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False))[0])
         raise InputError(
             f"The id of row {int(batch.rows[row])} is null. Give all documents an id, or none."

@@ -51,6 +51,7 @@ class Incoming:
     ids, texts, payloads : large_string arrays of shape (num_documents,); payloads may have nulls.
     described : features and keys. sketch : (num_documents, width), the signature or fingerprint
     that the method stores. sources : large_string, null for documents without a source.
+    has_new_ids : whether the index made the ids, so that no stored document can have one of them.
     """
 
     ids: pa.Array
@@ -59,6 +60,7 @@ class Incoming:
     described: Described
     sketch: Array
     sources: pa.Array
+    has_new_ids: bool = False
 
     def __len__(self) -> int:
         """Return the number of documents."""
@@ -74,10 +76,13 @@ class Incoming:
         """The documents with features: bool (num_documents,)."""
         return self.described.keys.featured
 
-    def numbered(self, prefix: str, first: int) -> Incoming:
-        """Return the documents with ids made of a prefix and consecutive numbers from `first`."""
+    def numbered(self, prefix: str, first: int, *, are_new: bool = True) -> Incoming:
+        """Return the documents with ids made of a prefix and consecutive numbers from `first`.
+
+        are_new : whether no stored document can have such an id.
+        """
         ids = [f"{prefix}{first + position}" for position in range(len(self))]
-        return replace(self, ids=arrow_of_strings(ids))
+        return replace(self, ids=arrow_of_strings(ids), has_new_ids=are_new)
 
     def take(self, rows: Rows) -> Incoming:
         """Return some of the documents."""
@@ -92,6 +97,7 @@ class Incoming:
             described=self.described.take(rows),
             sketch=self.sketch[rows],
             sources=self.sources.take(index),
+            has_new_ids=self.has_new_ids,
         )
 
 

@@ -39,8 +39,8 @@ class Batch(NamedTuple):
     """Documents to add or to look up.
 
     texts, ids, payloads : large_string arrays (num_documents,); texts of vectors are lists.
-    is_unnamed : whether the documents have no ids yet. sources : large_string, null for documents
-    without a source; None if none has one. dates : the same of the dates.
+    is_unnamed : whether the documents have no ids yet: these are null. sources : large_string, null
+    for documents without a source; None if none has one. dates : the same of the dates.
     """
 
     texts: pa.Array
@@ -79,8 +79,7 @@ class Batch(NamedTuple):
 
     def table(self) -> pa.Table:
         """Return the documents as a table to store; the ids of unnamed documents are null."""
-        ids = pa.nulls(len(self.texts), "large_string") if self.is_unnamed else self.ids
-        columns = {"id": ids, "text": texts_of(self.texts), PAYLOAD: self.payloads}
+        columns = {"id": self.ids, "text": texts_of(self.texts), PAYLOAD: self.payloads}
         tracked = {SOURCE: self.sources, _DATE: self.dates}
         known = {name: values for name, values in tracked.items() if values is not None}
         return pa.table(columns | known)
@@ -214,6 +213,12 @@ class OpenIndex:
 
     def query(self, incoming: Incoming, limit: int) -> pa.Table:
         """Return at most `limit` similar kept documents of each: `schemas.hits_schema`."""
+        columns = self.hits(incoming, limit)
+        schema = schemas.hits_schema(self.measures)
+        return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+    def hits(self, incoming: Incoming, limit: int) -> dict[str, pa.Array]:
+        """Return the columns of `query`, for a caller who needs no table."""
         with self.store.reading() as snapshot:
             return collection.query(self.rules, snapshot, incoming, limit)
 

@@ -194,6 +194,24 @@ def split_tables(table, key, row, cursors, keys, rows):
 
 
 @kernel
+def append_entries(table, key, row, sizes, keys, rows):
+    """Append entries to the tables of a tail: keys, uint64, rows, uint32 (num_tables, capacity).
+
+    sizes : int64 (num_tables,), the used entries of each table, changed here. Return False if a
+    table has no space; the entries before it are written then, beyond the sizes of the caller.
+    """
+    for i in range(len(table)):
+        number = table[i]
+        at = sizes[number]
+        if at == keys.shape[1]:
+            return False
+        keys[number, at] = key[i]
+        rows[number, at] = row[i]
+        sizes[number] = at + 1
+    return True
+
+
+@kernel
 def count_cells(keys, shift, starts):
     """Count the keys of each cell in starts[cell + 1] (uint32)."""
     for key in keys:

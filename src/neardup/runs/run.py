@@ -315,6 +315,9 @@ def named_paths(source: Source) -> list[str]:
     return [os.fspath(item) for item in source] if named else []
 
 
+_MAX_NAME = 255  # of a file on all systems, in bytes or characters
+
+
 def looks_like_path(text: str) -> bool:
     """Return whether a string is a path that exists or has a known suffix, a pattern, an address,
     or standard input.
@@ -324,7 +327,8 @@ def looks_like_path(text: str) -> bool:
     # No path of Linux is longer, and a null character is an error of the system calls below.
     if len(text) > 4096 or "\n" in text or "\0" in text or not text.strip():
         return False
-    if os.path.exists(text):
+    # No file has a longer name, and the system would be asked for it in vain.
+    if len(os.path.basename(text)) <= _MAX_NAME and os.path.exists(text):
         return True
     # A pattern names a folder, so that a short text such as "Really?" is none.
     is_pattern = "/" in text and any(mark in text for mark in "*?[")

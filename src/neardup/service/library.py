@@ -19,7 +19,7 @@ from neardup.features.outline import Line
 from neardup.features.vectors import array_of_documents
 from neardup.files import JsonObject
 from neardup.index.open_index import PAYLOAD, Batch
-from neardup.index.records import ANSWER_COLUMNS, HIT_COLUMNS, rows_of, time_of
+from neardup.index.records import ANSWER_COLUMNS, HIT_COLUMNS, columns_of, rows_of, time_of
 from neardup.results import Comparison
 from neardup.service.messages import Compared, Growth, Import, NewDocument, Passage, Stretch, Text
 from neardup.settings.constraints import without_none
@@ -83,9 +83,9 @@ class Library:
         batch = Batch(texts=texts, ids=nulls, payloads=nulls)
         # One look-up for all queries; each then takes as many hits as it asked for.
         max_limit = max(query.limit for query in queries)
-        table = index.query(index.describe(batch), max_limit)
+        found = index.hits(index.describe(batch), max_limit)
         hits: list[list[Hit]] = [[] for _ in queries]
-        for query_index, *row in rows_of(table, ("query", *HIT_COLUMNS)):
+        for query_index, *row in rows_of(found, ("query", *HIT_COLUMNS)):
             if len(hits[query_index]) < queries[query_index].limit:
                 hits[query_index].append(Hit(*_with_json(row, HIT_COLUMNS)))
         return hits
@@ -216,7 +216,7 @@ def _decode_payload(text: str | None) -> Any:
 
 
 def _answers(table: pa.Table) -> list[Answer]:
-    rows = rows_of(table, ANSWER_COLUMNS)
+    rows = rows_of(columns_of(table), ANSWER_COLUMNS)
     return [Answer(*_with_json(row, ANSWER_COLUMNS)) for row in rows]
 
 

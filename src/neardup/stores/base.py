@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from neardup.arrays import Rows, Words
 from neardup.candidates.lookups import Entries, Found, Layout
 from neardup.errors import StoreError
 from neardup.files import JsonObject
-from neardup.stores.documents import SKETCHED, Sketched, array_of, sketched_of
+from neardup.stores.documents import SKETCHED, Sketched, array_of, as_batch, sketched_of
 
 # Tables of keys, files and servers store the number of a row in 32 bits.
 MAX_ROWS = 2**32 - 1
@@ -119,6 +120,11 @@ class Changes:
         """The number of new documents."""
         return 0 if self.documents is None else len(self.documents)
 
+    @cached_property
+    def batch(self) -> pa.RecordBatch | None:
+        """The new documents as one batch, None if there are none."""
+        return as_batch(self.documents) if self.num_documents else None
+
 
 def join_changes(parts: Iterable[Changes]) -> Changes:
     """Return several changes as one.
@@ -177,17 +183,17 @@ def check_changes(changes: Changes, num_rows: int, schema: pa.Schema) -> None:
             f"{stop:,}. Create a second index, or rebuild this one without the documents that were "
             "forgotten."
         )
-    if changes.documents is not None and len(changes.documents):
-        _check_documents(changes.documents, num_rows, schema)
+    if changes.batch is not None:
+        _check_documents(changes.batch, num_rows, schema)
     for rows in (changes.seen, changes.forgotten):
         if len(rows) and not (rows.min() >= 0 and rows.max() < stop):
             raise ValueError(f"rows must be from 0 to {stop - 1}: got {rows.min()} to {rows.max()}")
 
 
-def _check_documents(documents: pa.Table, num_rows: int, schema: pa.Schema) -> None:
-    rows = documents.column("row")
+def _check_documents(documents: pa.RecordBatch, num_rows: int, schema: pa.Schema) -> None:
+    rows = documents.column("row").to_numpy()
     # Only both ends are compared, so the check costs the same for a batch of any length.
-    if rows[0].as_py() != num_rows or rows[-1].as_py() != num_rows + len(documents) - 1:
+    if rows[0] != num_rows or rows[-1] != num_rows + len(rows) - 1:
         raise ValueError(f"rows must count on from {num_rows}: got {rows[0]} to {rows[-1]}")
     if not schema.equals(documents.schema):
         raise ValueError(

@@ -16,7 +16,7 @@ from neardup.errors import StoreError
 from neardup.features.grouping import hash_strings
 from neardup.schemas import KEPT
 from neardup.stores.base import Counts, StoredSnapshot
-from neardup.stores.documents import array_of, contents_of
+from neardup.stores.documents import array_of, content_words, contents_of
 from neardup.stores.key_tables import ALL, KeyEntries
 
 NUM_HASHED = 2
@@ -72,21 +72,21 @@ class HashedSnapshot(StoredSnapshot):
 
 
 def entries_of(
-    documents: pa.Table, entries: Entries | None, first: int, num_tables: int
+    batch: pa.RecordBatch, entries: Entries | None, first: int, num_tables: int
 ) -> KeyEntries:
     """Return the entries of new documents in all tables, ordered by row in each table.
 
     first : the row of the first document. num_tables : of `entries`.
     """
-    num_documents = len(documents)
-    members = documents.column("member").to_numpy().nonzero()[0]
-    contents = contents_of(documents.column("content"))
+    num_documents = batch.num_rows
+    members = batch.column("member").to_numpy(zero_copy_only=False).nonzero()[0]
+    contents = content_words(batch.column("content"))
     # All documents have an entry by id, only members of buckets one by content.
     table = [
         filled(num_documents, num_tables + _IDS, np.uint16),
         filled(len(members), num_tables + _CONTENTS, np.uint16),
     ]
-    key = [hash_ids(array_of(documents.column("id"))), contents[members, 0]]
+    key = [hash_ids(batch.column("id")), contents[members, 0]]
     document = [np.arange(num_documents), members]
     if entries is not None:
         table.append(entries.table)

@@ -109,8 +109,7 @@ class KeyView(NamedTuple):
         StoreError
             If a part that is needed is damaged.
         """
-        sizes = self.parts.fields[:, kernels.key_tables.SIZE]
-        if len(key) < _MANY_LOOKUPS or sizes.sum() < _MANY_ENTRIES:
+        if len(key) < _MANY_LOOKUPS or self._num_entries < _MANY_ENTRIES:
             return self._find(table, key, limit, states)
         # Lookups in the order of the tables: neighbours share pages, which saves a third of the
         # time.
@@ -122,6 +121,11 @@ class KeyView(NamedTuple):
         truncated = np.empty_like(found.truncated)
         truncated[order] = found.truncated
         return Found(entry[by_entry], found.row[by_entry], found.kept[by_entry], truncated)
+
+    @property
+    def _num_entries(self) -> int:
+        """The number of entries in all runs."""
+        return int(self.parts.fields[:, kernels.key_tables.SIZE].sum())
 
     def _find(
         self, table: Uint16s, key: Words, limit: int, states: kernels.key_tables.States
@@ -171,14 +175,9 @@ class KeyTables:
 
     def append(self, entries: KeyEntries, stop: int) -> None:
         """Append the entries of the rows below `stop` that have none yet."""
-        counts = np.bincount(entries.table, minlength=len(self.prefix_bits))
-        if (self._sizes + counts).max(initial=0) <= _TAIL_ENTRIES:
-            # In the flat arrays of the tail, table t begins at t * _TAIL_ENTRIES.
-            cursors = self._sizes + np.arange(len(counts)) * _TAIL_ENTRIES
-            kernels.key_tables.split_tables(
-                *entries, cursors, self._keys.reshape(-1), self._rows.reshape(-1)
-            )
-            self._sizes = self._sizes + counts  # a new array, because views have the old one
+        sizes = self._sizes.copy()  # because views have the old array
+        if kernels.key_tables.append_entries(*entries, sizes, self._keys, self._rows):
+            self._sizes = sizes
         else:
             self._end_run(entries, stop)
         self.stop = stop

@@ -23,7 +23,6 @@ from neardup.stores.documents import (
     Seen,
     Sketched,
     add_seen,
-    as_batch,
     bits_at,
     seen_at,
 )
@@ -34,7 +33,7 @@ from neardup.stores.key_tables import KeyEntries, KeyRun, KeyTables, KeyView, me
 class RowChanges(NamedTuple):
     """Several changes of rows as one: new documents, their entries, times, rows to forget."""
 
-    documents: pa.Table | None
+    batch: pa.RecordBatch | None
     entries: Entries | None
     seen: Seen | None
     forgotten: Rows
@@ -45,7 +44,7 @@ class RowChanges(NamedTuple):
         seen = None
         if len(changes.seen):
             seen = seen_at(changes.seen, changes.seen_at)
-        return cls(changes.documents, changes.entries, seen, changes.forgotten)
+        return cls(changes.batch, changes.entries, seen, changes.forgotten)
 
 
 class NewRows(NamedTuple):
@@ -95,12 +94,12 @@ class State:
         Requires: they were checked by `check`.
         """
         new = None
-        documents = changes.documents
-        if documents is not None and len(documents):
+        batch = changes.batch
+        if batch is not None:
             new = NewRows(
-                batch=as_batch(documents),
-                entries=self.entries_of(documents, changes.entries, self.num_rows),
-                is_kept=documents.column("state").to_numpy() == KEPT,
+                batch=batch,
+                entries=self.entries_of(batch, changes.entries, self.num_rows),
+                is_kept=batch.column("state").to_numpy() == KEPT,
             )
         return Prepared(new, changes.seen, changes.forgotten)
 
@@ -159,9 +158,9 @@ class State:
         """
         check_changes(changes, self.num_rows, self.documents.schema)
 
-    def entries_of(self, documents: pa.Table, entries: Entries | None, first: int) -> KeyEntries:
+    def entries_of(self, batch: pa.RecordBatch, entries: Entries | None, first: int) -> KeyEntries:
         """Return the entries of new documents in all tables; first : the row of the first."""
-        return entries_of(documents, entries, first, len(self.layout.prefix_bits))
+        return entries_of(batch, entries, first, len(self.layout.prefix_bits))
 
     def count_rows(self, kept: Mask) -> None:
         """Count new documents. kept : bool (num_documents,)."""
@@ -169,13 +168,13 @@ class State:
         self.num_rows += len(kept)
         # In place, also for views: they read no bits from their number of rows on.
         self.kept = lengthen(self.kept, self.num_rows)
-        kernels.key_tables.set_bits(self.kept, first + np.flatnonzero(kept))
+        kernels.key_tables.set_bits(self.kept, first + kept.nonzero()[0])
         forgotten = lengthen(self.forgotten, self.num_rows)
         # A longer array is a copy, which no view has.
         if forgotten is not self.forgotten:
             self.forgotten = forgotten
             self._is_viewed = False
-        num_kept = int(kept.sum())
+        num_kept = int(np.count_nonzero(kept))
         self.num_kept += num_kept
         self.num_removed += len(kept) - num_kept
 
@@ -232,8 +231,12 @@ class StateStore(Store):
     def reading(self) -> Iterator[View]:
         """Open the latest state."""
         self.require_open()
+        self._follow()
         # One attribute that is replaced as a whole, so readers need no lock.
         yield self._latest
+
+    def _follow(self) -> None:
+        """Load the latest commits of other processes, if there can be any."""
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:

@@ -263,7 +263,8 @@ class IndexEngine(Engine):
         tally.short += int(np.count_nonzero((sizes > 0) & (sizes < SHORT)))
         if not self._updates:
             first = self._snapshot.num_rows + tally.documents
-            incoming = incoming.numbered(self._prefix, first)
+            # A resumed run may have put some of the documents into the store already.
+            incoming = incoming.numbered(self._prefix, first, are_new=False)
         for step in collection.steps(self.index.rules, self._overlay, incoming, now()):
             self._refuse_replaced(step.changes.forgotten)
             self._was_read = grow(self._was_read, self._overlay.num_rows)

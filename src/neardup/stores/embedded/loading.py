@@ -62,14 +62,13 @@ def encode(changes: Changes) -> bytes:
 
     changes : documents, entries, times and forgotten rows; the journal has no ended imports.
     """
-    documents = changes.documents
-    batch = b"" if documents is None or not len(documents) else as_batch(documents).serialize()
+    batch = b"" if changes.batch is None else changes.batch.serialize()
     arrays = []
     entries = changes.entries
     if entries is not None:
         arrays.append(entries.document.astype(_ROW))
-        arrays.append(entries.table.astype(_TABLE))
-        arrays.append(entries.key.astype(_KEY))
+        arrays.append(entries.table.astype(_TABLE, copy=False))
+        arrays.append(entries.key.astype(_KEY, copy=False))
     arrays.append(changes.seen.astype(_ROW))
     forgotten = _encode_rows(changes.forgotten)
     arrays.append(forgotten)
@@ -117,7 +116,7 @@ def replay(records: Iterable[bytes], schema: pa.Schema) -> RowChanges:
     seen = np.concatenate([no_rows, *(record.seen for record in decoded)])
     times = np.concatenate([no_rows, *(record.times for record in decoded)])
     return RowChanges(
-        documents=pa.Table.from_batches(batches) if batches else None,
+        batch=as_batch(pa.Table.from_batches(batches)) if batches else None,
         entries=join_entries((record.entries, record.num_documents) for record in decoded),
         seen=seen_at(seen, times),
         forgotten=np.concatenate([no_rows, *(record.forgotten for record in decoded)]),

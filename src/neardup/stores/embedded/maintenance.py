@@ -27,7 +27,7 @@ from neardup import kernels
 from neardup.arrays import Mask, Words
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, check_changes, join_changes
-from neardup.stores.documents import Chunk, Seen, as_batch, bits_at, merge_seen, seen_at, without
+from neardup.stores.documents import Chunk, Seen, bits_at, merge_seen, seen_at, without
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.database import Database
 from neardup.stores.embedded.folder import remove_files, sync
@@ -252,8 +252,8 @@ class Maintenance:
             first = changes.num_rows
             check_changes(part, first, self._state.documents.schema)
             changes.add(part)
-            if part.documents is not None and changes.num_rows > first:
-                self._write_part(job, part.documents, part, changes)
+            if part.batch is not None:
+                self._write_part(job, part.batch, part, changes)
         rest = join_changes(changes.parts)
         changes.rest = rest
         job.ended_import = rest.ended_import
@@ -267,20 +267,20 @@ class Maintenance:
             self._write(job, row_files.write_forgotten, changes.num_rows, changes.forgotten)
 
     def _write_part(
-        self, job: Job, documents: pa.Table, part: Changes, changes: _LargeChanges
+        self, job: Job, batch: pa.RecordBatch, part: Changes, changes: _LargeChanges
     ) -> None:
         """Write the new documents of a part, which are the last rows of `changes`."""
         stop = changes.num_rows
-        first = stop - len(documents)
+        first = stop - batch.num_rows
         run = sort_entries(
-            self._state.entries_of(documents, part.entries, first),
+            self._state.entries_of(batch, part.entries, first),
             self._state.keys.prefix_bits,
             first,
             stop,
         )
         self._write_keys(job, [run], kept=changes.kept, forgotten=changes.forgotten)
         del run  # as large as its file
-        self._write_documents(job, [Chunk(first, stop, as_batch(documents))])
+        self._write_documents(job, [Chunk(first, stop, batch)])
 
     def _use_large(self, job: Job, changes: _LargeChanges) -> None:
         """Append the rows in the files of a job to the state, and forget rows."""

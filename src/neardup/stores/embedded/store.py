@@ -8,7 +8,7 @@ import sqlite3
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from itertools import chain
 from pathlib import Path
 from threading import RLock
@@ -132,18 +132,6 @@ class EmbeddedStore(StateStore):
         names = {path.name for path in self._folder.iterdir() if row_files.is_file_name(path.name)}
         remove_files(self._folder, names - set(self._loader.files))
 
-    @contextmanager
-    def reading(self) -> Iterator[View]:
-        """Open the latest state."""
-        # A writer publishes its own commits. Only a reader must look for commits of another
-        # process.
-        if self.read_only:
-            with self._lock, store_errors(self._folder):
-                self.require_open()
-                self._follow()
-        with super().reading() as snapshot:
-            yield snapshot
-
     def attachment(self, name: str) -> bytes | None:
         """Return a file that was stored when the index was created, or None."""
         with self._lock, store_errors(self._folder):
@@ -252,12 +240,17 @@ class EmbeddedStore(StateStore):
     # Reading.
 
     def _follow(self) -> None:
-        """Load the latest commits of the writer. Requires: the lock."""
-        version = self._database.data_version()
-        if version != self._version:
-            self._loader.load()
-            self._version = version
-            self._publish()
+        """Load the latest commits of the writer."""
+        # A writer publishes its own commits.
+        if not self.read_only:
+            return
+        with self._lock, store_errors(self._folder):
+            self.require_open()
+            version = self._database.data_version()
+            if version != self._version:
+                self._loader.load()
+                self._version = version
+                self._publish()
 
     def _publish(self) -> None:
         """Make the current state the latest for readers. Requires: the lock."""

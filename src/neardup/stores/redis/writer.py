@@ -14,6 +14,7 @@ from neardup.arrays import Bytes, Rows
 from neardup.candidates.lookups import Entries
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, StoreSettings, Writer, check_changes, join_changes
+from neardup.stores.documents import as_batch
 from neardup.stores.hashed import entries_of
 from neardup.stores.packed_rows import encode_table, pack_table
 from neardup.stores.redis import scripts
@@ -162,7 +163,7 @@ class RedisWriter(RedisSnapshot, Writer):
     def _put_entries(self, pipeline: Any, documents: pa.Table, entries: Entries | None) -> None:
         """Put the entries of new documents in the transaction: keys, ids and contents."""
         num_tables = len(self.settings.layout.prefix_bits)
-        entered = entries_of(documents, entries, self.num_rows, num_tables)
+        entered = entries_of(as_batch(documents), entries, self.num_rows, num_tables)
         table = entered.table.astype(np.int64)
         # The transaction splits first, because entries are packed for the new buckets.
         num_buckets = self._split_buckets(pipeline, table)
