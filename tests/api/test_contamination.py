@@ -17,8 +17,9 @@ import pytest
 from click.testing import CliRunner
 
 import neardup
-from neardup.candidates.items import LONG, WHOLE, Finder, build_items
+from neardup.candidates.items import Finder, build_items
 from neardup.cli.main import cli
+from neardup.decide.item_rules import LONG, WHOLE, min_entries_of, rules_of
 from neardup.errors import (
     ColumnError,
     InputError,
@@ -173,7 +174,16 @@ class Naive:
             if is_rare and (enough or is_whole):
                 found.append((len(there) / len(shingles), "containment"))
         best = max(found, key=lambda one: one[0], default=None)
-        return None if best is None else (best[1], best[0])
+        return self.answer(item, own) if best is None else (best[1], best[0])
+
+    def answer(self, item: int, own: list[set[tuple[str, ...]]]) -> tuple[str, float] | None:
+        """The answer alone, the last of two fields, and its containment."""
+        if len(own) < 2 or not own[1]:
+            return None
+        share = len(own[1]) / len(self.by_field(item)[1])
+        rare = [shingle for shingle in own[1] if self.is_rare(item, shingle)]
+        is_found = len(rare) >= LONG and share >= self.settings.threshold - 1e-9
+        return ("answer", share) if is_found else None
 
 
 def random_corpus(seed: int) -> tuple[list[list[str]], list[str]]:
@@ -186,7 +196,10 @@ def random_corpus(seed: int) -> tuple[list[list[str]], list[str]]:
     def words(low: int, high: int) -> list[str]:
         return [draw.choice(letters) for _ in range(draw.randint(low, high))]
 
-    items = [[" ".join(words(0, 30)), " ".join(words(0, 8))] for _ in range(draw.randint(1, 6))]
+    longest = draw.choice([8, 60])
+    items = [
+        [" ".join(words(0, 30)), " ".join(words(0, longest))] for _ in range(draw.randint(1, 6))
+    ]
     if draw.random() < 0.3:
         items += [items[0]] * draw.randint(1, 6)
     documents = []
@@ -206,6 +219,7 @@ def random_corpus(seed: int) -> tuple[list[list[str]], list[str]]:
 )
 def test_the_hits_are_those_of_a_naive_search(seeds):
     num_hits = 0
+    rules = set()
     for seed in seeds:
         items, documents = random_corpus(seed)
         if not any(text for item in items for text in item):
@@ -243,7 +257,9 @@ def test_the_hits_are_those_of_a_naive_search(seeds):
         }
         assert wanted == rows, seed
         num_hits += len(rows)
+        rules |= {rule for rule, *_ in rows.values()}
     assert num_hits > 2 * len(seeds)
+    assert len(seeds) < 100 or rules == {"containment", "whole", "perfect", "answer"}
 
 
 def test_the_first_field_names_the_rule_if_all_fields_show_as_much():
@@ -253,6 +269,48 @@ def test_the_first_field_names_the_rule_if_all_fields_show_as_much():
     [both] = hits_of(items, [f"{question} {answer}", *OTHERS])
     [alone] = hits_of(items, [f"{question} and no answer", *OTHERS])
     assert (both["rule"], both["containment"]) == (alone["rule"], 1.0) == ("perfect", 1.0)
+
+
+SOLUTION = """\
+    seen, best, start = {}, 0, 0
+    for index, character in enumerate(text):
+        if seen.get(character, -1) >= start:
+            start = seen[character] + 1
+        seen[character] = index
+        best = max(best, index - start + 1)
+    return best"""
+
+
+@pytest.mark.parametrize("column", ["answer", "solution", "canonical_solution", "code"])
+def test_a_long_answer_alone_shows_its_item(column):
+    items = pa.table({"prompt": ["def longest(text): # without repeats"], column: [SOLUTION]})
+    page = f"class Page:\n    def run(self, text):\n{SOLUTION}\n"
+    [hit] = hits_of(items, [*OTHERS, page])
+    assert (hit["rule"], hit["containment"]) == ("answer", 1.0)
+    assert page[hit["start"] : hit["end"]] == SOLUTION.strip()
+    assert hit["missing"] == "def longest text without repeats"
+    assert not hits_of(items, [*OTHERS, page], answers=False)
+
+
+@pytest.mark.parametrize(
+    ("column", "answer", "is_found"),
+    [
+        ("answer", " ".join(f"a{number}" for number in range(LONG + 2)), True),
+        ("answer", " ".join(f"a{number}" for number in range(LONG + 1)), False),
+        ("choices", " ".join(f"a{number}" for number in range(50)), False),
+    ],
+    ids=["20 shingles", "19 shingles", "choices"],
+)
+def test_short_answers_and_choices_alone_show_no_item(column, answer, is_found):
+    items = pa.table({"question": [ITEM], column: [answer]})
+    assert bool(hits_of(items, [*OTHERS, f"Page: {answer}. End."])) == is_found
+
+
+def test_an_answer_of_many_documents_is_boilerplate():
+    items = pa.table({"question": [ITEM], "answer": [SOLUTION]})
+    corpus = [f"{one} {SOLUTION}" for one in OTHERS[:6]]
+    assert neardup.find_contamination(items, corpus).items["status"].to_pylist() == ["boilerplate"]
+    assert len(hits_of(items, corpus[:5])) == 5
 
 
 ITEM = "Which planet of the solar system has the shortest year of all eight planets?"
@@ -515,11 +573,14 @@ def test_documents_are_counted_anew_before_their_numbers_overflow():
         pa.array([ITEM, LONG_ITEM], pa.large_string()),
         np.arange(2, dtype=np.int32),
         np.ones(2),
-        2,
+        np.zeros(2, np.uint8),
     )
-    table = build_items(*fields, settings=ContaminationSettings(), shingling=Shingling())
-    fresh = Finder(table)
-    used = Finder(table)
+    table = build_items(
+        *fields, num_items=2, settings=ContaminationSettings(), shingling=Shingling()
+    )
+    min_entries = min_entries_of(rules_of(table))
+    fresh = Finder(table, min_entries)
+    used = Finder(table, min_entries)
     used._workspace[1][:] = 2**31 - 1 - len(texts)
     for _ in range(3):
         for expected, found in zip(fresh.find(texts)[1], used.find(texts)[1], strict=True):

@@ -59,6 +59,7 @@ def find_contamination(
     ngram: int = 3,
     min_shingles: int = 5,
     common: int = 10,
+    answers: bool = True,
     max_documents: int = 100,
     write: Literal["none", "items", "corpus"] = "none",
     lang: Language = "en",
@@ -76,8 +77,8 @@ def find_contamination(
         of each other.
     item_columns : the columns of an item; a list, each perhaps with its weight, as in "answer:0.5".
         Default: the first of question, problem, prompt, query, instruction, input, text, content
-        and sentence; and choices, options, answer, answers, solution, target, output and
-        canonical_solution, if there are any.
+        and sentence; and choices, options, answer, answers, solution, solutions, target, output,
+        canonical_solution and code, if there are any.
     item_id_column : the id column of the items. Default: as of a corpus.
     benchmark_column : the column with the benchmark of an item. Default: the name of the input.
     threshold : the minimum containment: the share of an item's shingles in a stretch of a document.
@@ -88,6 +89,8 @@ def find_contamination(
     common : the most documents that may have a sequence of eight words of an item, and the most
         items that may have a shingle of it. A sequence or shingle beyond that is boilerplate, which
         is listed and does not count.
+    answers : find long answers alone: enough of the columns of answers, 20 rare shingles or more,
+        shows an item without its question.
     max_documents : the most documents that are listed for one item, the best first; among documents
         with at least 0.95 of a long item, the first. All are counted.
     output : a folder to write hits.parquet, items.parquet, boilerplate.parquet, rejected.jsonl,
@@ -128,6 +131,7 @@ def find_contamination(
         ngram=ngram,
         min_shingles=min_shingles,
         common=common,
+        answers=answers,
         max_documents=max_documents,
     )
     output_settings = ContaminationOutput(write=write, lang=lang)
@@ -235,7 +239,10 @@ def _table_of(items: Items, corpus: Found, settings: ContaminationSettings) -> I
     # If the items are the corpus, both give the same warnings.
     items.warnings += [new for new in corpus.warnings if new not in items.warnings]
     return build_items(
-        *items.fields(), len(items.ids), settings=settings, shingling=corpus.settings.shingling
+        *items.fields(),
+        num_items=len(items.ids),
+        settings=settings,
+        shingling=corpus.settings.shingling,
     )
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from neardup import kernels
 from neardup.arrays import (
     Array,
+    Bytes,
     Floats,
     Int32s,
     Mask,
@@ -29,12 +30,8 @@ from neardup.kernels.token_arrays import longest_of, make_buffers
 from neardup.settings.contamination import ContaminationSettings
 from neardup.settings.methods import Shingling
 
-LONG = 20
-"""The fewest shingles of a long item: a document that has all of one contains it, whatever the
-number of documents that have them.
-"""
-WHOLE = 0.95
-"""The share of the shingles of a long item that counts as all of it."""
+WORDS, ANSWER, STRUCTURE = range(3)
+"""The kinds of fields: a text; the text of an answer; the tokens of code by their kinds."""
 _BITS_PER_SHINGLE = 16  # of the filter
 _MAX_FILTER_BITS = 1 << 23  # 1 MiB, which the caches of a processor hold
 _LONG_CHARACTER = 0xE0  # the first byte of characters that are a word each, and of few others
@@ -82,18 +79,6 @@ class Postings(NamedTuple):
     items: Int32s
 
 
-class Part(NamedTuple):
-    """A part of the fields that can show an item: its first field, or all.
-
-    fields : bool by field, whether it belongs to the part. num_entries : int64 by item, its entries
-    in the part. weights : float64 by item, the sum of their weights.
-    """
-
-    fields: Mask
-    num_entries: Rows
-    weights: Floats
-
-
 class Matches(NamedTuple):
     """Shingles of items found in documents, sorted by document.
 
@@ -123,11 +108,12 @@ class ItemTable:
         entry     | 0 | 1 | 2   | 3 | 4       | 5 | 6 | 7 | 8   |      items, fields, positions
         key       | 0 | 1 | 2   | 0 | 3       | 4 | 1 | 5 | 6   |      entries 1 and 6 are equal
 
-    texts : the texts of all fields. field_items : int32 by field, its item, rising. weights :
-    float64 by field. ngrams : int64 by field, the words of a shingle. words : the hashes of the
-    words of each field. items, fields, positions : int32 by entry, sorted by item; positions are
-    token numbers. shared : int64 (num_shared, 3), the field, the position and the number of items
-    of each distinct shingle of an item that too many items have for an entry.
+    texts : the texts of all fields. field_items : int32 by field, its item, rising. kinds : uint8
+    by field, WORDS, ANSWER or STRUCTURE. weights : float64 by field. ngrams : int64 by field, the
+    words of a shingle. words : the hashes of the words of each field. items, fields, positions :
+    int32 by entry, sorted by item; positions are token numbers. shared : int64 (num_shared, 3), the
+    field, the position and the number of items of each distinct shingle of an item that too many
+    items have for an entry.
     """
 
     settings: ContaminationSettings
@@ -135,6 +121,7 @@ class ItemTable:
     num_items: int
     texts: pa.LargeStringArray
     field_items: Int32s
+    kinds: Bytes
     weights: Floats
     ngrams: Rows
     words: Lists
@@ -163,32 +150,29 @@ class ItemTable:
         return np.diff(self.words.offsets)
 
     @cached_property
-    def num_entries(self) -> Rows:
-        """The number of entries, by item."""
-        return np.bincount(self.items, minlength=self.num_items)
+    def has_words(self) -> Mask:
+        """Mask of the fields whose shingles are words."""
+        has_words: Mask = self.kinds != STRUCTURE
+        return has_words
 
     @cached_property
     def is_first(self) -> Mask:
         """Mask of the fields that are the first of their item."""
         return begins_run(self.field_items)
 
+    def count_entries(self, fields: Mask) -> Rows:
+        """Return the number of entries in some fields, by item. fields : bool by field."""
+        return np.bincount(self.items[fields[self.fields]], minlength=self.num_items)
+
+    @cached_property
+    def num_entries(self) -> Rows:
+        """The number of entries of words, by item."""
+        return self.count_entries(self.has_words)
+
     @cached_property
     def num_first(self) -> Rows:
         """The number of entries in the first field, by item."""
-        return np.bincount(self.items[self.is_first[self.fields]], minlength=self.num_items)
-
-    @cached_property
-    def parts(self) -> list[Part]:
-        """The parts that can show an item: the first field, and all fields."""
-        return [
-            self._part(self.is_first, self.num_first),
-            self._part(np.ones_like(self.is_first), self.num_entries),
-        ]
-
-    def _part(self, fields: Mask, num_entries: Rows) -> Part:
-        weights = (self.weights * fields)[self.fields]
-        totals = np.bincount(self.items, weights, self.num_items).astype(np.float64)
-        return Part(fields, num_entries, totals)
+        return self.count_entries(self.is_first)
 
     def max_documents(self, is_whole: Mask) -> Rows:
         """Return the number of documents that may have each entry before it is boilerplate.
@@ -198,27 +182,6 @@ class ItemTable:
         """
         common = self.settings.common
         return np.where(is_whole[self.items], common, (common + 1) // 2)
-
-    @cached_property
-    def min_entries(self) -> Int32s:
-        """The minimum number of entries in a document that is worth a look, by item.
-
-        It is the smaller of the numbers for the first field alone and for all fields.
-        """
-        num_first = np.where(self.num_first > 0, self.num_first, self.num_entries)
-        of_first = self._min_entries(num_first)
-        of_all = self._min_entries(self.num_entries)
-        min_entries = np.minimum(of_first, of_all).astype(np.int32)
-        has_equal_weights = not len(self.weights) or np.ptp(self.weights) == 0
-        if has_equal_weights:
-            return min_entries
-        return np.minimum(min_entries, self.settings.min_shingles)  # a few may weigh enough
-
-    def _min_entries(self, num_entries: Rows) -> Rows:
-        """Return the minimum of `num_entries` entries that is worth a look; at least 1."""
-        share = np.ceil(self.settings.threshold * num_entries - 1e-9).astype(np.int64)
-        minimum = np.maximum(share, np.minimum(self.settings.min_shingles, num_entries))
-        return np.asarray(np.maximum(1, np.minimum(minimum, min_whole(num_entries))))
 
 
 def sequence_lengths(ngrams: Rows) -> Rows:
@@ -230,18 +193,13 @@ def sequence_lengths(ngrams: Rows) -> Rows:
     return 2 * ngrams + 2
 
 
-def min_whole(num_entries: Rows) -> Rows:
-    """Return the minimum number of an item's entries that count as all of it."""
-    share = np.ceil(WHOLE * num_entries - 1e-9)
-    return np.where(num_entries < LONG, num_entries, share).astype(np.int64)
-
-
 def build_items(
     texts: pa.LargeStringArray,
     field_items: Int32s,
     weights: Floats,
-    num_items: int,
+    kinds: Bytes,
     *,
+    num_items: int,
     settings: ContaminationSettings,
     shingling: Shingling,
 ) -> ItemTable:
@@ -250,7 +208,7 @@ def build_items(
     Parameters
     ----------
     texts : the texts of all fields, sorted by item.
-    field_items, weights : the item and the weight of each field.
+    field_items, weights, kinds : the item, the weight and the kind of each field.
     """
     words = shingle_documents(texts, replace(shingling, ngram=1, html=None))
     all_fields = _FieldTexts(texts, np.diff(words.offsets), shingling)
@@ -272,6 +230,7 @@ def build_items(
         num_items=num_items,
         texts=texts,
         field_items=field_items,
+        kinds=kinds,
         weights=weights,
         ngrams=cut.ngrams,
         words=Lists(words.hashes, words.offsets),
@@ -485,10 +444,14 @@ def _make_filter(shortest: Words) -> tuple[Words, np.uint64]:
 
 
 class Finder:
-    """Finds the shingles of items in batches of documents; for one thread at a time."""
+    """Finds the shingles of items in batches of documents; for one thread at a time.
 
-    def __init__(self, table: ItemTable) -> None:
+    min_entries : int32 by item, the minimum number of entries in a document that is worth a look.
+    """
+
+    def __init__(self, table: ItemTable, min_entries: Int32s) -> None:
         self._table = table
+        self._min_entries = min_entries
         self._buffer = Workspace()
         num_keys = len(table.around.is_counted)
         self._workspace = kernels.item_shingles.Workspace(
@@ -536,7 +499,7 @@ class Finder:
             positions,
             ends,
             table.postings,
-            table.min_entries,
+            self._min_entries,
             table.around.is_counted,
             self._workspace,
         )

@@ -23,8 +23,9 @@ from neardup.arrays import (
     ranges,
     rank_in_run,
 )
-from neardup.candidates.items import WHOLE, ItemTable
-from neardup.decide.items import RULES, Hits
+from neardup.candidates.items import ItemTable
+from neardup.decide.item_rules import RULES, WHOLE
+from neardup.decide.items import Hits
 from neardup.documents.batch import Losses
 from neardup.features.spans import word_ranges
 from neardup.files import JsonObject

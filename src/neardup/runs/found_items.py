@@ -15,6 +15,7 @@ import pyarrow as pa
 from neardup import kernels, schemas
 from neardup.arrays import Array, Int32s, Mask, Rows, arrow_of, begins_run, offsets_from_lengths
 from neardup.candidates.items import Finder, ItemTable, Matches
+from neardup.decide.item_rules import min_entries_of, rules_of
 from neardup.decide.items import ALL, ENOUGH, FURTHER, KEPT, Hits, decide_hits, keep_matches
 from neardup.documents.batch import Corpus
 from neardup.features.shingles import Workspaces, extract_text, shingle_documents
@@ -81,8 +82,10 @@ class ItemSearch:
         self._num_documents = num_documents
         # The texts of pages are extracted before their words are cut.
         self._words = replace(table.shingling, ngram=1, html=None)
+        self._rules = rules_of(table)
+        min_entries = min_entries_of(self._rules)
         # Each thread borrows a finder, whose arrays it fills.
-        self._finders = Workspaces(lambda: Finder(table))
+        self._finders = Workspaces(lambda: Finder(table, min_entries))
 
     def find(self, texts: pa.Array) -> ItemsInTexts:
         """Find the items in texts."""
@@ -91,7 +94,7 @@ class ItemSearch:
         with self._finders.borrow() as finder:
             keys, matches = finder.find(texts)
         is_common = table.max_around(self._num_documents, matches.entries) > table.settings.common
-        kept = keep_matches(table, matches, is_common)
+        kept = keep_matches(self._rules, matches, is_common)
         # Only matches of kept items are located.
         matches = matches.take(kept.matches)
         ranges, excerpts = self._locate(texts, matches)

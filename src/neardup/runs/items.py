@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import Floats, Int32s, arrow_of_strings
+from neardup.arrays import Bytes, Floats, Int32s, arrow_of_strings
+from neardup.candidates.items import ANSWER, WORDS
 from neardup.documents.batch import DocumentBatch, RawLines, Rejected, rejecter
 from neardup.documents.nested import value_of
 from neardup.errors import InputError
 from neardup.files import JsonObject
 from neardup.formats.reading import Task, read_tasks
-from neardup.runs.columns import choose_item_columns
+from neardup.runs.columns import choose_item_columns, is_answer
 from neardup.runs.find import shown
 from neardup.runs.run import Inputs, parts_of, tasks_of
 from neardup.settings.constraints import ColumnNames
@@ -31,8 +32,9 @@ class Items:
     """The items of a search, and their texts, each as lists of the same length.
 
     Item i has ids[i], benchmarks[i], and the row rows[i] of the input tasks[parts[i]]. Text j, of
-    one column of one item, is texts[j], belongs to the item owners[j], and weighs weights[j]. An
-    item has as many texts as columns that are not empty.
+    one column of one item, is texts[j], belongs to the item owners[j], weighs weights[j], and is of
+    the kind kinds[j], see candidates.items. An item has as many texts as columns that are not
+    empty.
 
     columns : the columns of an item, with their weights. text_columns : the columns that are
     strings; none if the inputs are plain text. rejected : rows that could not be read.
@@ -49,6 +51,7 @@ class Items:
     texts: list[str] = field(default_factory=list)
     owners: list[int] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
+    kinds: list[int] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
 
     def fields(self) -> ItemTexts:
@@ -57,15 +60,19 @@ class Items:
             texts=arrow_of_strings(self.texts),
             owners=np.array(self.owners, np.int32),
             weights=np.array(self.weights, np.float64),
+            kinds=np.array(self.kinds, np.uint8),
         )
 
 
 class ItemTexts(NamedTuple):
-    """The texts of items. owners : int32 (num_texts,), the item of each. weights : float64."""
+    """The texts of items. owners : int32 (num_texts,), the item of each. weights : float64. kinds :
+    uint8.
+    """
 
     texts: pa.LargeStringArray
     owners: Int32s
     weights: Floats
+    kinds: Bytes
 
 
 def read_items(
@@ -157,6 +164,7 @@ def _add(
                 items.texts.append(text)
                 items.owners.append(number)
                 items.weights.append(weight)
+                items.kinds.append(ANSWER if is_answer(column) else WORDS)
         if benchmark_column is not None:
             benchmark = _text(value_of(record, benchmark_column))
         items.benchmarks.append(benchmark)

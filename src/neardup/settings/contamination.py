@@ -39,6 +39,11 @@ class ContaminationSettings(Validated):
         low=1,
         high=1_000_000,
     )
+    answers: bool = parameter(
+        True,
+        "Find long answers alone: enough of the columns of answers, 20 rare shingles or more, "
+        "shows an item without its question.",
+    )
     max_documents: int = parameter(
         100,
         "The most documents that are listed for one item, the best first; among documents with "
