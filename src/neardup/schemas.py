@@ -843,6 +843,11 @@ def found_items_schema() -> pa.Schema:
                 "shingles."
             ),
         ),
+        _field(
+            "grade",
+            "string",
+            "clear; or possible: a whole part is missing, so the rest may be a quotation.",
+        ),
         _field("missing", "string", "Words of the item that are not there."),
     )
 
@@ -860,6 +865,7 @@ def items_schema() -> pa.Schema:
                 "little to be found)."
             ),
         ),
+        _nullable("grade", "string", "The better one of its hits; null if there are none."),
         _field("containment", "float64", "The greatest of its hits; 0 if there are none."),
         _field("documents", "int64", "The number of documents that contain it."),
         _field("shingles", "int64", "Its distinct shingles."),

@@ -8,6 +8,7 @@ import random
 import shutil
 from collections import Counter
 from dataclasses import replace
+from itertools import groupby
 from statistics import median_low
 
 import numpy as np
@@ -52,6 +53,7 @@ class Naive:
             {shingle for field in item for shingle in self.shingles(field)} for item in self.fields
         ]
         different = Counter(shingle for one in {frozenset(one) for one in every} for shingle in one)
+        self.different = different
         self.own = [{one for one in found if different[one] <= settings.common} for found in every]
         self.long = 2 * self.n + 2
         lengths = {self.n, self.long}
@@ -108,6 +110,29 @@ class Naive:
             self.best(item, field, self.words[document]) for field in range(len(self.fields[item]))
         ]
         return max(1, median_low(self.num_around(item, shingle) for shingle in set().union(*found)))
+
+    def grade(self, item: int, document: int, rule: str) -> str:
+        """possible if all that is found is in other items, too, or a part of the field shown is
+        missing.
+        """
+        fields = self.by_field(item)
+        found = [self.best(item, field, self.words[document]) for field in range(len(fields))]
+        if all(self.different[shingle] > 1 for shingle in set().union(*found)):
+            return "possible"
+        judged = [1] if rule == "answer" else range(len(fields))
+        least = [self.settings.threshold * len(own) - 1e-9 for own in fields]
+        enough = [field for field in judged if found[field] and len(found[field]) >= least[field]]
+        shown = enough[0] if enough else max(judged, key=lambda field: len(found[field]))
+        in_order = dict.fromkeys(self.shingles(self.fields[item][shown]))
+        marks = [
+            shingle in found[shown]
+            for shingle in in_order
+            if shingle in found[shown] or (shingle in fields[shown] and self.is_rare(item, shingle))
+        ]
+        gaps = [len(list(run)) for is_found, run in groupby(marks) if not is_found]
+        outer = max(marks.index(True), marks[::-1].index(True))
+        part = max(min(self.long, len(marks) // 4), self.n + 1)
+        return "possible" if max(gaps, default=0) >= part or outer > self.n else "clear"
 
     def best(self, item: int, field: int, words: list[str]) -> set[tuple[str, ...]]:
         """The own shingles in the stretch that has most, of several the shortest, of these the
@@ -220,6 +245,7 @@ def random_corpus(seed: int) -> tuple[list[list[str]], list[str]]:
 def test_the_hits_are_those_of_a_naive_search(seeds):
     num_hits = 0
     rules = set()
+    grades = set()
     for seed in seeds:
         items, documents = random_corpus(seed)
         if not any(text for item in items for text in item):
@@ -242,7 +268,11 @@ def test_the_hits_are_those_of_a_naive_search(seeds):
         ).hits
         naive = Naive(items, documents, settings)
         wanted = {
-            (item, document): (*hit, naive.num_documents(item, document))
+            (item, document): (
+                *hit,
+                naive.num_documents(item, document),
+                naive.grade(item, document, hit[0]),
+            )
             for item in range(len(items))
             for document in range(len(documents))
             if (hit := naive.hit(item, document)) is not None
@@ -252,13 +282,16 @@ def test_the_hits_are_those_of_a_naive_search(seeds):
                 row["rule"],
                 pytest.approx(row["containment"]),
                 row["num_documents"],
+                row["grade"],
             )
             for row in found.to_pylist()
         }
         assert wanted == rows, seed
         num_hits += len(rows)
         rules |= {rule for rule, *_ in rows.values()}
+        grades |= {grade for *_, grade in rows.values()}
     assert num_hits > 2 * len(seeds)
+    assert grades == {"clear", "possible"}
     assert len(seeds) < 100 or rules == {"containment", "whole", "perfect", "answer"}
 
 
@@ -395,6 +428,41 @@ def test_a_hit_says_in_how_many_documents_its_words_are_since_boilerplate_of_few
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "grade"),
+    [
+        (f"{PROVERB} The thing that was given to him was a pound of fresh apples.", "possible"),
+        (f"What was given in return to him? {PROVERB}", "possible"),
+        (f"{PROVERB} Who has been the first to write this down?", "clear"),
+        (PROVERB.replace("time", "rhyme"), "possible"),
+    ],
+    ids=["other end", "other beginning", "two words changed", "no end"],
+)
+def test_a_hit_that_lacks_a_whole_part_of_its_item_is_possible_only(text, grade):
+    item = f"{PROVERB} Who was the first to write this down?"
+    found = neardup.find_contamination([item], [text, *OTHERS])
+    assert found.hits["grade"].to_pylist() == found.items["grade"].to_pylist() == [grade]
+    assert found.report["counts"]["possible"] == (grade == "possible")
+    assert found.report["benchmarks"][0]["possible"] == (grade == "possible")
+
+
+def test_a_question_that_two_items_ask_is_possible_of_each_without_its_choices():
+    items = pa.table(
+        {
+            "question": [ITEM, ITEM],
+            "choices": ["Mercury, the innermost planet of all", "Venus, or Mars, or even Jupiter"],
+        }
+    )
+    found = neardup.find_contamination(items, [ITEM, *OTHERS])
+    assert found.items["grade"].to_pylist() == ["possible", "possible"]
+    found = neardup.find_contamination(items, [" ".join(map(str, items.to_pylist()[0].values()))])
+    assert found.items["grade"].to_pylist() == ["clear", "possible"]
+
+
+def test_an_item_without_a_hit_has_no_grade():
+    assert neardup.find_contamination([ITEM], OTHERS).items["grade"].to_pylist() == [None]
+
+
 def test_the_words_of_a_hit_are_in_one_document_though_a_phrase_is_in_others_and_others_are_changed():  # noqa: E501
     phrase = " ".join(LONG_ITEM.split()[:9])
     [hit] = hits_of(
@@ -413,6 +481,14 @@ def test_the_report_says_in_how_many_documents_the_words_of_a_hit_are(tmp_path):
         [PROVERB], [PROVERB, f"So: {PROVERB}", *OTHERS], output=tmp_path / "out"
     )
     assert "words in 2 documents" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_report_names_a_possible_hit(tmp_path):
+    item = f"{PROVERB} Who was the first to write this down?"
+    neardup.find_contamination([item], [PROVERB, *OTHERS], output=tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "possible, words in 1 document<" in page
+    assert "in 1 document; 1 of them possible" in page
 
 
 def test_a_long_item_that_many_documents_have_whole_is_found_in_all_and_listed_to_the_limit():

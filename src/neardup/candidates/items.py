@@ -111,7 +111,8 @@ class ItemTable:
     texts : the texts of all fields. field_items : int32 by field, its item, rising. kinds : uint8
     by field, WORDS, ANSWER or STRUCTURE. weights : float64 by field. ngrams : int64 by field, the
     words of a shingle. words : the hashes of the words of each field. items, fields, positions :
-    int32 by entry, sorted by item; positions are token numbers. shared : int64 (num_shared, 3), the
+    int32 by entry, sorted by item; positions are token numbers. is_own : bool by entry, whether no
+    other item has it, except items of the same shingles. shared : int64 (num_shared, 3), the
     field, the position and the number of items of each distinct shingle of an item that too many
     items have for an entry.
     """
@@ -128,6 +129,7 @@ class ItemTable:
     items: Int32s
     fields: Int32s
     positions: Int32s
+    is_own: Mask
     shared: Rows
     postings: Postings
     around: Around
@@ -237,6 +239,7 @@ def build_items(
         items=field_items[fields],
         fields=fields,
         positions=positions,
+        is_own=num_sharing[is_entry] == 1,
         shared=_shared_shingles(distinct, num_sharing, ~is_entry),
         postings=postings,
         around=around,

@@ -29,14 +29,16 @@ from neardup.decide.stretches import Stretches, find_stretches
 class Hits(NamedTuple):
     """Items found in documents, by item, the best first.
 
-    documents : uint32. items, rules : int32; rules are numbers of RULES. containment : float64.
-    starts, ends : int64, the characters of the document from the first match of the shown stretch
-    to its last. found : by hit, the entries of all matches in its stretches, with repeats.
+    documents : uint32. items, rules, fields : int32; rules are numbers of RULES, fields of the
+    shown stretches. containment : float64. starts, ends : int64, the characters of the document
+    from the first match of the shown stretch to its last. found : by hit, the entries of all
+    matches in its stretches, with repeats.
     """
 
     documents: Positions
     items: Int32s
     rules: Int32s
+    fields: Int32s
     containment: Floats
     starts: Rows
     ends: Rows
@@ -104,12 +106,14 @@ def decide_hits(table: ItemTable, matches: Matches, characters: Integers, is_rar
     found = find_stretches(table, matches, is_rare[matches.entries])
     items = found.items_found
     decided, may_be_shown = _decide(table, found, is_rare)
-    shown = found.best[found.shown(table, may_be_shown)]
+    stretches = found.shown(table, may_be_shown)
+    shown = found.best[stretches]
     documents = matches.documents[found.begins[found.starts]].astype(np.uint32)
     hits = Hits(
         documents=documents,
         items=items,
         rules=decided.rules,
+        fields=found.fields[stretches],
         containment=decided.containment,
         starts=characters[shown["first"], 0],
         ends=characters[shown["last"], 1],
