@@ -834,7 +834,7 @@ def found_items_schema() -> pa.Schema:
             "float64",
             "The share of the item's shingles that are there, of those that count.",
         ),
-        _field("rule", "string", "What showed it: containment, whole, perfect or answer."),
+        _field("rule", "string", "What showed it: containment, whole, perfect, answer or structure."),
         _field(
             "num_documents",
             "int64",

@@ -9,15 +9,16 @@ earlier one shows the item.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from neardup.arrays import Array, Floats, Int32s, Ints, Mask, Rows
-from neardup.candidates.items import ANSWER, ItemTable
+from neardup.candidates.items import ANSWER, STRUCTURE, ItemTable
 from neardup.decide.stretches import ROUNDING, Stretches
 from neardup.settings.contamination import ContaminationSettings
 
@@ -66,6 +67,9 @@ class Decided(NamedTuple):
 class ItemRule(ABC):
     """A rule by which a document shows an item of a table."""
 
+    view: ClassVar[int] = 0
+    """The view of the table in which its shingles are found."""
+
     table: ItemTable
 
     @property
@@ -90,14 +94,18 @@ def rules_of(table: ItemTable) -> list[ItemRule]:
     """Return the rules of a search, in their order."""
     rules: list[ItemRule] = [QuestionRule(table)]
     if table.settings.answers:
-        rules.append(AloneRule(table, "answer", ANSWER))
+        rules.append(AnswerRule(table))
+    if table.settings.structure:
+        rules.append(StructureRule(table))
     return rules
 
 
-def min_entries_of(rules: Sequence[ItemRule]) -> Int32s:
-    """Return by item the minimum number of entries that any rule needs."""
-    minima = np.minimum.reduce([rule.min_entries() for rule in rules])
-    return np.asarray(minima, np.int32)
+def min_entries_of(rules: Sequence[ItemRule]) -> list[Int32s]:
+    """Return by view, and by item, the minimum number of entries that any rule needs."""
+    minima = defaultdict(list)
+    for rule in rules:
+        minima[rule.view].append(rule.min_entries())
+    return [np.asarray(np.minimum.reduce(minima[view]), np.int32) for view in sorted(minima)]
 
 
 def min_whole(num_entries: Rows) -> Rows:
@@ -168,7 +176,8 @@ class QuestionRule(ItemRule):
         of_first = _min_entries(num_first, table.settings)
         of_all = _min_entries(table.num_entries, table.settings)
         min_entries = np.minimum(of_first, of_all)
-        has_equal_weights = not len(table.weights) or np.ptp(table.weights) == 0
+        weights = table.weights[table.has_words]
+        has_equal_weights = not len(weights) or np.ptp(weights) == 0
         if has_equal_weights:
             return min_entries
         return np.minimum(min_entries, table.settings.min_shingles)  # a few may weigh enough
@@ -270,15 +279,14 @@ def _has_rare(part: _Shares, all_rare: Array, settings: ContaminationSettings) -
     return part.contains & has_rare
 
 
-@dataclass(frozen=True)
 class AloneRule(ItemRule):
     """Enough of long fields of one kind, whatever is there of the question.
 
     name : of RULES. kind : of the fields.
     """
 
-    name: str
-    kind: int
+    name: ClassVar[str]
+    kind: ClassVar[int]
 
     @cached_property
     def fields(self) -> Mask:
@@ -329,3 +337,18 @@ class AloneRule(ItemRule):
         """Return whether as many as LONG shingles are rare, by item and document."""
         has_rare: Mask = found.total("rare", self.fields) >= LONG
         return has_rare
+
+
+class AnswerRule(AloneRule):
+    """Enough of a long answer."""
+
+    name = "answer"
+    kind = ANSWER
+
+
+class StructureRule(AloneRule):
+    """Enough of the code of an item, under other names."""
+
+    name = "structure"
+    kind = STRUCTURE
+    view = 1

@@ -71,13 +71,13 @@ class _CommonShingles(NamedTuple):
 
 def _common_in_items(table: ItemTable) -> _CommonShingles:
     """Return the shingles that too many items have."""
-    fields, positions, counts = table.shared.T
+    fields, positions, counts = table.shared[table.has_words[table.shared[:, 0]]].T
     return _CommonShingles(fields=fields, positions=positions, counts=counts)
 
 
 def _common_in_documents(table: ItemTable, found: FoundItems) -> _CommonShingles:
     """Return the shingles whose words too many documents have."""
-    entries = np.flatnonzero(~found.is_rare)
+    entries = np.flatnonzero(~found.is_rare & table.has_words[table.fields])
     return _CommonShingles(
         fields=table.fields[entries],
         positions=table.positions[entries],
@@ -103,7 +103,8 @@ class _Words(NamedTuple):
 
 def _words_of(table: ItemTable, found: FoundItems) -> _Words:
     """Return the words of the fields of hits, and of fields with boilerplate."""
-    fields_of_hits = np.flatnonzero(np.isin(table.field_items, found.hits.items))
+    is_of_hits = np.isin(table.field_items, found.hits.items)
+    fields_of_hits = np.flatnonzero(is_of_hits & table.has_words)
     fields = np.unique(
         np.concatenate(
             [
@@ -323,7 +324,7 @@ class ItemTables:
         table to words of these fields.
         """
         table = self._table
-        has_shingles = table.num_tokens >= table.ngrams
+        has_shingles = (table.num_tokens >= table.ngrams) & table.has_words
         is_missing: Mask = np.repeat(has_shingles[fields], table.num_tokens[fields])
         entries = np.concatenate(hits.found)
         words = (table.words.offsets[table.fields] + table.positions)[entries]
@@ -453,8 +454,8 @@ class ItemTables:
 
     def _text_of(self, item: int) -> str:
         """Return the text of all fields of an item, a line each."""
-        first, stop = np.searchsorted(self._table.field_items, [item, item + 1]).tolist()
-        return "\n".join(self._table.texts[first:stop].to_pylist())
+        first, stop = np.searchsorted(self.items.owners, [item, item + 1]).tolist()
+        return "\n".join(self.items.texts[first:stop])
 
     def _place_of(self, item: int) -> Place:
         """Return the id, the file and the row of an item."""

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import Bytes, Floats, Int32s, arrow_of_strings
-from neardup.candidates.items import ANSWER, WORDS
+from neardup.arrays import Bytes, Floats, Int32s, arrow_of, arrow_of_strings
+from neardup.candidates.item_views import has_code
+from neardup.candidates.items import ANSWER, STRUCTURE, WORDS
 from neardup.documents.batch import DocumentBatch, RawLines, Rejected, rejecter
 from neardup.documents.nested import value_of
 from neardup.errors import InputError
@@ -54,14 +55,18 @@ class Items:
     kinds: list[int] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
 
-    def fields(self) -> ItemTexts:
-        """Return the texts of all items as arrays."""
-        return ItemTexts(
+    def fields(self, *, with_structure: bool = False) -> ItemTexts:
+        """Return the texts of all items as arrays, sorted by item.
+
+        with_structure : add a text of all code of each item that has code, as its last.
+        """
+        fields = ItemTexts(
             texts=arrow_of_strings(self.texts),
             owners=np.array(self.owners, np.int32),
             weights=np.array(self.weights, np.float64),
             kinds=np.array(self.kinds, np.uint8),
         )
+        return fields.with_structure() if with_structure else fields
 
 
 class ItemTexts(NamedTuple):
@@ -73,6 +78,24 @@ class ItemTexts(NamedTuple):
     owners: Int32s
     weights: Floats
     kinds: Bytes
+
+    def with_structure(self) -> ItemTexts:
+        """Return the texts, and after the texts of each item with code a text of all of it."""
+        rows = np.flatnonzero(has_code(self.texts))
+        code: dict[int, list[str]] = {}
+        for owner, text in zip(
+            self.owners[rows].tolist(), self.texts.take(arrow_of(rows)).to_pylist(), strict=True
+        ):
+            code.setdefault(owner, []).append(text)
+        texts = arrow_of_strings(["\n".join(parts) for parts in code.values()])
+        owners = np.append(self.owners, np.array(list(code), np.int32))
+        order = np.argsort(owners, kind="stable")
+        return ItemTexts(
+            texts=pa.concat_arrays([self.texts, texts]).take(arrow_of(order)),
+            owners=owners[order],
+            weights=np.append(self.weights, np.ones(len(code)))[order],
+            kinds=np.append(self.kinds, np.full(len(code), STRUCTURE, np.uint8))[order],
+        )
 
 
 def read_items(
