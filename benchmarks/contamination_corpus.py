@@ -58,6 +58,7 @@ _MIN_SOLUTION = 25  # words of an answer that is placed alone, and of renamed co
 PER_FORM = 300
 CLEAN_ITEMS = 1500
 CLEAN_DOCUMENTS = 2000
+_MIN_CLEAN = 150  # in a small corpus, so that there are some of each kind
 # of each family
 HARD_ITEMS = 20
 HARD_DOCUMENTS = 40
@@ -521,8 +522,9 @@ def build(
     pool = ungroup(pool)
     planted = choose_planted(pool, per_form)
     rest = [item for item in pool if item.role == "clean"]
-    clean = rest[: round(CLEAN_ITEMS * scale)]
-    rest = rest[round(CLEAN_ITEMS * scale) :]
+    num_clean = max(_MIN_CLEAN, round(CLEAN_ITEMS * scale))
+    clean = rest[:num_clean]
+    rest = rest[num_clean:]
     hard = choose_hard(clean, max(3, round(HARD_ITEMS * scale)))
     exams = [item for item in rest if side_of(item.kind) == "English"]
     haystack = Haystack(data, library, exams[100:], draw)

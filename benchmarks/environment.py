@@ -79,3 +79,10 @@ def slug(facts: dict[str, str]) -> str:
     """Return a file name for a machine: its processor and cores."""
     name = re.sub(r"\((r|tm)\)|cpu|@.*", " ", facts["processor"].lower())
     return re.sub(r"[^a-z0-9]+", "-", name).strip("-") + f"-{facts['cores']}c"
+
+
+def commit() -> str:
+    """Return the commit of this tree, with a mark if it has changes."""
+    tree = ["git", "-C", str(HERE)]
+    changed = first_line([*tree, "status", "--porcelain", "--untracked-files=no"]) != "unknown"
+    return first_line([*tree, "rev-parse", "--short", "HEAD"]) + (" and changes" if changed else "")

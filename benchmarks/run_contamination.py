@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from contamination_boilerplate import FAMILIES
 from contamination_peers import Decon, Hit, Question, gpt3
-from environment import HERE, machine
+from environment import HERE, commit, machine
 from measure import run
 
 ASKED = (
@@ -417,7 +417,9 @@ def main() -> int:
         tables += "\nneardup, with each text of boilerplate in few documents:\n\n"
         tables += measure_thin(truth, args.work, args.options)
     if args.results:
-        args.results.write_text(f"{INTRODUCTION.format(hard=_hard(truth), **machine())}\n{tables}")
+        args.results.write_text(
+            f"{INTRODUCTION.format(hard=_hard(truth), commit=commit(), **machine())}\n{tables}"
+        )
     print(tables)
     show(scores[0], truth, args.examples)
     ours = [score for score in scores if score.name.startswith("neardup")]
@@ -462,22 +464,26 @@ INTRODUCTION = """# Contamination: test items in documents
 Made by `benchmarks/run_contamination.py --results FILE`, which builds the corpus, judges every pair of an item and a
 document, and says what is asked of neardup. Read this first:
 
-- **The corpus is built** (`benchmarks/contamination_corpus.py`): 300 real items in each of seven forms, an item a
+- **The corpus is built** (`benchmarks/contamination_corpus.py`): 300 real items in each of eight forms, an item a
   document; a fifth of them short (8 to 24 words), long (50 words or more), code, mathematics and Chinese. Half of them
   have their choices and answer. *Words changed*: one word (character) of each twelve. *First half*: of items of 20
   words or more, where most of the half is in no other item. *Separated*: question here, answer some 200 words later.
+  *Entities*: signs and some spaces as entities of HTML. Three more forms have 60 items each: *rendered*, mathematics
+  whose LaTeX is plain text; *renamed*, functions with other names, without comments and docstrings, found with
+  `--structure` only; *answer alone*, the body of a function (25 words or more) without its signature and docstring.
+  `benchmarks/contamination_forms.py` writes these forms, and shares no code with neardup.
   *Spans right*: of those found, the ones whose place is that of the question, or of all that was placed, to the word.
 - **Clean items** are in no document; pairs that share a third of their 5-grams by nature (of code, a seventh) are
   not judged. *Hard negatives* are {hard} items of ten families that share nothing with the corpus but a text of 20 to
   40 documents. neardup recognises boilerplate by its number of documents, beyond 5 here, so it cannot report any of
-  these. The last table leaves each text in fewer documents. *Other documents*: pairs of a placed item with a document
-  that does not contain it.
+  these. The last table leaves each text in fewer documents; *possible* is the grade of a hit that lacks a whole part
+  of its item. *Other documents*: pairs of a placed item with a document that does not contain it.
 - **The rules of others** are rewritten in plain Python from their publications (`benchmarks/contamination_peers.py`).
   GPT-3's asks for N words in a row, N from 8 to 13 by the task; blanks separate words, so that it finds 2 % of the
   Chinese items. decon asks for the answer near the question by default; the second row looks for questions only.
 - **corpus-assay** 0.1.0, with its default of three 13-grams and with one. Its stop words and patterns of boilerplate
   are as installed; it names documents and items, and no places.
-- Machine: {processor}, {cores} cores, {memory}, {system}.
+- Commit {commit}. Machine: {processor}, {cores} cores, {memory}, {system}.
 """  # noqa: E501
 
 if __name__ == "__main__":

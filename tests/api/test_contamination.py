@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import random
@@ -302,6 +303,31 @@ def test_the_first_field_names_the_rule_if_all_fields_show_as_much():
     [both] = hits_of(items, [f"{question} {answer}", *OTHERS])
     [alone] = hits_of(items, [f"{question} and no answer", *OTHERS])
     assert (both["rule"], both["containment"]) == (alone["rule"], 1.0) == ("perfect", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("item", "passage"),
+    [
+        ("Is a < b && c > d, if 'x' is at least as good as y?", None),
+        (
+            r"Find $\frac{1}{2} x^2 + \sqrt{3}$ for all real numbers x with $x \le 2\pi$.",
+            "Find 1/2 x² + √3 for all real numbers x with x ≤ 2π.",
+        ),
+        (
+            "Find 1/2 x² + √3 for all real numbers x with x ≤ 2π.",
+            r"Find $\dfrac12 x^{2}+\sqrt{3}$ for all real numbers x with $x\leq2\pi$.",
+        ),
+    ],
+    ids=["entities", "rendered page", "page in LaTeX"],
+)
+def test_an_item_is_found_under_other_markup_and_its_place_is_that_in_the_page(item, passage):
+    passage = passage or html.escape(item).replace(" ", "&nbsp;", 3)
+    page = f"&quot;Quiz&quot; {passage} More &amp; more."
+    [hit] = hits_of([item], [page, *OTHERS])
+    assert (hit["rule"], hit["containment"]) == ("perfect", 1.0)
+    assert page[hit["start"] : hit["end"]] == passage.rstrip("?.$")
+    as_they_are = hits_of([item], [page, *OTHERS], markup=False)
+    assert all(hit["containment"] < 0.7 for hit in as_they_are)
 
 
 SOLUTION = """\
