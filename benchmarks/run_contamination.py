@@ -44,7 +44,7 @@ THIN = (1, 2, 3, 5, 6, 10)
 """In so many documents each text of boilerplate is left, in the last table. Beyond 5, it is
 recognised.
 """
-_TOKEN = re.compile(r"[㐀-鿿]|[^\W_㐀-鿿]+")
+_TOKEN = re.compile(r"&#?\w{1,8};|([㐀-鿿]|[^\W_㐀-鿿]+)")  # an entity, or a word
 
 
 class Truth:
@@ -67,7 +67,8 @@ class Truth:
     @cache  # noqa: B019 - lives as long as the program
     def words(self, document_id: str) -> tuple[list[int], list[int]]:
         """Return where the words of a document begin and end."""
-        spans = [match.span() for match in _TOKEN.finditer(self.texts[document_id])]
+        found = _TOKEN.finditer(self.texts[document_id])
+        spans = [match.span() for match in found if match[1] is not None]
         return [span[0] for span in spans], [span[1] for span in spans]
 
     def words_between(self, document_id: str, start: int, end: int) -> tuple[int, int]:

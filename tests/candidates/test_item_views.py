@@ -69,7 +69,7 @@ def test_the_structure_of_code_is_the_kind_of_each_token(text):
     [
         (PYTHON, True),
         ("int main(void) { return f(a[0], b); }", True),
-        ("The function (see page 4) returns a list; then it ends.", False),
+        ("The function returns a list, and then the program ends (see page 4).", False),
         ("", False),
     ],
     ids=["Python", "C", "prose", "empty"],

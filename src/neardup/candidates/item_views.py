@@ -38,7 +38,7 @@ _KEYWORDS = """
     void where while with yield
 """
 _SIGNS_OF_CODE = "( ) [ ] { } = == ; : -> => += :: &&"
-_MIN_SIGNS = 0.2  # of the tokens of code; prose has about 0.03
+_MIN_SIGNS = 0.15  # of the tokens of code; prose has about 0.03
 
 
 def _kinds_of_bytes() -> Rows:
