@@ -482,8 +482,9 @@ document, and says what is asked of neardup. Read this first:
 - **The rules of others** are rewritten in plain Python from their publications (`benchmarks/contamination_peers.py`).
   GPT-3's asks for N words in a row, N from 8 to 13 by the task; blanks separate words, so that it finds 2 % of the
   Chinese items. decon asks for the answer near the question by default; the second row looks for questions only.
-- **corpus-assay** 0.1.0, with its default of three 13-grams and with one. Its stop words and patterns of boilerplate
-  are as installed; it names documents and items, and no places.
+- **corpus-assay** 0.1.0, a row if `--assay` names it. Its stop words and patterns of boilerplate are as installed; it
+  names documents and items, and no places. On an earlier corpus, of seven forms, it found 49.3 % verbatim with its
+  default of three 13-grams, 52.3 % with one, and reported 147 and 157 of 193 hard negatives.
 - Commit {commit}. Machine: {processor}, {cores} cores, {memory}, {system}.
 """  # noqa: E501
 

@@ -834,7 +834,9 @@ def found_items_schema() -> pa.Schema:
             "float64",
             "The share of the item's shingles that are there, of those that count.",
         ),
-        _field("rule", "string", "What showed it: containment, whole, perfect, answer or structure."),
+        _field(
+            "rule", "string", "What showed it: containment, whole, perfect, answer or structure."
+        ),
         _field(
             "num_documents",
             "int64",
