@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import ast
 import gzip
+import html
 import json
 import random
 import re
@@ -31,6 +32,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import contamination_forms as forms
 import pyarrow as pa
 import pyarrow.parquet as pq
 from contamination_boilerplate import FAMILIES
@@ -44,11 +46,19 @@ FORMS = (
     "words changed",
     "first half",
     "separated",
+    "entities",
+    "rendered",
+    "renamed",
+    "answer alone",
 )
+"""See `place`. Rendered are items of mathematics; renamed and answer alone are items of code."""
 KINDS = ("short", "long", "code", "mathematics", "Chinese")
+KINDS_OF_FORM = {"rendered": ("mathematics",), "renamed": ("code",), "answer alone": ("code",)}
+_MIN_SOLUTION = 25  # words of an answer that is placed alone, and of renamed code
 PER_FORM = 300
 CLEAN_ITEMS = 1500
 CLEAN_DOCUMENTS = 2000
+_MIN_CLEAN = 150  # in a small corpus, so that there are some of each kind
 # of each family
 HARD_ITEMS = 20
 HARD_DOCUMENTS = 40
@@ -322,10 +332,20 @@ def place(item: Item, form: str, number: int, haystack: Haystack) -> Document:
         piece = question + change_words(piece[len(item.question) :], vocabulary, draw)
     elif form == "first half":
         piece = question = first_half(question)
+    elif form == "answer alone":
+        piece = question = item.answer or ""
+    elif form == "entities":
+        question = forms.escape(question)
+        piece = forms.escape(piece)
+    elif form == "rendered":
+        question = forms.render(question)
+        piece = forms.render(piece)
+    elif form == "renamed":
+        piece = question = forms.rename(written(item, whole=True))
     middle = (
         len(text) // 2 if form == "long document" else draw.randrange(len(text) // 10, len(text))
     )
-    own = form in ("paragraph", "separated") or item.kind == "code"
+    own = form in ("paragraph", "separated", "rendered") or item.kind == "code"
     cut = text.rfind("\n" if own else " ", 0, middle) + 1
     before = text[:cut].rstrip()
     after = text[cut:].lstrip()
@@ -417,7 +437,8 @@ def find_related(items: list[Item], documents: list[Document]) -> list[dict]:
         for one in shingles:
             holders[one].append(key)
     in_documents = [
-        [one for one in shingles_of(document.text) if one in holders] for document in documents
+        [one for one in shingles_of(html.unescape(document.text)) if one in holders]
+        for document in documents
     ]
     frequency = Counter(one for found in in_documents for one in found)
     rare = {
@@ -445,7 +466,7 @@ def choose_planted(pool: list[Item], per_form: int) -> list[tuple[Item, str]]:
     planted = []
     per_kind = per_form // len(KINDS)
     for form in sorted(FORMS, key="first half".__ne__):  # it asks the most of an item
-        for kind in KINDS:
+        for kind in KINDS_OF_FORM.get(form, KINDS):
             fits = by_kind[kind]
             if form == "first half":
                 fits = [item for item in fits if len(tokens_of(item.question)) >= _LEAST_HALVED]
@@ -457,6 +478,10 @@ def choose_planted(pool: list[Item], per_form: int) -> list[tuple[Item, str]]:
                 fits = [item for item in fits if own[item.id] > len(halves[item.id]) / 2]
             if form == "separated":
                 fits = [item for item in fits if answer_part(item)]
+            if form == "rendered":
+                fits = [item for item in fits if re.search(r"[\\^$]", item.question)]
+            if form in ("answer alone", "renamed"):
+                fits = [item for item in fits if len(tokens_of(item.answer or "")) >= _MIN_SOLUTION]
             if len(fits) < per_kind:
                 raise ValueError(
                     f"{len(fits)} items of kind {kind!r} are left for form {form!r}: need "
@@ -497,8 +522,9 @@ def build(
     pool = ungroup(pool)
     planted = choose_planted(pool, per_form)
     rest = [item for item in pool if item.role == "clean"]
-    clean = rest[: round(CLEAN_ITEMS * scale)]
-    rest = rest[round(CLEAN_ITEMS * scale) :]
+    num_clean = max(_MIN_CLEAN, round(CLEAN_ITEMS * scale))
+    clean = rest[:num_clean]
+    rest = rest[num_clean:]
     hard = choose_hard(clean, max(3, round(HARD_ITEMS * scale)))
     exams = [item for item in rest if side_of(item.kind) == "English"]
     haystack = Haystack(data, library, exams[100:], draw)

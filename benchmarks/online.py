@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import online_parts
 import run_service
-from environment import HERE, first_line, machine, peers_python, versions
+from environment import HERE, commit, machine, peers_python, versions
 
 import neardup
 from neardup.methods.registry import method_of
@@ -232,13 +232,6 @@ def measure_service(arguments: argparse.Namespace, rate: float) -> dict[str, flo
         assert process.wait(60) == 0
         run_service.check(path, METHOD, sent, load.answers)
     return figures
-
-
-def commit() -> str:
-    """Return the commit of this tree, with a mark if it has changes."""
-    tree = ["git", "-C", str(HERE)]
-    changed = first_line([*tree, "status", "--porcelain", "--untracked-files=no"]) != "unknown"
-    return first_line([*tree, "rev-parse", "--short", "HEAD"]) + (" and changes" if changed else "")
 
 
 def lines_of(times: dict[str, Times], peers: dict[str, dict[str, Times]]) -> list[str]:

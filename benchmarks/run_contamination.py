@@ -30,16 +30,21 @@ from contamination_peers import Decon, Hit, Question, gpt3
 from environment import HERE, conditions
 from measure import run
 
-ASKED = dict.fromkeys(corpus.FORMS[:5], 0.99) | {"first half": 0.95, "separated": 0.99}
-"""The least recall of each form. Beside it: no hard negative, and at most one false hit in 1,000
-clean items.
+ASKED = (
+    dict.fromkeys(corpus.FORMS, 0.95)
+    | dict.fromkeys(corpus.FORMS[:5], 0.99)
+    | {"separated": 0.99, "renamed": 0.9}
+)
+"""The least recall of each form; renamed code is asked with `--structure`. Beside it: no hard
+negative, and at most one false hit in 1,000 clean items.
 """
+STRUCTURE = "neardup --structure"
 _FALSE_PER_1000 = 1.0
 THIN = (1, 2, 3, 5, 6, 10)
 """In so many documents each text of boilerplate is left, in the last table. Beyond 5, it is
 recognised.
 """
-_TOKEN = re.compile(r"[㐀-鿿]|[^\W_㐀-鿿]+")
+_TOKEN = re.compile(r"&#?\w{1,8};|([㐀-鿿]|[^\W_㐀-鿿]+)")  # an entity, or a word
 
 
 class Truth:
@@ -62,7 +67,8 @@ class Truth:
     @cache  # noqa: B019 - lives as long as the program
     def words(self, document_id: str) -> tuple[list[int], list[int]]:
         """Return where the words of a document begin and end."""
-        spans = [match.span() for match in _TOKEN.finditer(self.texts[document_id])]
+        found = _TOKEN.finditer(self.texts[document_id])
+        spans = [match.span() for match in found if match[1] is not None]
         return [span[0] for span in spans], [span[1] for span in spans]
 
     def words_between(self, document_id: str, start: int, end: int) -> tuple[int, int]:
@@ -145,13 +151,14 @@ def read_hits(path: Path) -> list[Hit]:
 def faults(score: Score, truth: Truth) -> list[str]:
     """Return what is asked of neardup and not reached."""
     found = [
-        f"{form}: recall {score.recall(form):.4f}, asked {least}"
+        f"{score.name}: {form}: recall {score.recall(form):.4f}, asked {least}"
         for form, least in ASKED.items()
-        if score.recall(form) < least
+        if score.recall(form) < least and (form != "renamed" or score.name == STRUCTURE)
     ]
-    found += [f"hard negatives flagged: {dict(score.hard)}"] if score.hard else []
+    found += [f"{score.name}: hard negatives flagged: {dict(score.hard)}"] if score.hard else []
     if 1000 * len(score.false_items) > _FALSE_PER_1000 * len(truth.clean):
-        found.append(f"false hits on {len(score.false_items)} of {len(truth.clean)} clean items")
+        false_items = f"{len(score.false_items)} of {len(truth.clean)} clean items"
+        found.append(f"{score.name}: false hits on {false_items}")
     return found
 
 
@@ -183,9 +190,26 @@ def markdown(scores: list[Score], truth: Truth) -> str:
     for kind in corpus.KINDS:
         cells = []
         for form in corpus.FORMS:
+            if not first.asked[form, kind]:
+                cells.append("")
+                continue
             right = first.right[form, kind] / max(1, first.found[form, kind])
             cells.append(f"{100 * first.recall(form, kind):.1f} % ({100 * right:.0f} %)")
         lines.append(f"| {kind} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def grade_table(hits: Path, truth: Truth) -> str:
+    """Return a table of the grades of the hits of placed items, by form."""
+    counts = Counter[tuple[str, str]]()
+    for hit in pq.read_table(hits, columns=["item_id", "document_id", "grade"]).to_pylist():
+        row = truth.placed.get((hit["item_id"], hit["document_id"]))
+        if row is not None:
+            counts[row["form"], hit["grade"]] += 1
+    lines = ["| | " + " | ".join(corpus.FORMS) + " |", "|---|" + "---:|" * len(corpus.FORMS)]
+    for grade in ("clear", "possible"):
+        cells = [str(counts[form, grade]) for form in corpus.FORMS]
+        lines.append(f"| {grade} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -214,6 +238,7 @@ def measure_thin(truth: Truth, folder: Path, options: list[str]) -> str:
     head = [
         "documents with each text",
         "hard negatives reported",
+        "of these, possible",
         "of these, `num_documents` shows it",
     ]
     lines = ["| " + " | ".join(head) + " |", "|" + "---:|" * len(head)]
@@ -223,11 +248,14 @@ def measure_thin(truth: Truth, folder: Path, options: list[str]) -> str:
         pq.write_table(thin_out(truth, most), thin / "corpus.parquet", row_group_size=1000)
         hits = search(folder / "items.jsonl", thin, options)
         found = defaultdict(set)
-        for hit in pq.read_table(hits, columns=["item_id", "num_documents"]).to_pylist():
+        grades = defaultdict(set)
+        for hit in pq.read_table(hits, columns=["item_id", "num_documents", "grade"]).to_pylist():
             if truth.items[hit["item_id"]]["role"] in FAMILIES:
                 found[hit["item_id"]].add(hit["num_documents"])
+                grades[hit["item_id"]].add(hit["grade"])
         shown = sum(min(counts) > 1 for counts in found.values())
-        lines.append(f"| {most} | {len(found)} of {_hard(truth)} | {shown} |")
+        possible = sum(some == {"possible"} for some in grades.values())
+        lines.append(f"| {most} | {len(found)} of {_hard(truth)} | {possible} | {shown} |")
     return "\n".join(lines) + "\n"
 
 
@@ -372,6 +400,11 @@ def main() -> int:
     if hits is None:
         hits = search(args.work / "items.jsonl", args.work, args.options)
     scores = [judge("neardup", read_hits(hits), truth)]
+    grades = ""
+    if args.hits is None:
+        grades = grade_table(hits, truth)
+        hits = search(args.work / "items.jsonl", args.work, [*args.options, "--structure"])
+        scores.append(judge(STRUCTURE, read_hits(hits), truth))
     if not args.no_peers:
         scores += peers(truth)
     if args.assay:
@@ -381,6 +414,7 @@ def main() -> int:
         ]
     tables = markdown(scores, truth)
     if args.hits is None:
+        tables += f"\nneardup, grades of the hits:\n\n{grades}"
         tables += "\nneardup, with each text of boilerplate in few documents:\n\n"
         tables += measure_thin(truth, args.work, args.options)
     if args.results:
@@ -389,7 +423,8 @@ def main() -> int:
         )
     print(tables)
     show(scores[0], truth, args.examples)
-    found = faults(scores[0], truth)
+    ours = [score for score in scores if score.name.startswith("neardup")]
+    found = [fault for score in ours for fault in faults(score, truth)]
     print("\n".join(found) or "All that is asked is reached.")
     return 1 if found else 0
 
@@ -430,21 +465,26 @@ INTRODUCTION = """# Contamination: test items in documents
 Made by `benchmarks/run_contamination.py --results FILE`, which builds the corpus, judges every pair of an item and a
 document, and says what is asked of neardup. Read this first:
 
-- **The corpus is built** (`benchmarks/contamination_corpus.py`): 300 real items in each of seven forms, an item a
+- **The corpus is built** (`benchmarks/contamination_corpus.py`): 300 real items in each of eight forms, an item a
   document; a fifth of them short (8 to 24 words), long (50 words or more), code, mathematics and Chinese. Half of them
   have their choices and answer. *Words changed*: one word (character) of each twelve. *First half*: of items of 20
   words or more, where most of the half is in no other item. *Separated*: question here, answer some 200 words later.
+  *Entities*: signs and some spaces as entities of HTML. Three more forms have 60 items each: *rendered*, mathematics
+  whose LaTeX is plain text; *renamed*, functions with other names, without comments and docstrings, found with
+  `--structure` only; *answer alone*, the body of a function (25 words or more) without its signature and docstring.
+  `benchmarks/contamination_forms.py` writes these forms, and shares no code with neardup.
   *Spans right*: of those found, the ones whose place is that of the question, or of all that was placed, to the word.
 - **Clean items** are in no document; pairs that share a third of their 5-grams by nature (of code, a seventh) are
   not judged. *Hard negatives* are {hard} items of ten families that share nothing with the corpus but a text of 20 to
   40 documents. neardup recognises boilerplate by its number of documents, beyond 5 here, so it cannot report any of
-  these. The last table leaves each text in fewer documents. *Other documents*: pairs of a placed item with a document
-  that does not contain it.
+  these. The last table leaves each text in fewer documents; *possible* is the grade of a hit that lacks a whole part
+  of its item. *Other documents*: pairs of a placed item with a document that does not contain it.
 - **The rules of others** are rewritten in plain Python from their publications (`benchmarks/contamination_peers.py`).
   GPT-3's asks for N words in a row, N from 8 to 13 by the task; blanks separate words, so that it finds 2 % of the
   Chinese items. decon asks for the answer near the question by default; the second row looks for questions only.
-- **corpus-assay** 0.1.0, with its default of three 13-grams and with one. Its stop words and patterns of boilerplate
-  are as installed; it names documents and items, and no places.
+- **corpus-assay** 0.1.0, a row if `--assay` names it. Its stop words and patterns of boilerplate are as installed; it
+  names documents and items, and no places. On an earlier corpus, of seven forms, it found 49.3 % verbatim with its
+  default of three 13-grams, 52.3 % with one, and reported 147 and 157 of 193 hard negatives.
 - {conditions}
 """  # noqa: E501
 

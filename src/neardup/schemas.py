@@ -846,7 +846,9 @@ def found_items_schema() -> pa.Schema:
             "float64",
             "The share of the item's shingles that are there, of those that count.",
         ),
-        _field("rule", "string", "What showed it: containment, whole or perfect."),
+        _field(
+            "rule", "string", "What showed it: containment, whole, perfect, answer or structure."
+        ),
         _field(
             "num_documents",
             "int64",
@@ -854,6 +856,11 @@ def found_items_schema() -> pa.Schema:
                 "The documents that have the words found, this one included: the median over its "
                 "shingles."
             ),
+        ),
+        _field(
+            "grade",
+            "string",
+            "clear; or possible: a whole part is missing, so the rest may be a quotation.",
         ),
         _field("missing", "string", "Words of the item that are not there."),
     )
@@ -872,6 +879,7 @@ def items_schema() -> pa.Schema:
                 "little to be found)."
             ),
         ),
+        _nullable("grade", "string", "The better one of its hits; null if there are none."),
         _field("containment", "float64", "The greatest of its hits; 0 if there are none."),
         _field("documents", "int64", "The number of documents that contain it."),
         _field("shingles", "int64", "Its distinct shingles."),

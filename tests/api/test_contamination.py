@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import random
 import shutil
 from collections import Counter
 from dataclasses import replace
+from itertools import groupby
 from statistics import median_low
 
 import numpy as np
@@ -17,8 +19,9 @@ import pytest
 from click.testing import CliRunner
 
 import neardup
-from neardup.candidates.items import LONG, WHOLE, Finder, build_items
+from neardup.candidates.items import Finder, build_items
 from neardup.cli.main import cli
+from neardup.decide.item_rules import LONG, WHOLE, min_entries_of, rules_of
 from neardup.errors import (
     ColumnError,
     InputError,
@@ -51,6 +54,7 @@ class Naive:
             {shingle for field in item for shingle in self.shingles(field)} for item in self.fields
         ]
         different = Counter(shingle for one in {frozenset(one) for one in every} for shingle in one)
+        self.different = different
         self.own = [{one for one in found if different[one] <= settings.common} for found in every]
         self.long = 2 * self.n + 2
         lengths = {self.n, self.long}
@@ -107,6 +111,29 @@ class Naive:
             self.best(item, field, self.words[document]) for field in range(len(self.fields[item]))
         ]
         return max(1, median_low(self.num_around(item, shingle) for shingle in set().union(*found)))
+
+    def grade(self, item: int, document: int, rule: str) -> str:
+        """possible if all that is found is in other items, too, or a part of the field shown is
+        missing.
+        """
+        fields = self.by_field(item)
+        found = [self.best(item, field, self.words[document]) for field in range(len(fields))]
+        if all(self.different[shingle] > 1 for shingle in set().union(*found)):
+            return "possible"
+        judged = [1] if rule == "answer" else range(len(fields))
+        least = [self.settings.threshold * len(own) - 1e-9 for own in fields]
+        enough = [field for field in judged if found[field] and len(found[field]) >= least[field]]
+        shown = enough[0] if enough else max(judged, key=lambda field: len(found[field]))
+        in_order = dict.fromkeys(self.shingles(self.fields[item][shown]))
+        marks = [
+            shingle in found[shown]
+            for shingle in in_order
+            if shingle in found[shown] or (shingle in fields[shown] and self.is_rare(item, shingle))
+        ]
+        gaps = [len(list(run)) for is_found, run in groupby(marks) if not is_found]
+        outer = max(marks.index(True), marks[::-1].index(True))
+        part = max(min(self.long, len(marks) // 4), self.n + 1)
+        return "possible" if max(gaps, default=0) >= part or outer > self.n else "clear"
 
     def best(self, item: int, field: int, words: list[str]) -> set[tuple[str, ...]]:
         """The own shingles in the stretch that has most, of several the shortest, of these the
@@ -173,7 +200,16 @@ class Naive:
             if is_rare and (enough or is_whole):
                 found.append((len(there) / len(shingles), "containment"))
         best = max(found, key=lambda one: one[0], default=None)
-        return None if best is None else (best[1], best[0])
+        return self.answer(item, own) if best is None else (best[1], best[0])
+
+    def answer(self, item: int, own: list[set[tuple[str, ...]]]) -> tuple[str, float] | None:
+        """The answer alone, the last of two fields, and its containment."""
+        if len(own) < 2 or not own[1]:
+            return None
+        share = len(own[1]) / len(self.by_field(item)[1])
+        rare = [shingle for shingle in own[1] if self.is_rare(item, shingle)]
+        is_found = len(rare) >= LONG and share >= self.settings.threshold - 1e-9
+        return ("answer", share) if is_found else None
 
 
 def random_corpus(seed: int) -> tuple[list[list[str]], list[str]]:
@@ -186,7 +222,10 @@ def random_corpus(seed: int) -> tuple[list[list[str]], list[str]]:
     def words(low: int, high: int) -> list[str]:
         return [draw.choice(letters) for _ in range(draw.randint(low, high))]
 
-    items = [[" ".join(words(0, 30)), " ".join(words(0, 8))] for _ in range(draw.randint(1, 6))]
+    longest = draw.choice([8, 60])
+    items = [
+        [" ".join(words(0, 30)), " ".join(words(0, longest))] for _ in range(draw.randint(1, 6))
+    ]
     if draw.random() < 0.3:
         items += [items[0]] * draw.randint(1, 6)
     documents = []
@@ -206,6 +245,8 @@ def random_corpus(seed: int) -> tuple[list[list[str]], list[str]]:
 )
 def test_the_hits_are_those_of_a_naive_search(seeds):
     num_hits = 0
+    rules = set()
+    grades = set()
     for seed in seeds:
         items, documents = random_corpus(seed)
         if not any(text for item in items for text in item):
@@ -228,7 +269,11 @@ def test_the_hits_are_those_of_a_naive_search(seeds):
         ).hits
         naive = Naive(items, documents, settings)
         wanted = {
-            (item, document): (*hit, naive.num_documents(item, document))
+            (item, document): (
+                *hit,
+                naive.num_documents(item, document),
+                naive.grade(item, document, hit[0]),
+            )
             for item in range(len(items))
             for document in range(len(documents))
             if (hit := naive.hit(item, document)) is not None
@@ -238,12 +283,17 @@ def test_the_hits_are_those_of_a_naive_search(seeds):
                 row["rule"],
                 pytest.approx(row["containment"]),
                 row["num_documents"],
+                row["grade"],
             )
             for row in found.to_pylist()
         }
         assert wanted == rows, seed
         num_hits += len(rows)
+        rules |= {rule for rule, *_ in rows.values()}
+        grades |= {grade for *_, grade in rows.values()}
     assert num_hits > 2 * len(seeds)
+    assert grades == {"clear", "possible"}
+    assert len(seeds) < 100 or rules == {"containment", "whole", "perfect", "answer"}
 
 
 def test_the_first_field_names_the_rule_if_all_fields_show_as_much():
@@ -253,6 +303,73 @@ def test_the_first_field_names_the_rule_if_all_fields_show_as_much():
     [both] = hits_of(items, [f"{question} {answer}", *OTHERS])
     [alone] = hits_of(items, [f"{question} and no answer", *OTHERS])
     assert (both["rule"], both["containment"]) == (alone["rule"], 1.0) == ("perfect", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("item", "passage"),
+    [
+        ("Is a < b && c > d, if 'x' is at least as good as y?", None),
+        (
+            r"Find $\frac{1}{2} x^2 + \sqrt{3}$ for all real numbers x with $x \le 2\pi$.",
+            "Find 1/2 x² + √3 for all real numbers x with x ≤ 2π.",
+        ),
+        (
+            "Find 1/2 x² + √3 for all real numbers x with x ≤ 2π.",
+            r"Find $\dfrac12 x^{2}+\sqrt{3}$ for all real numbers x with $x\leq2\pi$.",
+        ),
+    ],
+    ids=["entities", "rendered page", "page in LaTeX"],
+)
+def test_an_item_is_found_under_other_markup_and_its_place_is_that_in_the_page(item, passage):
+    passage = passage or html.escape(item).replace(" ", "&nbsp;", 3)
+    page = f"&quot;Quiz&quot; {passage} More &amp; more."
+    [hit] = hits_of([item], [page, *OTHERS])
+    assert (hit["rule"], hit["containment"]) == ("perfect", 1.0)
+    assert page[hit["start"] : hit["end"]] == passage.rstrip("?.$")
+    as_they_are = hits_of([item], [page, *OTHERS], markup=False)
+    assert all(hit["containment"] < 0.7 for hit in as_they_are)
+
+
+SOLUTION = """\
+    seen, best, start = {}, 0, 0
+    for index, character in enumerate(text):
+        if seen.get(character, -1) >= start:
+            start = seen[character] + 1
+        seen[character] = index
+        best = max(best, index - start + 1)
+    return best"""
+
+
+@pytest.mark.parametrize("column", ["answer", "solution", "canonical_solution", "code"])
+def test_a_long_answer_alone_shows_its_item(column):
+    items = pa.table({"prompt": ["def longest(text): # without repeats"], column: [SOLUTION]})
+    page = f"class Page:\n    def run(self, text):\n{SOLUTION}\n"
+    [hit] = hits_of(items, [*OTHERS, page])
+    assert (hit["rule"], hit["containment"]) == ("answer", 1.0)
+    assert page[hit["start"] : hit["end"]] == SOLUTION.strip()
+    assert hit["missing"] == "def longest text without repeats"
+    assert not hits_of(items, [*OTHERS, page], answers=False)
+
+
+@pytest.mark.parametrize(
+    ("column", "answer", "is_found"),
+    [
+        ("answer", " ".join(f"a{number}" for number in range(LONG + 2)), True),
+        ("answer", " ".join(f"a{number}" for number in range(LONG + 1)), False),
+        ("choices", " ".join(f"a{number}" for number in range(50)), False),
+    ],
+    ids=["20 shingles", "19 shingles", "choices"],
+)
+def test_short_answers_and_choices_alone_show_no_item(column, answer, is_found):
+    items = pa.table({"question": [ITEM], column: [answer]})
+    assert bool(hits_of(items, [*OTHERS, f"Page: {answer}. End."])) == is_found
+
+
+def test_an_answer_of_many_documents_is_boilerplate():
+    items = pa.table({"question": [ITEM], "answer": [SOLUTION]})
+    corpus = [f"{one} {SOLUTION}" for one in OTHERS[:6]]
+    assert neardup.find_contamination(items, corpus).items["status"].to_pylist() == ["boilerplate"]
+    assert len(hits_of(items, corpus[:5])) == 5
 
 
 ITEM = "Which planet of the solar system has the shortest year of all eight planets?"
@@ -337,6 +454,41 @@ def test_a_hit_says_in_how_many_documents_its_words_are_since_boilerplate_of_few
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "grade"),
+    [
+        (f"{PROVERB} The thing that was given to him was a pound of fresh apples.", "possible"),
+        (f"What was given in return to him? {PROVERB}", "possible"),
+        (f"{PROVERB} Who has been the first to write this down?", "clear"),
+        (PROVERB.replace("time", "rhyme"), "possible"),
+    ],
+    ids=["other end", "other beginning", "two words changed", "no end"],
+)
+def test_a_hit_that_lacks_a_whole_part_of_its_item_is_possible_only(text, grade):
+    item = f"{PROVERB} Who was the first to write this down?"
+    found = neardup.find_contamination([item], [text, *OTHERS])
+    assert found.hits["grade"].to_pylist() == found.items["grade"].to_pylist() == [grade]
+    assert found.report["counts"]["possible"] == (grade == "possible")
+    assert found.report["benchmarks"][0]["possible"] == (grade == "possible")
+
+
+def test_a_question_that_two_items_ask_is_possible_of_each_without_its_choices():
+    items = pa.table(
+        {
+            "question": [ITEM, ITEM],
+            "choices": ["Mercury, the innermost planet of all", "Venus, or Mars, or even Jupiter"],
+        }
+    )
+    found = neardup.find_contamination(items, [ITEM, *OTHERS])
+    assert found.items["grade"].to_pylist() == ["possible", "possible"]
+    found = neardup.find_contamination(items, [" ".join(map(str, items.to_pylist()[0].values()))])
+    assert found.items["grade"].to_pylist() == ["clear", "possible"]
+
+
+def test_an_item_without_a_hit_has_no_grade():
+    assert neardup.find_contamination([ITEM], OTHERS).items["grade"].to_pylist() == [None]
+
+
 def test_the_words_of_a_hit_are_in_one_document_though_a_phrase_is_in_others_and_others_are_changed():  # noqa: E501
     phrase = " ".join(LONG_ITEM.split()[:9])
     [hit] = hits_of(
@@ -355,6 +507,14 @@ def test_the_report_says_in_how_many_documents_the_words_of_a_hit_are(tmp_path):
         [PROVERB], [PROVERB, f"So: {PROVERB}", *OTHERS], output=tmp_path / "out"
     )
     assert "words in 2 documents" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_report_names_a_possible_hit(tmp_path):
+    item = f"{PROVERB} Who was the first to write this down?"
+    neardup.find_contamination([item], [PROVERB, *OTHERS], output=tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "possible, words in 1 document<" in page
+    assert "in 1 document; 1 of them possible" in page
 
 
 def test_a_long_item_that_many_documents_have_whole_is_found_in_all_and_listed_to_the_limit():
@@ -515,11 +675,14 @@ def test_documents_are_counted_anew_before_their_numbers_overflow():
         pa.array([ITEM, LONG_ITEM], pa.large_string()),
         np.arange(2, dtype=np.int32),
         np.ones(2),
-        2,
+        np.zeros(2, np.uint8),
     )
-    table = build_items(*fields, settings=ContaminationSettings(), shingling=Shingling())
-    fresh = Finder(table)
-    used = Finder(table)
+    table = build_items(
+        *fields, num_items=2, settings=ContaminationSettings(), shingling=Shingling()
+    )
+    min_entries = min_entries_of(rules_of(table))
+    fresh = Finder(table, min_entries)
+    used = Finder(table, min_entries)
     used._workspace[1][:] = 2**31 - 1 - len(texts)
     for _ in range(3):
         for expected, found in zip(fresh.find(texts)[1], used.find(texts)[1], strict=True):

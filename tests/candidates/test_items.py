@@ -29,7 +29,8 @@ def test_items_of_single_characters_have_shingles_of_almost_twice_as_many_words(
         pa.array(["ascii only", text, "天地玄黃"], pa.large_string()),
         np.arange(3, dtype=np.int32),
         np.ones(3),
-        3,
+        np.zeros(3, np.uint8),
+        num_items=3,
         settings=ContaminationSettings(ngram=4),
         shingling=Shingling(),
     )

@@ -96,6 +96,40 @@ def test_a_search_gives_the_folder_of_a_local_run(spark, corpus, tmp_path, write
     assert files_below(tmp_path / "spark") == files_below(tmp_path / "local")
 
 
+def test_answers_markup_and_structure_are_found_as_on_this_machine(spark, tmp_path):
+    body = (
+        "total = [0]\nfor each in rows:\n    if each > 0:\n        total.append(each + total[-1])\n"
+    )
+    code = f"def sums(rows):\n{body}return total[1:], len(rows)"
+    items = pa.table(
+        {
+            "question": [
+                "Is a < b, and c > d, so that e & f are equal?",
+                code,
+                "Why is it so, and how is it known?",
+            ],
+            "answer": ["Yes", None, " ".join(WORDS[:40])],
+        }
+    )
+    pages = [
+        "Page. Is a &lt; b, and c &gt; d, so that e &amp; f are equal? Yes.",
+        code.replace("rows", "some").replace("total", "sum_of_all").replace("each", "one"),
+        f"The answer: {' '.join(WORDS[:40])}",
+        "Nothing here.",
+    ] * 2
+    pq.write_table(pa.table({"text": pages}), tmp_path / "pages.parquet")
+    found, expected = (
+        neardup.find_contamination(
+            items, str(tmp_path / "pages.parquet"), engine=engine, structure=True
+        )
+        for engine in ("spark", "local")
+    )
+    assert set(expected.hits["rule"].to_pylist()) == {"perfect", "structure", "answer"}
+    assert found.hits.equals(expected.hits)
+    assert found.items.equals(expected.items)
+    assert report_of(found) == report_of(expected)
+
+
 def test_the_inputs_of_items_are_searched_for_the_items_of_each_other(spark, corpus):
     splits = [str(corpus / "train" / f"{number}.parquet") for number in range(3)]
     found, expected = (

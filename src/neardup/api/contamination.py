@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -65,6 +65,9 @@ def find_contamination(
     min_shingles: int = 5,
     common: int = 10,
     fold: Sequence[str] = (),
+    markup: bool = True,
+    answers: bool = True,
+    structure: bool = False,
     max_documents: int = 100,
     write: Literal["none", "items", "corpus"] = "none",
     lang: Language = "en",
@@ -82,8 +85,8 @@ def find_contamination(
         of each other.
     item_columns : the columns of an item; a list, each perhaps with its weight, as in "answer:0.5".
         Default: the first of question, problem, prompt, query, instruction, input, text, content
-        and sentence; and choices, options, answer, answers, solution, target, output and
-        canonical_solution, if there are any.
+        and sentence; and choices, options, answer, answers, solution, solutions, target, output,
+        canonical_solution and code, if there are any.
     item_id_column : the id column of the items. Default: as of a corpus.
     benchmark_column : the column with the benchmark of an item. Default: the name of the input.
     threshold : the minimum containment: the share of an item's shingles in a stretch of a document.
@@ -99,6 +102,12 @@ def find_contamination(
         points (hebrew), without accents (greek), the four letters i (turkish), hòa as hoà
         (vietnamese), ä as ae (german), and words divided at the ends of lines (hyphens). In
         Python a list. Items and documents are folded alike.
+    markup : fold markup of items and documents: decode the entities of HTML, and compare formulas
+        in LaTeX with rendered ones.
+    answers : find long answers alone: enough of the columns of answers, 20 rare shingles or more,
+        shows an item without its question.
+    structure : find code with other names: compare the kinds of its tokens, too, so that each name,
+        number and string is like any other.
     max_documents : the most documents that are listed for one item, the best first; among documents
         with at least 0.95 of a long item, the first. All are counted.
     output : a folder to write hits.parquet, items.parquet, boilerplate.parquet, rejected.jsonl,
@@ -140,6 +149,9 @@ def find_contamination(
         min_shingles=min_shingles,
         common=common,
         fold=fold,
+        markup=markup,
+        answers=answers,
+        structure=structure,
         max_documents=max_documents,
     )
     output_settings = ContaminationOutput(write=write, lang=lang)
@@ -158,7 +170,7 @@ def find_contamination(
                 test_items = _read_items(run, items, item_columns, item_id_column, benchmark_column)
                 parts = _find_corpus(run, test_items, between=is_between)
                 table = _table_of(test_items, parts, settings)
-            with _workers(job, parts) if on_spark else nullcontext() as workers:
+            with _workers(job, parts, on_spark=on_spark) as workers:
                 found = _search(job, test_items, parts, table, workers, between=is_between)
                 product = _ContaminationProduct(
                     job=job,
@@ -255,12 +267,21 @@ def _table_of(items: Items, corpus: Found, settings: ContaminationSettings) -> I
     # If the items are the corpus, both give the same warnings.
     items.warnings += [new for new in corpus.warnings if new not in items.warnings]
     return build_items(
-        *items.fields(), len(items.ids), settings=settings, shingling=corpus.settings.shingling
+        *items.fields(with_structure=settings.structure),
+        num_items=len(items.ids),
+        settings=settings,
+        shingling=corpus.settings.shingling,
     )
 
 
-def _workers(job: Job, corpus: Found) -> SparkItems:
-    """Return the search on a cluster, a context; Spark is imported only for it."""
+def _workers(
+    job: Job, corpus: Found, *, on_spark: bool
+) -> AbstractContextManager[SparkItems | None]:
+    """Return the search on a cluster, a context; of None on this machine. Spark is imported only
+    for it.
+    """
+    if not on_spark:
+        return nullcontext()
     from neardup.engines.spark.contamination import SparkItems
 
     return SparkItems.of(job, corpus)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from neardup import kernels
 from neardup.arrays import (
     Array,
+    Bytes,
     Floats,
     Int32s,
     Mask,
@@ -22,6 +24,7 @@ from neardup.arrays import (
     begins_run,
     offsets_from_lengths,
 )
+from neardup.candidates.item_views import View, views_of
 from neardup.features.described import Lists, distinct_features
 from neardup.features.feature_strings import token_strings
 from neardup.features.shingles import Scan, Workspace, scan_flagged, scan_strings, shingle_documents
@@ -29,12 +32,10 @@ from neardup.kernels.token_arrays import longest_of, make_buffers
 from neardup.settings.contamination import ContaminationSettings
 from neardup.settings.methods import Shingling
 
-LONG = 20
-"""The fewest shingles of a long item: a document that has all of one contains it, whatever the
-number of documents that have them.
-"""
-WHOLE = 0.95
-"""The share of the shingles of a long item that counts as all of it."""
+WORDS, ANSWER, STRUCTURE = range(3)
+"""The kinds of fields: a text; the text of an answer; the tokens of code by their kinds."""
+_STRUCTURE_FACTOR = 4  # shingles of structure have as many times the words
+_MAX_NGRAM = 64  # of any field
 _BITS_PER_SHINGLE = 16  # of the filter
 _MAX_FILTER_BITS = 1 << 23  # 1 MiB, which the caches of a processor hold
 _LONG_CHARACTER = 0xE0  # the first byte of characters that are a word each, and of few others
@@ -82,18 +83,6 @@ class Postings(NamedTuple):
     items: Int32s
 
 
-class Part(NamedTuple):
-    """A part of the fields that can show an item: its first field, or all.
-
-    fields : bool by field, whether it belongs to the part. num_entries : int64 by item, its entries
-    in the part. weights : float64 by item, the sum of their weights.
-    """
-
-    fields: Mask
-    num_entries: Rows
-    weights: Floats
-
-
 class Matches(NamedTuple):
     """Shingles of items found in documents, sorted by document.
 
@@ -123,28 +112,34 @@ class ItemTable:
         entry     | 0 | 1 | 2   | 3 | 4       | 5 | 6 | 7 | 8   |      items, fields, positions
         key       | 0 | 1 | 2   | 0 | 3       | 4 | 1 | 5 | 6   |      entries 1 and 6 are equal
 
-    texts : the texts of all fields. field_items : int32 by field, its item, rising. weights :
-    float64 by field. ngrams : int64 by field, the words of a shingle. words : the hashes of the
-    words of each field. items, fields, positions : int32 by entry, sorted by item; positions are
-    token numbers. shared : int64 (num_shared, 3), the field, the position and the number of items
-    of each distinct shingle of an item that too many items have for an entry.
+    texts : the texts of all fields, as their views read them. views, lookups : by view, words
+    first. field_items : int32 by field, its item, rising. kinds : uint8
+    by field, WORDS, ANSWER or STRUCTURE. weights : float64 by field. ngrams : int64 by field, the
+    words of a shingle. words : the hashes of the words of each field. items, fields, positions :
+    int32 by entry, sorted by item; positions are token numbers. is_own : bool by entry, whether no
+    other item has it, except items of the same shingles. shared : int64 (num_shared, 3), the
+    field, the position and the number of items of each distinct shingle of an item that too many
+    items have for an entry.
     """
 
     settings: ContaminationSettings
     shingling: Shingling
     num_items: int
     texts: pa.LargeStringArray
+    views: list[View]
     field_items: Int32s
+    kinds: Bytes
     weights: Floats
     ngrams: Rows
     words: Lists
     items: Int32s
     fields: Int32s
     positions: Int32s
+    is_own: Mask
     shared: Rows
     postings: Postings
     around: Around
-    lookup: Lookup
+    lookups: list[Lookup]
 
     def max_around(self, counts: Rows, entries: Array | slice) -> Rows:
         """Return the largest count of a sequence around each of some entries.
@@ -163,32 +158,34 @@ class ItemTable:
         return np.diff(self.words.offsets)
 
     @cached_property
-    def num_entries(self) -> Rows:
-        """The number of entries, by item."""
-        return np.bincount(self.items, minlength=self.num_items)
+    def has_words(self) -> Mask:
+        """Mask of the fields whose shingles are words."""
+        has_words: Mask = self.kinds != STRUCTURE
+        return has_words
+
+    @cached_property
+    def view_numbers(self) -> Rows:
+        """The view of each field, int64."""
+        return _view_numbers(self.kinds)
 
     @cached_property
     def is_first(self) -> Mask:
         """Mask of the fields that are the first of their item."""
         return begins_run(self.field_items)
 
+    def count_entries(self, fields: Mask) -> Rows:
+        """Return the number of entries in some fields, by item. fields : bool by field."""
+        return np.bincount(self.items[fields[self.fields]], minlength=self.num_items)
+
+    @cached_property
+    def num_entries(self) -> Rows:
+        """The number of entries of words, by item."""
+        return self.count_entries(self.has_words)
+
     @cached_property
     def num_first(self) -> Rows:
         """The number of entries in the first field, by item."""
-        return np.bincount(self.items[self.is_first[self.fields]], minlength=self.num_items)
-
-    @cached_property
-    def parts(self) -> list[Part]:
-        """The parts that can show an item: the first field, and all fields."""
-        return [
-            self._part(self.is_first, self.num_first),
-            self._part(np.ones_like(self.is_first), self.num_entries),
-        ]
-
-    def _part(self, fields: Mask, num_entries: Rows) -> Part:
-        weights = (self.weights * fields)[self.fields]
-        totals = np.bincount(self.items, weights, self.num_items).astype(np.float64)
-        return Part(fields, num_entries, totals)
+        return self.count_entries(self.is_first)
 
     def max_documents(self, is_whole: Mask) -> Rows:
         """Return the number of documents that may have each entry before it is boilerplate.
@@ -198,27 +195,6 @@ class ItemTable:
         """
         common = self.settings.common
         return np.where(is_whole[self.items], common, (common + 1) // 2)
-
-    @cached_property
-    def min_entries(self) -> Int32s:
-        """The minimum number of entries in a document that is worth a look, by item.
-
-        It is the smaller of the numbers for the first field alone and for all fields.
-        """
-        num_first = np.where(self.num_first > 0, self.num_first, self.num_entries)
-        of_first = self._min_entries(num_first)
-        of_all = self._min_entries(self.num_entries)
-        min_entries = np.minimum(of_first, of_all).astype(np.int32)
-        has_equal_weights = not len(self.weights) or np.ptp(self.weights) == 0
-        if has_equal_weights:
-            return min_entries
-        return np.minimum(min_entries, self.settings.min_shingles)  # a few may weigh enough
-
-    def _min_entries(self, num_entries: Rows) -> Rows:
-        """Return the minimum of `num_entries` entries that is worth a look; at least 1."""
-        share = np.ceil(self.settings.threshold * num_entries - 1e-9).astype(np.int64)
-        minimum = np.maximum(share, np.minimum(self.settings.min_shingles, num_entries))
-        return np.asarray(np.maximum(1, np.minimum(minimum, min_whole(num_entries))))
 
 
 def sequence_lengths(ngrams: Rows) -> Rows:
@@ -230,18 +206,13 @@ def sequence_lengths(ngrams: Rows) -> Rows:
     return 2 * ngrams + 2
 
 
-def min_whole(num_entries: Rows) -> Rows:
-    """Return the minimum number of an item's entries that count as all of it."""
-    share = np.ceil(WHOLE * num_entries - 1e-9)
-    return np.where(num_entries < LONG, num_entries, share).astype(np.int64)
-
-
 def build_items(
     texts: pa.LargeStringArray,
     field_items: Int32s,
     weights: Floats,
-    num_items: int,
+    kinds: Bytes,
     *,
+    num_items: int,
     settings: ContaminationSettings,
     shingling: Shingling,
 ) -> ItemTable:
@@ -250,11 +221,12 @@ def build_items(
     Parameters
     ----------
     texts : the texts of all fields, sorted by item.
-    field_items, weights : the item and the weight of each field.
+    field_items, weights, kinds : the item, the weight and the kind of each field.
     """
-    words = shingle_documents(texts, replace(shingling, ngram=1, html=None))
-    all_fields = _FieldTexts(texts, np.diff(words.offsets), shingling)
-    cut = _cut_fields(all_fields, _ngrams(texts, settings, shingling))
+    views = views_of(settings, shingling)
+    all_fields = _read_fields(texts, _view_numbers(kinds), views)
+    words = all_fields.shingles(np.ones(len(texts), np.int64))
+    cut = _cut_fields(all_fields, _ngrams(all_fields, settings))
 
     distinct = _distinct(cut.shingles, field_items, num_items)
     numbered = _number_keys(distinct.hashes, cut.sequences.hashes)
@@ -270,18 +242,23 @@ def build_items(
         settings=settings,
         shingling=shingling,
         num_items=num_items,
-        texts=texts,
+        texts=all_fields.texts,
+        views=views,
         field_items=field_items,
+        kinds=kinds,
         weights=weights,
         ngrams=cut.ngrams,
-        words=Lists(words.hashes, words.offsets),
+        words=Lists(words.hashes, offsets_from_lengths(words.counts)),
         items=field_items[fields],
         fields=fields,
         positions=positions,
+        is_own=num_sharing[is_entry] == 1,
         shared=_shared_shingles(distinct, num_sharing, ~is_entry),
         postings=postings,
         around=around,
-        lookup=_make_lookup(all_fields, cut, numbered.slots, settings.ngram),
+        lookups=[
+            _make_lookup(all_fields, view, cut.ngrams, numbered.slots) for view in range(len(views))
+        ],
     )
 
 
@@ -298,18 +275,39 @@ def _shared_shingles(distinct: _DistinctShingles, num_sharing: Rows, is_shared: 
     return np.stack([column[is_shared] for column in columns], axis=1)
 
 
-def _ngrams(
-    texts: pa.LargeStringArray, settings: ContaminationSettings, shingling: Shingling
-) -> Rows:
-    """Return the words of a shingle of each field: more where words are mostly one character."""
-    ngrams = np.full(len(texts), settings.ngram)
-    rows = np.flatnonzero(~np.asarray(pc.string_is_ascii(texts), np.bool_))
-    tokens = token_strings(texts.take(arrow_of(rows)), shingling)
+def _view_numbers(kinds: Bytes) -> Rows:
+    """Return the view of fields by their kinds, as numbers of `views_of`."""
+    view_numbers: Rows = (kinds == STRUCTURE).astype(np.int64)
+    return view_numbers
+
+
+def _read_fields(texts: pa.LargeStringArray, view_numbers: Rows, views: list[View]) -> _FieldTexts:
+    """Return the texts of fields as their views read them. view_numbers : int64 by field."""
+    num_tokens = np.empty(len(texts), np.int64)
+    for number, view in enumerate(views):
+        is_viewed = view_numbers == number
+        read = view.read(texts.filter(arrow_of(is_viewed)))
+        texts = pc.replace_with_mask(texts, arrow_of(is_viewed), read)
+        words = shingle_documents(read, replace(view.shingling, ngram=1))
+        num_tokens[is_viewed] = np.diff(words.offsets)
+    return _FieldTexts(texts, num_tokens, view_numbers, [view.shingling for view in views])
+
+
+def _ngrams(all_fields: _FieldTexts, settings: ContaminationSettings) -> Rows:
+    """Return the words of a shingle of each field: more where words are mostly one character, and
+    for the structure of code.
+    """
+    ngrams = np.full(len(all_fields.texts), settings.ngram)
+    is_words = all_fields.view_numbers == 0
+    is_ascii = np.asarray(pc.string_is_ascii(all_fields.texts), np.bool_)
+    rows = np.flatnonzero(is_words & ~is_ascii)
+    tokens = token_strings(all_fields.texts.take(arrow_of(rows)), all_fields.shinglings[0])
     first_bytes = np.append(tokens.data, np.uint8(0))[tokens.offsets[:-1]]
     is_character = (first_bytes >= _LONG_CHARACTER) & (np.diff(tokens.offsets) <= 4)
     num_characters = np.diff(offsets_from_lengths(is_character)[tokens.document_offsets])
     num_tokens = np.diff(tokens.document_offsets)
     ngrams[rows[2 * num_characters > num_tokens]] = 2 * settings.ngram - 1
+    ngrams[~is_words] = _STRUCTURE_FACTOR * settings.ngram
     return ngrams
 
 
@@ -322,16 +320,25 @@ class _Shingles(NamedTuple):
 
 @dataclass(frozen=True)
 class _FieldTexts:
-    """The texts of fields, and the number of their words."""
+    """The texts of fields as their views read them.
+
+    num_tokens, view_numbers : int64 by field. shinglings : by view.
+    """
 
     texts: pa.LargeStringArray
     num_tokens: Rows
-    shingling: Shingling
+    view_numbers: Rows
+    shinglings: list[Shingling]
 
-    def take(self, fields: Rows) -> _FieldTexts:
-        """Return some of the fields."""
-        texts = self.texts.take(arrow_of(fields))
-        return _FieldTexts(texts, self.num_tokens[fields], self.shingling)
+    def of_view(self, view: int) -> _FieldTexts:
+        """Return the fields of one view."""
+        rows = np.flatnonzero(self.view_numbers == view)
+        return replace(
+            self,
+            texts=self.texts.take(arrow_of(rows)),
+            num_tokens=self.num_tokens[rows],
+            view_numbers=self.view_numbers[rows],
+        )
 
     def shingles(self, ngrams: Rows) -> _Shingles:
         """Return the shingles of each field. Fields of fewer words than a shingle have none.
@@ -340,11 +347,13 @@ class _FieldTexts:
         """
         counts = np.maximum(0, self.num_tokens - ngrams + 1)
         hashes = np.empty(counts.sum(), np.uint64)
-        for ngram in np.unique(ngrams).tolist():
-            chosen = (ngrams == ngram) & (counts > 0)
-            options = replace(self.shingling, ngram=ngram, html=None)
-            found = shingle_documents(self.texts.filter(arrow_of(chosen)), options)
-            hashes[np.repeat(chosen, counts)] = found.hashes
+        for view, shingling in enumerate(self.shinglings):
+            may_be_cut = (self.view_numbers == view) & (counts > 0)
+            for ngram in np.unique(ngrams[may_be_cut]).tolist():
+                chosen = may_be_cut & (ngrams == ngram)
+                options = replace(shingling, ngram=ngram)
+                found = shingle_documents(self.texts.filter(arrow_of(chosen)), options)
+                hashes[np.repeat(chosen, counts)] = found.hashes
         return _Shingles(hashes, counts)
 
 
@@ -444,18 +453,14 @@ def _find_around(fields: Int32s, positions: Int32s, cut: _CutFields, numbered: _
     return around
 
 
-def _make_lookup(all_fields: _FieldTexts, cut: _CutFields, slots: Words, shortest: int) -> Lookup:
-    """Return the tables in which hashes are looked up. shortest : the words of short shingles."""
-    bits, shift = _make_filter(_shortest_shingles(all_fields, cut, shortest))
-    return Lookup(_lookup_lengths(cut.ngrams, shortest), slots, bits, shift)
-
-
-def _shortest_shingles(all_fields: _FieldTexts, cut: _CutFields, shortest: int) -> Words:
-    """Return the hashes of all shingles of `shortest` words, also of fields with longer ones."""
-    long_fields = np.flatnonzero(cut.ngrams > shortest)
-    of_long = all_fields.take(long_fields).shingles(np.full(len(long_fields), shortest))
-    is_shortest = np.repeat(cut.ngrams == shortest, cut.shingles.counts)
-    return np.append(of_long.hashes, cut.shingles.hashes[is_shortest])
+def _make_lookup(all_fields: _FieldTexts, view: int, ngrams: Rows, slots: Words) -> Lookup:
+    """Return the tables in which hashes of one view are looked up. ngrams : int64 by field."""
+    fields = all_fields.of_view(view)
+    ngrams = ngrams[all_fields.view_numbers == view]
+    # Fields with longer shingles are found by their shortest ones, too.
+    shortest = int(ngrams.min(initial=_MAX_NGRAM))
+    bits, shift = _make_filter(fields.shingles(np.full(len(ngrams), shortest)).hashes)
+    return Lookup(_lookup_lengths(ngrams, shortest), slots, bits, shift)
 
 
 def _count_items(distinct: _DistinctShingles, numbered: _Numbered, field_items: Int32s) -> Rows:
@@ -485,10 +490,15 @@ def _make_filter(shortest: Words) -> tuple[Words, np.uint64]:
 
 
 class Finder:
-    """Finds the shingles of items in batches of documents; for one thread at a time."""
+    """Finds the shingles of items in batches of documents; for one thread at a time.
 
-    def __init__(self, table: ItemTable) -> None:
+    min_entries : by view, int32 by item, the minimum number of entries in a document that is worth
+    a look.
+    """
+
+    def __init__(self, table: ItemTable, min_entries: Sequence[Int32s]) -> None:
         self._table = table
+        self._min_entries = min_entries
         self._buffer = Workspace()
         num_keys = len(table.around.is_counted)
         self._workspace = kernels.item_shingles.Workspace(
@@ -504,27 +514,35 @@ class Finder:
         ----------
         texts : string array, as `extract_text` returns it.
         """
-        shingling = self._table.shingling
-        keys, matches, is_flagged = self._find(scan_strings(texts, shingling))
-        if is_flagged.any():  # flagged documents have no matches yet
-            other_keys, others, _ = self._find(scan_flagged(texts, is_flagged, shingling))
-            others = others._replace(documents=np.flatnonzero(is_flagged)[others.documents])
-            keys = np.append(keys, other_keys)
-            matches = Matches(*map(np.append, matches, others))
+        parts = [part for view in range(len(self._table.views)) for part in self._find(texts, view)]
+        keys = np.concatenate([part.keys for part in parts])
+        matches = Matches(*map(np.concatenate, zip(*(part.matches for part in parts), strict=True)))
         order = np.lexsort((self._table.fields[matches.entries], matches.documents))
         return keys, matches.take(order)
 
-    def _find(self, scan: Scan) -> _Found:
+    def _find(self, texts: pa.Array, view: int) -> Iterator[_Found]:
+        """Yield the findings in one view: of most texts, then of flagged ones."""
+        shingling = self._table.views[view].shingling
+        texts = self._table.views[view].read(texts)
+        found = self._scan(scan_strings(texts, shingling), view)
+        yield found
+        if found.is_flagged.any():  # flagged documents have no matches yet
+            others = self._scan(scan_flagged(texts, found.is_flagged, shingling), view)
+            documents = np.flatnonzero(found.is_flagged)[others.matches.documents]
+            yield others._replace(matches=others.matches._replace(documents=documents))
+
+    def _scan(self, scan: Scan, view: int) -> _Found:
         table = self._table
+        lookup = table.lookups[view]
         num_documents = len(scan.text.offsets) - 1
         longest = longest_of(scan.text)
         # Room for the worst case; the system allocates only the pages that are written.
-        max_keys = (3 * len(scan.text.data) + num_documents) * len(table.lookup.lengths)
+        max_keys = (3 * len(scan.text.data) + num_documents) * len(lookup.lengths)
         keys, positions = self._buffer.hashes(max_keys).view(np.int32).reshape(2, -1)
         is_flagged = np.zeros(num_documents, np.bool_)
         ends = kernels.item_shingles.look_up(
             scan,
-            table.lookup,
+            lookup,
             make_buffers(longest),
             _make_spaces(3 * longest + 2),
             keys,
@@ -536,7 +554,7 @@ class Finder:
             positions,
             ends,
             table.postings,
-            table.min_entries,
+            self._min_entries[view],
             table.around.is_counted,
             self._workspace,
         )

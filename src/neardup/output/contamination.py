@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, pairwise
+from functools import cached_property
+from itertools import chain, compress, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,8 +24,10 @@ from neardup.arrays import (
     ranges,
     rank_in_run,
 )
-from neardup.candidates.items import WHOLE, ItemTable
-from neardup.decide.items import RULES, Hits
+from neardup.candidates.items import ItemTable
+from neardup.decide.hit_grades import CLEAR, POSSIBLE, are_possible
+from neardup.decide.item_rules import RULES, WHOLE
+from neardup.decide.items import Hits
 from neardup.features.spans import TEXT_SEPARATOR, word_ranges
 from neardup.files import JsonObject
 from neardup.output import write as writing
@@ -67,13 +70,13 @@ class _CommonShingles(NamedTuple):
 
 def _common_in_items(table: ItemTable) -> _CommonShingles:
     """Return the shingles that too many items have."""
-    fields, positions, counts = table.shared.T
+    fields, positions, counts = table.shared[table.has_words[table.shared[:, 0]]].T
     return _CommonShingles(fields=fields, positions=positions, counts=counts)
 
 
 def _common_in_documents(table: ItemTable, found: FoundItems) -> _CommonShingles:
     """Return the shingles whose words too many documents have."""
-    entries = np.flatnonzero(~found.is_rare)
+    entries = np.flatnonzero(~found.is_rare & table.has_words[table.fields])
     return _CommonShingles(
         fields=table.fields[entries],
         positions=table.positions[entries],
@@ -99,7 +102,8 @@ class _Words(NamedTuple):
 
 def _words_of(table: ItemTable, found: FoundItems) -> _Words:
     """Return the words of the fields of hits, and of fields with boilerplate."""
-    fields_of_hits = np.flatnonzero(np.isin(table.field_items, found.hits.items))
+    is_of_hits = np.isin(table.field_items, found.hits.items)
+    fields_of_hits = np.flatnonzero(is_of_hits & table.has_words)
     fields = np.unique(
         np.concatenate(
             [
@@ -136,6 +140,7 @@ class ItemTables:
         self._names = [pa.array(items.ids, pa.string()), pa.array(items.benchmarks, pa.string())]
         self._words = _words_of(table, found)
         self._num_documents = self._count_documents()
+        self._is_possible = self._are_possible()
         num_documents_of_item = np.bincount(self._contained.items, minlength=table.num_items)
         self._status = self._statuses(num_documents_of_item)
         self.tables = {
@@ -173,6 +178,13 @@ class ItemTables:
         ]
         return np.concatenate([np.empty(0, np.int64), *counts])
 
+    def _are_possible(self) -> Mask:
+        """Return whether each listed hit is of the grade POSSIBLE."""
+        masks = [
+            are_possible(self._table, hits, self.found.is_rare) for hits in self._blocks_of_listed()
+        ]
+        return np.concatenate([np.empty(0, np.bool_), *masks])
+
     def _blocks_of_listed(self) -> Iterator[Hits]:
         """Yield the listed hits, _HITS_AT_ONCE at a time."""
         rows = np.arange(len(self._listed.items))
@@ -191,6 +203,7 @@ class ItemTables:
             arrow_of(hits.containment),
             pa.array(RULES).take(arrow_of(hits.rules)),
             arrow_of(self._num_documents),
+            _grades(self._is_possible, np.ones_like(self._is_possible)),
             pa.array(missing, pa.string()),
         ]
         return pa.Table.from_arrays(columns, schema=found_items_schema())
@@ -203,21 +216,35 @@ class ItemTables:
         np.maximum.at(best, self.found.hits.items, self.found.hits.containment)
         # The containment of a further document is not stored; it is at least WHOLE.
         np.maximum.at(best, self._further.items, WHOLE)
-        shared_items = table.field_items[_common_in_items(table).fields]
-        shared = np.bincount(shared_items, minlength=table.num_items)
-        common = np.bincount(table.items[~self.found.is_rare], minlength=table.num_items)
+        shared = self._count_common(_common_in_items(table))
+        common = self._count_common(_common_in_documents(table, self.found))
         parts = pa.array([task.part.name for task in items.tasks])
         columns = [
             *self._names,
             parts.take(pa.array(items.parts)),
             pa.array(items.rows, pa.int64()),
             pa.array(self._status),
+            _grades(self._has_possible, num_documents > 0),
             arrow_of(best),
             arrow_of(num_documents),
             arrow_of(table.num_entries + shared),
             arrow_of(common + shared),
         ]
         return pa.Table.from_arrays(columns, schema=items_schema())
+
+    def _count_common(self, common: _CommonShingles) -> Rows:
+        """Return the number of these shingles, by item."""
+        table = self._table
+        return np.bincount(table.field_items[common.fields], minlength=table.num_items)
+
+    @cached_property
+    def _has_possible(self) -> Mask:
+        """Mask of the items whose listed hits are all of the grade POSSIBLE."""
+        has_clear = np.zeros(self._table.num_items, np.bool_)
+        has_clear[self._listed.items[~self._is_possible]] = True
+        has_hit = np.zeros_like(has_clear)
+        has_hit[self._listed.items] = True
+        return has_hit & ~has_clear
 
     def _statuses(self, num_documents: Rows) -> list[str]:
         """Return the status of each item; num_documents : int64 by item, documents with a hit."""
@@ -296,7 +323,7 @@ class ItemTables:
         table to words of these fields.
         """
         table = self._table
-        has_shingles = table.num_tokens >= table.ngrams
+        has_shingles = (table.num_tokens >= table.ngrams) & table.has_words
         is_missing: Mask = np.repeat(has_shingles[fields], table.num_tokens[fields])
         entries = np.concatenate(hits.found)
         words = (table.words.offsets[table.fields] + table.positions)[entries]
@@ -311,6 +338,7 @@ class ItemTables:
         return {
             "items": len(self._status),
             **{name: status[name] for name in STATUSES},
+            POSSIBLE: int(np.count_nonzero(self._has_possible)),
             "hits": len(self.found.hits.items),
             "documents_with_items": len(self.documents_with_items()),
             "read": tally.documents,
@@ -323,11 +351,13 @@ class ItemTables:
     def benchmarks(self) -> list[JsonObject]:
         """Return the numbers of items by benchmark, the most contaminated first."""
         counts = Counter(zip(self.items.benchmarks, self._status, strict=True))
+        possible = Counter(compress(self.items.benchmarks, self._has_possible.tolist()))
         rows: list[JsonObject] = [
             {
                 "benchmark": name,
                 "items": total,
                 **{status: counts[name, status] for status in STATUSES},
+                POSSIBLE: possible[name],
                 "rate": counts[name, CONTAMINATED] / total,
             }
             for name, total in Counter(self.items.benchmarks).items()
@@ -384,8 +414,7 @@ class ItemTables:
         rows = np.array(self._rows_to_show(), np.int64)
         hits = self._listed.take(rows)
         items = hits.items.tolist()
-        keys = zip(hits.documents.tolist(), items, strict=True)
-        excerpts = [self.found.excerpts[document, item] for document, item in keys]
+        excerpts = self._excerpts_of(hits)
         # The marker knows texts by number: the excerpt of hit i is i, the item num_hits + i.
         num_hits = len(rows)
         texts = dict(enumerate([*excerpts, *map(self._text_of, items)]))
@@ -400,9 +429,15 @@ class ItemTables:
                 similarity=float(hits.containment[i]),
                 exact=False,
                 family=int(self._num_documents[rows[i]]),
+                is_possible=bool(self._is_possible[rows[i]]),
             )
             for i, place in enumerate(places)
         ]
+
+    def _excerpts_of(self, hits: Hits) -> list[str]:
+        """Return the text around each hit."""
+        keys = zip(hits.documents.tolist(), hits.items.tolist(), strict=True)
+        return [self.found.excerpts[document, item] for document, item in keys]
 
     def _rows_to_show(self) -> list[int]:
         """Return the rows of listed hits to show: of each item the best one with an excerpt."""
@@ -418,8 +453,8 @@ class ItemTables:
 
     def _text_of(self, item: int) -> str:
         """Return the text of all fields of an item, a line each."""
-        first, stop = np.searchsorted(self._table.field_items, [item, item + 1]).tolist()
-        return "\n".join(self._table.texts[first:stop].to_pylist())
+        first, stop = np.searchsorted(self.items.owners, [item, item + 1]).tolist()
+        return "\n".join(self.items.texts[first:stop])
 
     def _place_of(self, item: int) -> Place:
         """Return the id, the file and the row of an item."""
@@ -441,6 +476,12 @@ def _distinct_pairs(hits: Hits, further: _Contained) -> _Contained:
     pairs = np.column_stack([hits.documents, hits.items])
     documents, items = np.unique(np.vstack([pairs, np.column_stack(further)]), axis=0).T
     return _Contained(documents=documents, items=items)
+
+
+def _grades(is_possible: Mask, is_found: Mask) -> pa.Array:
+    """Return the grades of hits or items, null if they are not found."""
+    numbers = pa.array(is_possible.astype(np.int64), mask=~is_found)
+    return pa.array([CLEAR, POSSIBLE]).take(numbers)
 
 
 def _joined(text: str, spans: list[list[int]]) -> str:

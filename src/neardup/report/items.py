@@ -125,7 +125,8 @@ class Example(NamedTuple):
     pair : their texts. distance : of the fingerprints, shown
     instead of the similarity if it decided alone, otherwise None. family, family_near : the
     documents that the same kept document removed, with and without copies; of a hit, family is the
-    number of documents that have its words.
+    number of documents that have its words. is_possible : whether a hit may be a quotation that the
+    item has.
     """
 
     removed: Place
@@ -136,6 +137,7 @@ class Example(NamedTuple):
     distance: int | None = None
     family: int = 1
     family_near: int = 0
+    is_possible: bool = False
 
 
 def removed_list(examples: Sequence[Example], removed: int) -> str:
@@ -180,6 +182,8 @@ def hit_list(examples: Sequence[Example]) -> str:
     sides = (say("contamination.item"), say("contamination.document"))
     for number, example in enumerate(examples, 1):
         where = say("contamination.part", documents=example.family)
+        if example.is_possible:
+            where = say("words.comma").join([say("contamination.possible"), where])
         items += _item(f"hit-{number}", example, where, _opening(example.pair.left), sides)
     return items
 

@@ -46,17 +46,20 @@ QUESTION_NAMES = (
 )
 """The recognised names of the first column of an item; the first that exists is used."""
 
+CHOICE_NAMES = ("choices", "options")
+"""The recognised names of columns of choices; all that exist are used."""
+
 ANSWER_NAMES = (
-    "choices",
-    "options",
     "answer",
     "answers",
     "solution",
+    "solutions",
     "target",
     "output",
     "canonical_solution",
+    "code",
 )
-"""The recognised names of further columns; all that exist are used."""
+"""The recognised names of columns of answers; all that exist are used."""
 
 FILE_COLUMN = "file"
 """The id of a document that is a file or a message: its path, as it was named."""
@@ -335,7 +338,8 @@ def choose_item_columns(
     Parameters
     ----------
     item_columns : names, also separated by commas, with a weight that is not 1 as in "answer:0.5".
-        Default: the first of `QUESTION_NAMES`, and the `ANSWER_NAMES` that every part has.
+        Default: the first of `QUESTION_NAMES`, and the `CHOICE_NAMES` and
+        `ANSWER_NAMES` that every part has.
     benchmark_column : a column that every part must have.
 
     Raises
@@ -380,6 +384,11 @@ def _is_item_text(types: dict[str, ColumnTypes], name: str) -> bool:
 _ITEM_ADVICE = "Name columns of the items (item_columns, --item-columns)."
 
 
+def is_answer(column: str) -> bool:
+    """Return whether a column of an item has a recognised name of answers."""
+    return column.lower() in ANSWER_NAMES
+
+
 def _item_names(types: dict[str, ColumnTypes], item_columns: ColumnNames) -> list[str]:
     """Return the names of the columns of an item, which may end with weights."""
     if item_columns is not None:
@@ -395,7 +404,7 @@ def _item_names(types: dict[str, ColumnTypes], item_columns: ColumnNames) -> lis
             f"No column of items in {part}: it has {listed(columns)}. Looked for "
             f"{', '.join(QUESTION_NAMES)}. {_ITEM_ADVICE}"
         )
-    answers = [_guess(types, (name,)) for name in ANSWER_NAMES]
+    answers = [_guess(types, (name,)) for name in (*CHOICE_NAMES, *ANSWER_NAMES)]
     return [question, *(name for name in answers if name)]
 
 

@@ -13,14 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels, schemas
-from neardup.arrays import Array, Int32s, Mask, Rows, arrow_of, begins_run, offsets_from_lengths
+from neardup.arrays import Array, Int32s, Mask, Rows, arrow_of, begins_run
 from neardup.candidates.items import Finder, ItemTable, Matches
+from neardup.decide.item_rules import min_entries_of, rules_of
 from neardup.decide.items import ALL, ENOUGH, FURTHER, KEPT, Hits, decide_hits, keep_matches
 from neardup.documents.batch import Corpus
 from neardup.features.shingles import Workspaces, extract_text, shingle_documents
-from neardup.features.spans import TEXT_SEPARATOR, word_ranges
 from neardup.files import json_lines
 from neardup.formats.reading import Task
+from neardup.kernels.token_arrays import Shingles
 from neardup.runs.locations import DocumentLocations
 from neardup.runs.scratch import Scratch
 
@@ -79,10 +80,10 @@ class ItemSearch:
     def __init__(self, table: ItemTable, num_documents: Rows) -> None:
         self._table = table
         self._num_documents = num_documents
-        # The texts of pages are extracted before their words are cut.
-        self._words = replace(table.shingling, ngram=1, html=None)
+        self._rules = rules_of(table)
+        min_entries = min_entries_of(self._rules)
         # Each thread borrows a finder, whose arrays it fills.
-        self._finders = Workspaces(lambda: Finder(table))
+        self._finders = Workspaces(lambda: Finder(table, min_entries))
 
     def find(self, texts: pa.Array) -> ItemsInTexts:
         """Find the items in texts."""
@@ -91,7 +92,7 @@ class ItemSearch:
         with self._finders.borrow() as finder:
             keys, matches = finder.find(texts)
         is_common = table.max_around(self._num_documents, matches.entries) > table.settings.common
-        kept = keep_matches(table, matches, is_common)
+        kept = keep_matches(self._rules, matches, is_common)
         # Only matches of kept items are located.
         matches = matches.take(kept.matches)
         ranges, excerpts = self._locate(texts, matches)
@@ -109,8 +110,7 @@ class ItemSearch:
         documents, text_numbers = np.unique(matches.documents, return_inverse=True)
         texts = texts.take(arrow_of(documents))
         strings = texts.to_pylist()
-        edges = self._extend(texts, text_numbers, matches)
-        ranges = self._characters(strings, text_numbers, edges)
+        ranges = self._find_ranges(texts, text_numbers, matches)
 
         # The matches of one item in one document are a run of rows: one excerpt shows them all.
         items = self._table.items[matches.entries]
@@ -126,7 +126,26 @@ class ItemSearch:
         ]
         return ranges, excerpts
 
-    def _extend(self, texts: pa.Array, text_numbers: Rows, matches: Matches) -> Rows:
+    def _find_ranges(self, texts: pa.Array, text_numbers: Rows, matches: Matches) -> Rows:
+        """Return the characters of each match, with the words around it that text and item share.
+
+        text_numbers : int64 (num_matches,), the text of each match.
+        """
+        table = self._table
+        view_numbers = table.view_numbers[table.fields[matches.entries]]
+        ranges = np.empty((len(text_numbers), 2), np.int64)
+        for number, view in enumerate(table.views):
+            rows = np.flatnonzero(view_numbers == number)
+            # Only texts with matches in this view: to locate the tokens of code is slow.
+            viewed, viewed_numbers = np.unique(text_numbers[rows], return_inverse=True)
+            located = view.locate(texts.take(arrow_of(viewed)))
+            words = shingle_documents(located.cut, replace(view.shingling, ngram=1))
+            edges = self._extend(words, viewed_numbers, matches.take(rows))
+            ranges[rows, 0] = located.words[edges[:, 0], 0]
+            ranges[rows, 1] = located.words[edges[:, 1], 1]
+        return ranges
+
+    def _extend(self, words: Shingles, text_numbers: Rows, matches: Matches) -> Rows:
         """Extend each match over the words around it that text and item share (see the kernel).
 
         text_numbers : int64 (num_matches,), the text of each match. Returns int64 (num_matches, 2),
@@ -134,7 +153,6 @@ class ItemSearch:
         """
         table = self._table
         fields = table.fields[matches.entries]
-        words = shingle_documents(texts, self._words)
         item_words = table.words
         # The first word of the text or field of each match, and the end of its words: (2, n).
         limits = words.offsets[[text_numbers, text_numbers + 1]]
@@ -151,14 +169,6 @@ class ItemSearch:
             edges,
         )
         return edges
-
-    def _characters(self, strings: list[str], text_numbers: Rows, edges: Rows) -> Rows:
-        """Return the characters from the first to the last word of each match, in its text."""
-        # All texts are cut as one string, with a separator after each.
-        text_starts = offsets_from_lengths([len(text) + 1 for text in strings])[text_numbers]
-        words = word_ranges(TEXT_SEPARATOR.join(strings), self._table.shingling)
-        ranges = np.column_stack([words[edges[:, 0], 0], words[edges[:, 1], 1]])
-        return ranges - text_starts[:, None]
 
 
 class FoundItems(NamedTuple):

@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import Floats, Int32s, arrow_of_strings
+from neardup.arrays import Bytes, Floats, Int32s, arrow_of, arrow_of_strings
+from neardup.candidates.item_views import has_code
+from neardup.candidates.items import ANSWER, STRUCTURE, WORDS
 from neardup.documents.batch import DocumentBatch, Losses, RawLines, Rejected, rejecter
 from neardup.documents.nested import value_of
 from neardup.errors import InputError
 from neardup.files import JsonObject
 from neardup.formats.reading import Task, read_tasks
-from neardup.runs.columns import choose_item_columns
+from neardup.runs.columns import choose_item_columns, is_answer
 from neardup.runs.find import shown
 from neardup.runs.run import Inputs, names_of_roles, parts_of, tasks_of
 from neardup.settings.constraints import ColumnNames
@@ -31,8 +33,9 @@ class Items:
     """The items of a search, and their texts, each as lists of the same length.
 
     Item i has ids[i], benchmarks[i], and the row rows[i] of the input tasks[parts[i]]. Text j, of
-    one column of one item, is texts[j], belongs to the item owners[j], and weighs weights[j]. An
-    item has as many texts as columns that are not empty.
+    one column of one item, is texts[j], belongs to the item owners[j], weighs weights[j], and is of
+    the kind kinds[j], see candidates.items. An item has as many texts as columns that are not
+    empty.
 
     columns : the columns of an item, with their weights. text_columns : the columns that are
     strings; none if the inputs are plain text. roles : see `value_of`. rejected : rows that could
@@ -51,6 +54,7 @@ class Items:
     texts: list[str] = field(default_factory=list)
     owners: list[int] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
+    kinds: list[int] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     losses: Losses = field(default_factory=Losses)
 
@@ -59,21 +63,47 @@ class Items:
         self.rejected.append(row)
         self.losses.add(row)
 
-    def fields(self) -> ItemTexts:
-        """Return the texts of all items as arrays."""
-        return ItemTexts(
+    def fields(self, *, with_structure: bool = False) -> ItemTexts:
+        """Return the texts of all items as arrays, sorted by item.
+
+        with_structure : add a text of all code of each item that has code, as its last.
+        """
+        fields = ItemTexts(
             texts=arrow_of_strings(self.texts),
             owners=np.array(self.owners, np.int32),
             weights=np.array(self.weights, np.float64),
+            kinds=np.array(self.kinds, np.uint8),
         )
+        return fields.with_structure() if with_structure else fields
 
 
 class ItemTexts(NamedTuple):
-    """The texts of items. owners : int32 (num_texts,), the item of each. weights : float64."""
+    """The texts of items. owners : int32 (num_texts,), the item of each. weights : float64. kinds :
+    uint8.
+    """
 
     texts: pa.LargeStringArray
     owners: Int32s
     weights: Floats
+    kinds: Bytes
+
+    def with_structure(self) -> ItemTexts:
+        """Return the texts, and after the texts of each item with code a text of all of it."""
+        rows = np.flatnonzero(has_code(self.texts))
+        code: dict[int, list[str]] = {}
+        for owner, text in zip(
+            self.owners[rows].tolist(), self.texts.take(arrow_of(rows)).to_pylist(), strict=True
+        ):
+            code.setdefault(owner, []).append(text)
+        texts = arrow_of_strings(["\n".join(parts) for parts in code.values()])
+        owners = np.append(self.owners, np.array(list(code), np.int32))
+        order = np.argsort(owners, kind="stable")
+        return ItemTexts(
+            texts=pa.concat_arrays([self.texts, texts]).take(arrow_of(order)),
+            owners=owners[order],
+            weights=np.append(self.weights, np.ones(len(code)))[order],
+            kinds=np.append(self.kinds, np.full(len(code), STRUCTURE, np.uint8))[order],
+        )
 
 
 def read_items(
@@ -173,6 +203,7 @@ def _add(
                 items.texts.append(text)
                 items.owners.append(number)
                 items.weights.append(weight)
+                items.kinds.append(ANSWER if is_answer(column) else WORDS)
         if benchmark_column is not None:
             benchmark = _text(value_of(record, benchmark_column))
         items.benchmarks.append(benchmark)

@@ -42,6 +42,21 @@ class ContaminationSettings(Validated):
         high=1_000_000,
     )
     fold: Sequence[str] = parameter((), FOLD)
+    markup: bool = parameter(
+        True,
+        "Fold markup of items and documents: decode the entities of HTML, and compare formulas in "
+        "LaTeX with rendered ones.",
+    )
+    answers: bool = parameter(
+        True,
+        "Find long answers alone: enough of the columns of answers, 20 rare shingles or more, "
+        "shows an item without its question.",
+    )
+    structure: bool = parameter(
+        False,
+        "Find code with other names: compare the kinds of its tokens, too, so that each name, "
+        "number and string is like any other.",
+    )
     max_documents: int = parameter(
         100,
         "The most documents that are listed for one item, the best first; among documents with "

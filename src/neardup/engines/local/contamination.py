@@ -51,6 +51,7 @@ def _settings_of(table: ItemTable) -> JsonObject:
     one.
     """
     digest = sha256()
-    for values in (*flatten_strings(table.texts), table.field_items, table.weights):
+    arrays = (*flatten_strings(table.texts), table.field_items, table.kinds, table.weights)
+    for values in arrays:
         digest.update(values.tobytes())
     return asdict(table.settings) | {"items": digest.hexdigest()}
