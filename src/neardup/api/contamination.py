@@ -154,7 +154,6 @@ def find_contamination(
         structure=structure,
         max_documents=max_documents,
     )
-    output_settings = ContaminationOutput(write=write, lang=lang)
     refuse_together("find_contamination", output=options.get("output"), write=write)
     is_between = corpus is None
     with open_documents(corpus, "corpus") as documents:
@@ -175,7 +174,7 @@ def find_contamination(
                 product = _ContaminationProduct(
                     job=job,
                     item_tables=found,
-                    output_settings=output_settings,
+                    output_settings=ContaminationOutput(write=write, lang=lang),
                     workers=workers,
                     fills_tables=tables,
                 )

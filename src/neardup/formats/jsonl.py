@@ -127,11 +127,18 @@ def column_types(source: Source) -> ColumnTypes:
 
 def _types_of_records(records: Sequence[Any]) -> ColumnTypes:
     """Return the keys of objects, each with the type that its values suggest."""
-    kinds: dict[Path, set[str]] = {}
+    # The Python types of the values of each path, in the order in which they occur.
+    kinds: dict[Path, dict[str, None]] = {}
     for record in records:
         if isinstance(record, dict):
             _collect_kinds(record, (), kinds)
-    types = {path: _arrow_type(seen - {"NoneType"}) for path, seen in kinds.items()}
+    types = {}
+    for path, seen in kinds.items():
+        seen.pop("NoneType", None)
+        # One bad element does not turn vectors into lists of texts: the first type decides, and
+        # lines with another one are rejected later.
+        is_vector = path[-1] is None and next(iter(seen), "") in ("int", "float")
+        types[path] = _arrow_type(seen.keys() - {"str"} if is_vector else set(seen))
     # A key that is an object in some lines only may be read as a string: nothing is inside it then.
     columns: dict[Path, pa.DataType] = {}
     # An object comes before the keys inside it.
@@ -143,7 +150,9 @@ def _types_of_records(records: Sequence[Any]) -> ColumnTypes:
     return {field.name: field.type for field in _fields(columns)}
 
 
-def _collect_kinds(record: JsonObject | list[Any], path: Path, kinds: dict[Path, set[str]]) -> None:
+def _collect_kinds(
+    record: JsonObject | list[Any], path: Path, kinds: dict[Path, dict[str, None]]
+) -> None:
     """Add the types of the values of an object or a list, and of the values inside them, to
     `kinds`.
     """
@@ -151,7 +160,7 @@ def _collect_kinds(record: JsonObject | list[Any], path: Path, kinds: dict[Path,
         list(record.items()) if isinstance(record, dict) else [(None, value) for value in record]
     )
     for key, value in items:
-        kinds.setdefault((*path, key), set()).add(type(value).__name__)
+        kinds.setdefault((*path, key), {})[type(value).__name__] = None
     if len(path) + 1 == _MAX_DEPTH:
         return
     for key, value in items:

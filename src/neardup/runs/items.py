@@ -196,19 +196,24 @@ def _add(
     items.rows += batch.rows.tolist()
     for identifier, record in zip(ids, _records(batch, items.tasks[part]), strict=True):
         number = len(items.ids)
-        for column, weight in items.columns.items():
-            text = _text(value_of(record, column, items.roles))
-            # An empty column has no text to find; `owners` tells to which item the others belong.
-            if text:
-                items.texts.append(text)
-                items.owners.append(number)
-                items.weights.append(weight)
-                items.kinds.append(ANSWER if is_answer(column) else WORDS)
+        _add_texts(items, number, record)
         if benchmark_column is not None:
             benchmark = _text(value_of(record, benchmark_column))
         items.benchmarks.append(benchmark)
         # Without an id column, numbers over all inputs.
         items.ids.append(str(number) if identifier is None else identifier)
+
+
+def _add_texts(items: Items, number: int, record: JsonObject) -> None:
+    """Add the texts of the columns of an item."""
+    for column, weight in items.columns.items():
+        text = _text(value_of(record, column, items.roles))
+        # An empty column has no text to find; `owners` tells to which item the others belong.
+        if text:
+            items.texts.append(text)
+            items.owners.append(number)
+            items.weights.append(weight)
+            items.kinds.append(ANSWER if is_answer(column) else WORDS)
 
 
 def _records(batch: DocumentBatch, task: Task) -> Iterator[JsonObject]:
