@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
+from neardup.runs.directory import OutputDirectory
 from reference.made_up import corpus, texts
 
 pytestmark = pytest.mark.slow
@@ -192,6 +194,36 @@ class Timer:
 neardup.dedup(sys.argv[1], method=eval("neardup." + sys.argv[5]), output=sys.argv[2], threads=2,
               resume=sys.argv[6] == "resume", progress=Timer())
 """
+
+
+@pytest.mark.parametrize("first_left", ["checkpoint.json", "run.json", "keys-6"])
+def test_a_run_that_is_killed_while_it_deletes_its_scratch_files_is_repeated(
+    tmp_path: Path, monkeypatch, first_left: str
+) -> None:
+    """All files are deleted but those of `left`, in whichever order the system lists them."""
+    source = corpus(tmp_path / "in.parquet", 900)
+    out = tmp_path / "out"
+    kill_a_run(source, out, 700)
+    files = ["checkpoint.json", "run.json", "keys-6"]
+    left = files[files.index(first_left) :]
+    unlink = Path.unlink
+
+    def kill(path: Path, missing_ok: bool = False) -> None:
+        if path.name in left:
+            time.sleep(0.2)  # the files that are deleted beside it are gone
+            raise SystemExit("killed")
+        unlink(path, missing_ok=missing_ok)
+
+    folder = OutputDirectory(out, overwrite=False, resume=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", kill)
+        with pytest.raises(SystemExit):
+            folder.clear()
+    folder.unlock()
+    expected = neardup.dedup(source, method=METHOD)
+    resumed = neardup.dedup(source, method=METHOD, output=out, resume=True)
+    assert resumed.removed.equals(expected.removed)
+    assert not (tmp_path / "out.partial").exists()
 
 
 def long_texts(path: Path) -> Path:

@@ -407,6 +407,7 @@ class OutputDirectory:
             # A new file of this name would be another lock, which a second run could take.
             if path.name != _LOCK:
                 shutil.rmtree(path, ignore_errors=True)
+        self._forget_checkpoint()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _refuse_existing(self, overwrite: bool) -> None:
@@ -479,7 +480,17 @@ class OutputDirectory:
     def can_resume(self) -> bool:
         """True if a run can continue from the scratch files."""
         # Written by the first checkpoint; before it nothing can be continued.
-        return (self.scratch / "checkpoint.json").exists()
+        return self._checkpoint.exists()
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.scratch / "checkpoint.json"
+
+    def _forget_checkpoint(self) -> None:
+        """Delete the checkpoint, before the columns: if this run is killed while it deletes them,
+        the next one must not look for the others.
+        """
+        self._checkpoint.unlink(missing_ok=True)
 
     def publish(self) -> None:
         """Move the result into place, or copy it to the remote storage."""
@@ -522,6 +533,7 @@ class OutputDirectory:
     def clear(self) -> None:
         """Delete everything that was written beside the output."""
         with suppress(OSError):
+            self._forget_checkpoint()
             # Several at once, since the system takes a second for the pages of some gigabytes.
             files = [path for path in self.scratch.iterdir() if path.is_file()]
             map_all(files, Path.unlink, _DELETED_AT_ONCE)
