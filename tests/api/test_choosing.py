@@ -118,7 +118,7 @@ def test_the_written_settings_are_those_of_dedup(swept, table, tmp_path, monkeyp
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "changed", [{"fold": ("chinese",)}, {"case_fold": False}, {"recall": 0.95}], ids=str
+    "changed", [{"fold": ["chinese"]}, {"case_fold": False}, {"recall": 0.95}], ids=str
 )
 def test_settings_of_the_sweep_stay_in_the_file(table, changed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

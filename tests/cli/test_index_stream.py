@@ -81,7 +81,7 @@ BAD = {
     "a list, not an object": b"[1]",
     "not valid UTF-8": b'{"text": "\xff"}',
     "missing or null": line(id="x"),
-    "is a list": line(id="x", text=[1]),
+    "an element of 'text' is a number": line(id="x", text=[1]),
     "'id' is missing": line(text=FOX),
     "'id' is an object": line(id={}, text=FOX),
     "lone surrogate": b'{"id": "x", "text": "\\ud800"}',
