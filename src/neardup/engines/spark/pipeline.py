@@ -191,6 +191,7 @@ class Run:
         self._timed_compile_seconds = 0.0  # the part that is already added to `timed`
         self.num_features = spark.sparkContext.accumulator(0)
         self._persisted: list[DataFrame] = []
+        self._checkpoints: list[DataFrame] = []
         # A number that the user has set stays.
         self._sets_partitions = _PARTITIONS not in spark.conf.getAll
 
@@ -220,12 +221,27 @@ class Run:
         self._persisted.append(frame.persist())
         return self._persisted[-1]
 
+    def _checkpoint(self, frame: DataFrame) -> DataFrame:
+        """Compute a frame and forget its plan.
+
+        Checkpoints in a folder survive the loss of an executor. Without a folder, Spark stores them
+        until `release`, and such a loss ends the run.
+        """
+        if self.spark.sparkContext.getCheckpointDir() is not None:
+            return frame.checkpoint()
+        self._checkpoints.append(frame.localCheckpoint())
+        return self._checkpoints[-1]
+
     def release(self) -> None:
         """Drop all stored frames, which Spark would keep as long as its session, perhaps the
         user's.
         """
         while self._persisted:
             self._persisted.pop().unpersist()
+        while self._checkpoints:
+            # `unpersist` finds persisted frames alone. The plan of a checkpoint is its stored rows.
+            plan = self._checkpoints.pop()._jdf.queryExecution().analyzed()
+            plan.rdd().unpersist(False)
 
     def search(self) -> Search:
         """Describe all documents, and find and measure pairs."""
@@ -271,7 +287,7 @@ class Run:
 
     def _remove_all_but_first(self, hidden: DataFrame, found: DataFrame) -> Outcome:
         """Keep the first document of each connected cluster. found : the duplicate pairs."""
-        firsts = first_of_clusters(found, self._persist)
+        firsts = first_of_clusters(found, self._persist, self._checkpoint)
         clusters = self._unpack_pairs(self._persist(self.measure(firsts)))
         removed_contents = clusters.selectExpr("right as left")
         removed = self._persist(self._remove(clusters, removed_contents))
@@ -279,7 +295,7 @@ class Run:
 
     def _sift(self, hidden: DataFrame, found: DataFrame) -> Outcome:
         """Remove each document that is similar to a kept one. found : the duplicate pairs."""
-        sieved, rounds = removed_by_sieve(found)
+        sieved, rounds = removed_by_sieve(found, self._checkpoint)
         removed_contents = self._persist(sieved)
         # The pairs of a kept document with a removed one.
         pairs = found.join(removed_contents, "left", "left_anti")
