@@ -694,7 +694,7 @@ class Attempts(NamedTuple):
 
 
 SIZES = PartSizes(np.array([3]), removed=[1])
-WRITTEN = Written(part=0, file="one", documents=3, rows=2, bytes=1)
+WRITTEN = Written(part=0, file="one", documents=3, rows=2, bytes=1, texts=[])
 
 
 @pytest.fixture
