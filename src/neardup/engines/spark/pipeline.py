@@ -433,8 +433,14 @@ class Run:
         """Return columns of documents as blocks. table : of the documents, if they are packed."""
         if self._packed:
             select = partial(workers.select_columns, names=names)
-            return self._to_blocks(frame, select, route_to_one, table)
+            return self._to_blocks(self._in_few_tasks(frame), select, route_to_one, table)
         return self._to_blocks(frame.select(*names), same, route_to_one)
+
+    def _in_few_tasks(self, frame: DataFrame) -> DataFrame:
+        """Return a frame of one partition for each core, for a stage that takes less time than the
+        start of a task.
+        """
+        return frame.coalesce(self.spark.sparkContext.defaultParallelism)
 
     def _fit_partitions(self, num_features: int) -> None:
         """Choose the partitions of shuffles, unless the user has, and the cells of the features."""
@@ -517,7 +523,9 @@ class Run:
         if not self.all_pairs:
             num_cells = self._num_partitions
             route = partial(workers.route_contents, num_cells=num_cells)
-            contents = self._to_blocks(described, workers.list_contents, route, DESCRIBED)
+            # A row of 24 bytes for each document.
+            few = self._in_few_tasks(described)
+            contents = self._to_blocks(few, workers.list_contents, route, DESCRIBED)
             contents = exchange(contents, num_cells)
             by_file = workers.route_by_file_of_position
             copies = self._to_blocks(contents, workers.find_copies, by_file, schemas.CONTENTS)
