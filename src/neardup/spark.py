@@ -86,7 +86,9 @@ class Deduplication:
     rounds: int
 
     def unpersist(self) -> None:
-        """Drop the stored rows of `removed`; they are computed again if they are used."""
+        """Drop the stored rows of `removed`. Spark computes them again if they are used, but not
+        after `rounds` without a checkpoint folder (`SparkContext.setCheckpointDir`).
+        """
         self.removed.unpersist()
 
 
@@ -108,9 +110,7 @@ class Clustering:
     _removed: DataFrame = field(repr=False)
 
     def unpersist(self) -> None:
-        """Drop the removed documents, which Spark stores; they are computed again if they are
-        used.
-        """
+        """Drop the removed documents, which Spark stores; see `Deduplication.unpersist`."""
         self._removed.unpersist()
 
 

@@ -225,14 +225,15 @@ def test_rounds_on_the_cluster_decide_as_the_driver_does(spark, monkeypatch):
     def rows(frame, *columns: str) -> list[tuple]:
         return sorted(tuple(row.values()) for row in frame.select(*columns).toArrow().to_pylist())
 
-    expected, no_rounds = removed_by_sieve(pairs)
-    clusters = rows(first_of_clusters(pairs, DataFrame.persist), "left", "right")
+    stored_pairs = pairs, DataFrame.persist, DataFrame.localCheckpoint
+    expected, no_rounds = removed_by_sieve(pairs, DataFrame.localCheckpoint)
+    clusters = rows(first_of_clusters(*stored_pairs), "left", "right")
     monkeypatch.setattr("neardup.engines.spark.decide.DRIVER_PAIRS", 0)
-    removed, rounds = removed_by_sieve(pairs)
+    removed, rounds = removed_by_sieve(pairs, DataFrame.localCheckpoint)
     assert rows(removed, "left") == rows(expected, "left")
     assert rounds >= 6
     assert no_rounds == 0
-    assert rows(first_of_clusters(pairs, DataFrame.persist), "left", "right") == clusters
+    assert rows(first_of_clusters(*stored_pairs), "left", "right") == clusters
 
 
 @pytest.mark.slow
@@ -467,6 +468,28 @@ def test_several_columns_make_one_id(spark):
         neardup.spark.dedup(
             frame.selectExpr("*", "cast(number as double) as score"), id_column=["repo", "score"]
         )
+
+
+def stored(spark) -> set[int]:
+    """Return the numbers of the frames that Spark stores, including checkpoints."""
+    return set(spark.sparkContext._jsc.getPersistentRDDs())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("linkage", ["sieve", "connected"])
+def test_rounds_on_the_cluster_leave_nothing_stored(spark, linkage, monkeypatch):
+    monkeypatch.setattr("neardup.engines.spark.decide.DRIVER_PAIRS", 2)
+    before = stored(spark)
+    result = neardup.spark.dedup(
+        frame_of(spark, random_texts(3, 60), 2),
+        id_column="id",
+        method=METHODS["bands"],
+        linkage=linkage,
+    )
+    assert linkage == "connected" or result.rounds > 0
+    assert stored(spark) - before
+    result.unpersist()
+    assert not stored(spark) - before
 
 
 @pytest.mark.slow

@@ -380,6 +380,22 @@ def test_spark_stores_nothing_while_the_output_is_written(spark, tmp_path, monke
 
 
 @pytest.mark.parametrize("tables", [True, False])
+def test_spark_stores_nothing_after_a_run_that_failed(spark, tmp_path, monkeypatch, tables):
+    def fail(*_given):
+        raise neardup.InputError("pairs cannot be measured")
+
+    cache = spark._jsparkSession.sharedState().cacheManager()
+    cache.clearCache()
+    monkeypatch.setattr("neardup.engines.spark.pipeline.Run._choose_cells", fail)
+    pq.write_table(pa.table({"text": random_texts(5, 60)}), tmp_path / "in.parquet")
+    with pytest.raises(neardup.InputError, match=r"^pairs cannot be measured"):
+        neardup.dedup(
+            str(tmp_path / "in.parquet"), engine="spark", output=tmp_path / "out", tables=tables
+        )
+    assert cache.isEmpty()
+
+
+@pytest.mark.parametrize("tables", [True, False])
 def test_other_limits_give_the_rows_of_a_local_run(spark, tmp_path, tables):
     files = files_of_groups(tmp_path)
     source = [str(file) for file in files[1:]]
@@ -682,7 +698,7 @@ class Attempts(NamedTuple):
 
 
 SIZES = PartSizes(np.array([3]), removed=[1])
-WRITTEN = Written(part=0, file="one", documents=3, rows=2, bytes=1)
+WRITTEN = Written(part=0, file="one", documents=3, rows=2, bytes=1, texts=[])
 
 
 @pytest.fixture

@@ -379,7 +379,9 @@ def measure_pairs(batches: Batches, method: Method, every: bool) -> Iterator[pa.
     position = rows["position"].to_numpy()
     # Documents come in blocks of several tasks, in no order.
     order = np.argsort(position)
-    for pairs in pa.Table.from_batches(candidates).to_batches(_PAIRS_AT_ONCE):
+    # `to_batches` does not join chunks, and each call of `measure` sorts the features anew.
+    all_pairs = pa.Table.from_batches(candidates).combine_chunks()
+    for pairs in all_pairs.to_batches(_PAIRS_AT_ONCE):
         left = order[np.searchsorted(position, pairs["left"].to_numpy(), sorter=order)]
         right = order[np.searchsorted(position, pairs["right"].to_numpy(), sorter=order)]
         measured = method.measure(described, described, left, right)

@@ -202,7 +202,7 @@ def _write_parts(
                 assert edited.payload is not None  # read with payload
                 writer.write(edited.payload, kept, bytes_of(edited), edits.added)
                 if shown is not None:
-                    shown.texts.update(_texts_in(batch, start, shown.documents))
+                    shown.texts.update(texts_in(batch, start, shown.documents))
                 start += len(batch.rows)
                 yield len(kept), batch.text_bytes
 
@@ -233,14 +233,14 @@ def texts_of(
     low, high = np.searchsorted(documents, [first, stop])
     # A part without a wanted document is not opened.
     for batch in task.read(threads=threads) if low < high else ():
-        yield from _texts_in(batch, first, documents)
+        yield from texts_in(batch, first, documents)
         first += len(batch.rows)
         # The rest of the part has no wanted document.
         if documents[high - 1] < first:
             break
 
 
-def _texts_in(batch: DocumentBatch, start: int, documents: Positions) -> Iterator[tuple[int, str]]:
+def texts_in(batch: DocumentBatch, start: int, documents: Positions) -> Iterator[tuple[int, str]]:
     """Yield the documents of a batch, whose first number is `start`, with their texts."""
     low, high = np.searchsorted(documents, [start, start + len(batch.rows)])
     for document in documents[low:high].tolist():

@@ -21,12 +21,17 @@ DRIVER_PAIRS = 10_000_000
 """Pairs that the driver decides over at most: 24 bytes each, and as much again while it decides."""
 
 
-def removed_by_sieve(confirmed: DataFrame) -> tuple[DataFrame, int]:
+Store = Callable[[DataFrame], DataFrame]
+"""Makes Spark store a frame, and returns it."""
+
+
+def removed_by_sieve(confirmed: DataFrame, checkpoint: Store) -> tuple[DataFrame, int]:
     """Return the removed documents that are no copies, and the number of rounds on the cluster.
 
     Parameters
     ----------
     confirmed : left and right, positions.
+    checkpoint : also computes a frame and forgets its plan, because plans double with each round.
 
     Returns
     -------
@@ -52,12 +57,12 @@ def removed_by_sieve(confirmed: DataFrame) -> tuple[DataFrame, int]:
         # others.
         kept = edges.select("left").subtract(edges.selectExpr("right as left"))
         neighbours = edges.join(kept, "left").selectExpr("right as left").distinct()
-        neighbours = _checkpoint(neighbours)
+        neighbours = checkpoint(neighbours)
         removed = removed.unionByName(neighbours)
         # All neighbours of a kept document are removed, so its pairs are dropped here, too.
         edges = edges.join(neighbours.withColumnRenamed("left", "right"), "right", "left_anti")
         edges = edges.join(neighbours, "left", "left_anti").select("left", "right")
-        edges = _checkpoint(edges)
+        edges = checkpoint(edges)
     if num_edges:
         positions = _removed_here(*_columns(edges))
         rest = confirmed.sparkSession.createDataFrame(pa.table({"left": positions}))
@@ -75,7 +80,7 @@ def _removed_here(left: Ints, right: Ints) -> Ints:
     return pairs.ends[~decided.kept]
 
 
-def first_of_clusters(pairs: DataFrame, persist: Callable[[DataFrame], DataFrame]) -> DataFrame:
+def first_of_clusters(pairs: DataFrame, persist: Store, checkpoint: Store) -> DataFrame:
     """Return each document of a connected cluster, `right`, with the first of the cluster, `left`.
 
     The first document itself has no row.
@@ -83,7 +88,7 @@ def first_of_clusters(pairs: DataFrame, persist: Callable[[DataFrame], DataFrame
     Parameters
     ----------
     pairs : left and right, positions.
-    persist : makes Spark store a frame.
+    checkpoint : as in `removed_by_sieve`.
 
     Notes
     -----
@@ -96,7 +101,7 @@ def first_of_clusters(pairs: DataFrame, persist: Callable[[DataFrame], DataFrame
     edges = persist(pairs.select(earlier, later).distinct())
     digest = None
     while (num_edges := edges.count()) > DRIVER_PAIRS:
-        edges = _checkpoint(_small_star(_large_star(edges)))
+        edges = checkpoint(_small_star(_large_star(edges)))
         # The number of edges and the sum of their hashes stay the same once no edge moves.
         # Decimal, because a sum of hashes exceeds bigint, which is an error in Spark 4.
         sum_of_hashes = F.sum(F.xxhash64("left", "right").cast("decimal(38,0)"))
@@ -127,16 +132,6 @@ def _small_star(edges: DataFrame) -> DataFrame:
     others = edges.join(first, "right").filter("left > first")
     moved = others.selectExpr("first as left", "left as right")
     return moved.unionByName(first.selectExpr("first as left", "right")).distinct()
-
-
-def _checkpoint(frame: DataFrame) -> DataFrame:
-    """Compute a frame and forget its plan, because plans would double with each round.
-
-    Checkpoints in a folder survive the loss of an executor. Without a folder, such a loss ends the
-    run.
-    """
-    has_folder = frame.sparkSession.sparkContext.getCheckpointDir() is not None
-    return frame.checkpoint() if has_folder else frame.localCheckpoint()
 
 
 def _columns(edges: DataFrame) -> list[Ints]:

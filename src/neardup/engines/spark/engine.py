@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 
 from neardup import schemas
 from neardup.arrays import arrow_of
-from neardup.decide.outcome import Removals, Totals
+from neardup.decide.outcome import Totals
 from neardup.documents.batch import Rejected
 from neardup.engines.base import (
     Counted,
@@ -47,6 +47,7 @@ from neardup.methods.registry import method_of
 from neardup.methods.sketcher import Sketcher
 from neardup.output.job import Job
 from neardup.output.tables import removed_batches
+from neardup.output.write import Shown, pick_examples
 from neardup.progress import Progress, Stages
 from neardup.report.contents import removed_by_input
 from neardup.report.items import Example
@@ -263,8 +264,8 @@ class Delivery(NamedTuple):
 
     decided : the decisions of the driver, or counts. removed : yields the rows of removed.parquet.
     lists : returns the parts of removed documents, with their numbers in the part, and the columns
-    that an outcome adds to the others. sample : removed documents among which the report shows
-    some, and their locations.
+    that an outcome adds to the others. shown : the removed documents that the report shows.
+    locations : of these, at least.
     """
 
     flow: pipeline.Run
@@ -272,22 +273,26 @@ class Delivery(NamedTuple):
     decided: Decided | Counted
     removed: Callable[[], Iterator[pa.RecordBatch]]
     lists: Callable[[Totals], DataFrame]
-    sample: Callable[[], tuple[Removals, DocumentLocations]]
+    shown: Shown
+    locations: DocumentLocations
 
     def write_kept(self, folder: OutputDirectory, progress: Progress) -> None:
         """Let workers write the kept documents."""
         outcome = self.decided.outcome
         sizes = output.PartSizes(outcome.corpus.part_ends, removed_by_input(outcome))
         with self.flow.labelled("write", progress):
-            output.write_kept(self.corpus, self.lists(outcome), sizes, folder)
+            output.write_kept(self.corpus, self.lists(outcome), sizes, folder, self.shown)
 
     def examples(self) -> list[Example]:
         """Return the removed documents that the report shows."""
         with self.flow.named("report"):
-            removals, locations = self.sample()
-            outcome = self.decided.outcome
-            method = self.decided.method
-            return output.show_examples(self.corpus, removals, locations, outcome, method)
+            return output.show_examples(
+                self.corpus,
+                self.shown,
+                self.locations,
+                self.decided.outcome,
+                self.decided.method,
+            )
 
 
 @contextmanager
@@ -346,7 +351,8 @@ def _decide_here(
         decided=decided,
         removed=partial(removed_batches, removals, decided.locations, decided.method.measures),
         lists=partial(output.lists_of_removed, corpus, gone),
-        sample=lambda: (removals, decided.locations),
+        shown=pick_examples(removals, decided.method.strength(removals.measured)),
+        locations=decided.locations,
     )
 
 
@@ -372,6 +378,7 @@ def _decide_on_workers(
         blocks = partial(output.removed_blocks, counted, tasks, method, shared)
         totals = output.summarise(search, outcome, counted, method, blocks())
         by_value = output.count_by_value(search, outcome, engine.run.counted)
+        sample, locations = output.sample_removals(totals, tasks, method, shared)
 
     def removed_rows() -> Iterator[pa.RecordBatch]:
         for block in blocks():
@@ -390,5 +397,6 @@ def _decide_on_workers(
         ),
         removed=removed_rows,
         lists=lambda _: output.list_removed(search, outcome),
-        sample=partial(output.sample_removals, totals, tasks, method, shared),
+        shown=pick_examples(sample, method.strength(sample.measured)),
+        locations=locations,
     )

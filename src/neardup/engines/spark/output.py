@@ -30,7 +30,7 @@ from pyspark.sql import functions as F
 from neardup.arrays import Ints, Positions, arrow_of, stream_of
 from neardup.decide.clusters import first_members, number_ends
 from neardup.decide.outcome import SHORT, Counts, Pairs, Removals, Totals, count_decisions
-from neardup.documents.batch import Corpus, Losses, Rejected, Tally, ValueNames
+from neardup.documents.batch import Corpus, DocumentBatch, Losses, Rejected, Tally, ValueNames
 from neardup.documents.sources import resolve
 from neardup.engines.spark.pipeline import Outcome, Search
 from neardup.engines.spark.session import first_line
@@ -360,19 +360,20 @@ def sample_removals(
 
 
 def show_examples(
-    corpus: Files, removals: Removals, locations: DocumentLocations, totals: Totals, method: Method
+    corpus: Files, shown: write.Shown, locations: DocumentLocations, totals: Totals, method: Method
 ) -> list[Example]:
-    """Return the removed documents that the report shows; workers read their texts again."""
-    if not totals.counts.removed:
-        return []
-    shown = write.pick_examples(removals, method.strength(removals.measured))
-    numbers = shown.documents.astype(np.int64)
-    keys = keys_of(numbers, totals.corpus)
-    chosen = corpus.chosen(corpus.spark.createDataFrame(pa.table({"document": keys})))
-    read = partial(_read_texts, read=corpus.read)
-    for row in chosen.mapInArrow(read, "document long, text string").collect():
-        number = numbers[np.searchsorted(keys, row["document"])]
-        shown.texts[int(number)] = row["text"] or ""
+    """Return the removed documents that the report shows.
+
+    Workers read the texts that `write_kept` has not returned.
+    """
+    numbers = np.array([n for n in shown.documents.tolist() if n not in shown.texts], np.int64)
+    if len(numbers):
+        keys = keys_of(numbers, totals.corpus)
+        chosen = corpus.chosen(corpus.spark.createDataFrame(pa.table({"document": keys})))
+        read = partial(_read_texts, read=corpus.read)
+        for row in chosen.mapInArrow(read, "document long, text string").collect():
+            number = numbers[np.searchsorted(keys, row["document"])]
+            shown.texts[int(number)] = row["text"] or ""
     return write.examples(shown, locations, method)
 
 
@@ -388,6 +389,7 @@ class Written(NamedTuple):
 
     file : the name of the file in its folder. documents, rows : the number of documents that were
     read, and of rows that were written. bytes : of the file; None if the part needs no file.
+    texts : the numbers and the texts of documents that the report shows.
     """
 
     part: int
@@ -395,6 +397,7 @@ class Written(NamedTuple):
     documents: int
     rows: int
     bytes: int | None
+    texts: list[tuple[int, str]]
 
 
 _WRITTEN = pa.schema(
@@ -404,6 +407,7 @@ _WRITTEN = pa.schema(
         "documents": pa.int64(),
         "rows": pa.int64(),
         "bytes": pa.int64(),
+        "texts": pa.map_(pa.int64(), pa.string()),
     }
 )
 
@@ -485,10 +489,19 @@ class PartSizes(NamedTuple):
     removed: list[int]
 
 
-def write_kept(corpus: Files, lists: DataFrame, sizes: PartSizes, output: OutputDirectory) -> None:
+def write_kept(
+    corpus: Files,
+    lists: DataFrame,
+    sizes: PartSizes,
+    output: OutputDirectory,
+    shown: write.Shown | None = None,
+) -> None:
     """Let the workers write the kept documents of each new part, in its format.
 
+    Parameters
+    ----------
     lists : as `list_removed` returns.
+    shown : receives the texts of its documents, except those of the earlier collection.
 
     Notes
     -----
@@ -499,11 +512,20 @@ def write_kept(corpus: Files, lists: DataFrame, sizes: PartSizes, output: Output
     attempts = output.partial.absolute() / "attempts"
     attempts.mkdir()
     remote = None if output.remote is None else output.remote.address + output.remote.options
-    function = partial(write_parts, tasks=corpus.tasks, attempts=attempts, remote=remote)
+    function = partial(
+        write_parts,
+        tasks=corpus.tasks,
+        attempts=attempts,
+        remote=remote,
+        wanted=None if shown is None else Wanted(shown.documents, sizes.part_ends),
+    )
     parts = corpus.spread(corpus.all().join(lists, "part", "left"))
     rows = parts.mapInArrow(function, declare(_WRITTEN)).toArrow()
     written = [Written(**row) for row in rows.to_pylist()]
     place_kept(written, corpus.tasks.value, sizes, output)
+    if shown is not None:
+        for row in written:
+            shown.texts.update(row.texts)
 
 
 def place_kept(
@@ -557,8 +579,25 @@ def _refuse_changed(written: list[Written], tasks: list[Task], sizes: PartSizes)
         raise input_changed(tasks[next(wrong)].part.name)
 
 
+class Wanted(NamedTuple):
+    """Documents whose texts are returned. numbers : uint32, rising. part_ends : as in Corpus."""
+
+    numbers: Positions
+    part_ends: Ints
+
+    def texts_in(self, batch: DocumentBatch, part: int, start: int) -> Iterator[tuple[int, str]]:
+        """Yield the wanted documents of a batch. start : the number of its first in the part."""
+        first = self.part_ends[part - 1] if part else 0
+        return write.texts_in(batch, int(first) + start, self.numbers)
+
+
 def write_parts(
-    batches: Batches, tasks: Broadcast[list[Task]], attempts: Path, remote: str | None
+    batches: Batches,
+    tasks: Broadcast[list[Task]],
+    attempts: Path,
+    remote: str | None,
+    *,
+    wanted: Wanted | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Write the kept documents of parts, and yield rows of `Written`; in a worker.
 
@@ -576,7 +615,12 @@ def write_parts(
             if removed.values is not None:
                 numbers = removed.values.to_numpy()
             write_kept_rows = partial(
-                _write_part, part, task, removed=numbers, added=_read_columns(stream)
+                _write_part,
+                part,
+                task,
+                removed=numbers,
+                added=_read_columns(stream),
+                wanted=wanted,
             )
             if remote is None:
                 _require_folder(attempts)
@@ -605,7 +649,14 @@ def _require_folder(attempts: Path) -> None:
 
 
 def _write_part(
-    part: int, task: Task, directory: Path, name: str, *, removed: Ints, added: _Columns | None
+    part: int,
+    task: Task,
+    directory: Path,
+    name: str,
+    *,
+    removed: Ints,
+    added: _Columns | None,
+    wanted: Wanted | None,
 ) -> Written:
     """Write the kept documents of a part.
 
@@ -614,6 +665,7 @@ def _write_part(
     """
     num_documents = 0
     num_rows = 0
+    texts: list[tuple[int, str]] = []
     with KeptWriter(task.part, directory, name=name, added=added) as writer:
         for batch in task.read(with_payload=True):
             is_kept = np.ones(len(batch.rows), np.bool_)
@@ -621,9 +673,13 @@ def _write_part(
             low, high = np.searchsorted(removed, [num_documents, end])
             is_kept[removed[low:high] - num_documents] = False
             columns = None if added is None else added.between(num_documents, end)
+            if wanted is not None:
+                texts += wanted.texts_in(batch, part, num_documents)
             num_documents = end
             num_rows += int(np.count_nonzero(is_kept))
             assert batch.payload is not None  # read with payload
             writer.write(batch.payload, is_kept, added=columns)
     size = writer.path.stat().st_size if writer.path.exists() else None
-    return Written(part, name, num_documents, num_rows, size)
+    return Written(
+        part=part, file=name, documents=num_documents, rows=num_rows, bytes=size, texts=texts
+    )

@@ -191,6 +191,7 @@ class Run:
         self._timed_compile_seconds = 0.0  # the part that is already added to `timed`
         self.num_features = spark.sparkContext.accumulator(0)
         self._persisted: list[DataFrame] = []
+        self._checkpoints: list[DataFrame] = []
         # A number that the user has set stays.
         self._sets_partitions = _PARTITIONS not in spark.conf.getAll
 
@@ -220,12 +221,27 @@ class Run:
         self._persisted.append(frame.persist())
         return self._persisted[-1]
 
+    def _checkpoint(self, frame: DataFrame) -> DataFrame:
+        """Compute a frame and forget its plan.
+
+        Checkpoints in a folder survive the loss of an executor. Without a folder, Spark stores them
+        until `release`, and such a loss ends the run.
+        """
+        if self.spark.sparkContext.getCheckpointDir() is not None:
+            return frame.checkpoint()
+        self._checkpoints.append(frame.localCheckpoint())
+        return self._checkpoints[-1]
+
     def release(self) -> None:
         """Drop all stored frames, which Spark would keep as long as its session, perhaps the
         user's.
         """
         while self._persisted:
             self._persisted.pop().unpersist()
+        while self._checkpoints:
+            # `unpersist` finds persisted frames alone. The plan of a checkpoint is its stored rows.
+            plan = self._checkpoints.pop()._jdf.queryExecution().analyzed()
+            plan.rdd().unpersist(False)
 
     def search(self) -> Search:
         """Describe all documents, and find and measure pairs."""
@@ -271,7 +287,7 @@ class Run:
 
     def _remove_all_but_first(self, hidden: DataFrame, found: DataFrame) -> Outcome:
         """Keep the first document of each connected cluster. found : the duplicate pairs."""
-        firsts = first_of_clusters(found, self._persist)
+        firsts = first_of_clusters(found, self._persist, self._checkpoint)
         clusters = self._unpack_pairs(self._persist(self.measure(firsts)))
         removed_contents = clusters.selectExpr("right as left")
         removed = self._persist(self._remove(clusters, removed_contents))
@@ -279,7 +295,7 @@ class Run:
 
     def _sift(self, hidden: DataFrame, found: DataFrame) -> Outcome:
         """Remove each document that is similar to a kept one. found : the duplicate pairs."""
-        sieved, rounds = removed_by_sieve(found)
+        sieved, rounds = removed_by_sieve(found, self._checkpoint)
         removed_contents = self._persist(sieved)
         # The pairs of a kept document with a removed one.
         pairs = found.join(removed_contents, "left", "left_anti")
@@ -417,8 +433,14 @@ class Run:
         """Return columns of documents as blocks. table : of the documents, if they are packed."""
         if self._packed:
             select = partial(workers.select_columns, names=names)
-            return self._to_blocks(frame, select, route_to_one, table)
+            return self._to_blocks(self._in_few_tasks(frame), select, route_to_one, table)
         return self._to_blocks(frame.select(*names), same, route_to_one)
+
+    def _in_few_tasks(self, frame: DataFrame) -> DataFrame:
+        """Return a frame of one partition for each core, for a stage that takes less time than the
+        start of a task.
+        """
+        return frame.coalesce(self.spark.sparkContext.defaultParallelism)
 
     def _fit_partitions(self, num_features: int) -> None:
         """Choose the partitions of shuffles, unless the user has, and the cells of the features."""
@@ -501,7 +523,9 @@ class Run:
         if not self.all_pairs:
             num_cells = self._num_partitions
             route = partial(workers.route_contents, num_cells=num_cells)
-            contents = self._to_blocks(described, workers.list_contents, route, DESCRIBED)
+            # A row of 24 bytes for each document.
+            few = self._in_few_tasks(described)
+            contents = self._to_blocks(few, workers.list_contents, route, DESCRIBED)
             contents = exchange(contents, num_cells)
             by_file = workers.route_by_file_of_position
             copies = self._to_blocks(contents, workers.find_copies, by_file, schemas.CONTENTS)
