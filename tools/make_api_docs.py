@@ -184,8 +184,13 @@ def _rows(settings: type) -> dict[str, str]:
 
 
 def _limits_table() -> str:
-    """Return what each argument of dedup accepts; its docstring says what they mean."""
-    fields = [field for settings in ARGUMENTS for field in dataclasses.fields(settings)]
+    """Return the limits of the arguments of dedup; those that accept any string have none."""
+    fields = [
+        field
+        for settings in ARGUMENTS
+        for field in dataclasses.fields(settings)
+        if not _accepted(field).startswith("a string or")
+    ]
     rows = [f"| `{field.name}` | `{field.default!r}` | {_accepted(field)} |" for field in fields]
     head = [
         "### Limits of the arguments of dedup\n",
