@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from decimal import Decimal
+from operator import methodcaller
 
 import numpy as np
 import pyarrow as pa
@@ -208,8 +209,6 @@ def test_a_bucket_with_very_many_members_is_compared_with_its_first_members_only
 
 @pytest.mark.slow
 def test_rounds_on_the_cluster_decide_as_the_driver_does(spark, monkeypatch):
-    from pyspark.sql import DataFrame
-
     from neardup.engines.spark.decide import first_of_clusters, removed_by_sieve
     from neardup.engines.spark.source import NEW
 
@@ -225,15 +224,16 @@ def test_rounds_on_the_cluster_decide_as_the_driver_does(spark, monkeypatch):
     def rows(frame, *columns: str) -> list[tuple]:
         return sorted(tuple(row.values()) for row in frame.select(*columns).toArrow().to_pylist())
 
-    stored_pairs = pairs, DataFrame.persist, DataFrame.localCheckpoint
-    expected, no_rounds = removed_by_sieve(pairs, DataFrame.localCheckpoint)
-    clusters = rows(first_of_clusters(*stored_pairs), "left", "right")
+    persist = methodcaller("persist")
+    checkpoint = methodcaller("localCheckpoint")
+    expected, no_rounds = removed_by_sieve(pairs, checkpoint)
+    clusters = rows(first_of_clusters(pairs, persist, checkpoint), "left", "right")
     monkeypatch.setattr("neardup.engines.spark.decide.DRIVER_PAIRS", 0)
-    removed, rounds = removed_by_sieve(pairs, DataFrame.localCheckpoint)
+    removed, rounds = removed_by_sieve(pairs, checkpoint)
     assert rows(removed, "left") == rows(expected, "left")
     assert rounds >= 6
     assert no_rounds == 0
-    assert rows(first_of_clusters(*stored_pairs), "left", "right") == clusters
+    assert rows(first_of_clusters(pairs, persist, checkpoint), "left", "right") == clusters
 
 
 @pytest.mark.slow

@@ -374,14 +374,13 @@ def measure_pairs(batches: Batches, method: Method, every: bool) -> Iterator[pa.
     if not candidates:
         return
     # One batch: rows of pairs refer to all documents.
-    rows = pa.Table.from_batches(documents).combine_chunks().to_batches()[0]
+    rows = _joined(documents).to_batches()[0]
     described = _described(rows)
     position = rows["position"].to_numpy()
     # Documents come in blocks of several tasks, in no order.
     order = np.argsort(position)
     # `to_batches` does not join chunks, and each call of `measure` sorts the features anew.
-    all_pairs = pa.Table.from_batches(candidates).combine_chunks()
-    for pairs in all_pairs.to_batches(_PAIRS_AT_ONCE):
+    for pairs in _joined(candidates).to_batches(_PAIRS_AT_ONCE):
         left = order[np.searchsorted(position, pairs["left"].to_numpy(), sorter=order)]
         right = order[np.searchsorted(position, pairs["right"].to_numpy(), sorter=order)]
         measured = method.measure(described, described, left, right)
@@ -394,6 +393,10 @@ def measure_pairs(batches: Batches, method: Method, every: bool) -> Iterator[pa.
             _proposed_similarity(method, measured, described.features.sets, left, right),
             *(measured[measure.name] for measure in method.measures),
         ).filter(arrow_of(is_returned))
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.Table:
+    return pa.Table.from_batches(batches).combine_chunks()
 
 
 def _documents_and_pairs(

@@ -43,6 +43,7 @@ from neardup.features.grouping import hash_ids
 from neardup.features.idf import IdfTable
 from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import Part, Task
+from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.methods.sketcher import Sketcher
 from neardup.output.job import Job
@@ -356,6 +357,14 @@ def _decide_here(
     )
 
 
+def _removed_rows(
+    blocks: Iterator[output.RemovedBlock], method: Method
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of removed.parquet."""
+    for block in blocks:
+        yield from removed_batches(block.removals, block.locations, method.measures)
+
+
 def _decide_on_workers(
     engine: SparkEngine,
     flow: pipeline.Run,
@@ -378,12 +387,7 @@ def _decide_on_workers(
         blocks = partial(output.removed_blocks, counted, tasks, method, shared)
         totals = output.summarise(search, outcome, counted, method, blocks())
         by_value = output.count_by_value(search, outcome, engine.run.counted)
-        sample, locations = output.sample_removals(totals, tasks, method, shared)
-
-    def removed_rows() -> Iterator[pa.RecordBatch]:
-        for block in blocks():
-            yield from removed_batches(block.removals, block.locations, method.measures)
-
+        shown, locations = output.sample_removals(totals, tasks, method, shared)
     return Delivery(
         flow=flow,
         corpus=corpus,
@@ -395,8 +399,8 @@ def _decide_on_workers(
             by_value=by_value,
             engine=_facts(outcome.rounds),
         ),
-        removed=removed_rows,
+        removed=lambda: _removed_rows(blocks(), method),
         lists=lambda _: output.list_removed(search, outcome),
-        shown=pick_examples(sample, method.strength(sample.measured)),
+        shown=shown,
         locations=locations,
     )

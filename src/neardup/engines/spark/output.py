@@ -27,7 +27,7 @@ from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from neardup.arrays import Ints, Positions, arrow_of, stream_of
+from neardup.arrays import Ints, Mask, Positions, arrow_of, stream_of
 from neardup.decide.clusters import first_members, number_ends
 from neardup.decide.outcome import SHORT, Counts, Pairs, Removals, Totals, count_decisions
 from neardup.documents.batch import Corpus, DocumentBatch, Losses, Rejected, Tally, ValueNames
@@ -350,13 +350,16 @@ def _both(rows: pa.Table, name: str) -> pa.Array:
 
 def sample_removals(
     totals: Totals, tasks: list[Task], method: Method, shared: SharedFolder
-) -> tuple[Removals, DocumentLocations]:
-    """Return removed documents among which the report shows some: all of them, or a sample."""
+) -> tuple[write.Shown, DocumentLocations]:
+    """Return the removed documents that the report shows, of all of them or of a sample, and the
+    locations of these.
+    """
     step = -(-totals.counts.removed // _MAX_EXAMPLES) or 1
     removed = shared.read("removed")
     rows = [batch.take(arrow_of(np.arange(0, len(batch), step))) for batch in removed.to_batches()]
     block = _numbered(pa.Table.from_batches(rows, removed.schema), totals.corpus, tasks, method)
-    return block.removals, block.locations
+    strength = method.strength(block.removals.measured)
+    return write.pick_examples(block.removals, strength), block.locations
 
 
 def show_examples(
@@ -501,7 +504,7 @@ def write_kept(
     Parameters
     ----------
     lists : as `list_removed` returns.
-    shown : receives the texts of its documents, except those of the earlier collection.
+    shown : receives the texts of its documents, except documents of the earlier collection.
 
     Notes
     -----
@@ -648,6 +651,14 @@ def _require_folder(attempts: Path) -> None:
         )
 
 
+def _are_kept(removed: Ints, begin: int, end: int) -> Mask:
+    """Return for each document from `begin` to `end` whether it stays. removed : rising."""
+    kept = np.ones(end - begin, np.bool_)
+    low, high = np.searchsorted(removed, [begin, end])
+    kept[removed[low:high] - begin] = False
+    return kept
+
+
 def _write_part(
     part: int,
     task: Task,
@@ -668,10 +679,8 @@ def _write_part(
     texts: list[tuple[int, str]] = []
     with KeptWriter(task.part, directory, name=name, added=added) as writer:
         for batch in task.read(with_payload=True):
-            is_kept = np.ones(len(batch.rows), np.bool_)
-            end = num_documents + len(is_kept)
-            low, high = np.searchsorted(removed, [num_documents, end])
-            is_kept[removed[low:high] - num_documents] = False
+            end = num_documents + len(batch.rows)
+            is_kept = _are_kept(removed, num_documents, end)
             columns = None if added is None else added.between(num_documents, end)
             if wanted is not None:
                 texts += wanted.texts_in(batch, part, num_documents)

@@ -137,6 +137,40 @@ class Counted(NamedTuple):
     rejected: pa.Table
 
 
+class _StoredFrames:
+    """The frames that Spark stores for a run."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._persisted: list[DataFrame] = []
+        self._checkpoints: list[DataFrame] = []
+
+    def persist(self, frame: DataFrame) -> DataFrame:
+        """Store a frame, which is used several times."""
+        self._persisted.append(frame.persist())
+        return self._persisted[-1]
+
+    def checkpoint(self, frame: DataFrame) -> DataFrame:
+        """Compute a frame and forget its plan.
+
+        Checkpoints in a folder survive the loss of an executor. Without a folder, Spark stores them
+        until `release`, and such a loss ends the run.
+        """
+        if self._spark.sparkContext.getCheckpointDir() is not None:
+            return frame.checkpoint()
+        self._checkpoints.append(frame.localCheckpoint())
+        return self._checkpoints[-1]
+
+    def release(self) -> None:
+        """Drop all frames, which Spark would keep as long as its session, perhaps the user's."""
+        while self._persisted:
+            self._persisted.pop().unpersist()
+        while self._checkpoints:
+            # `unpersist` finds persisted frames alone. The plan of a checkpoint is its stored rows.
+            plan = self._checkpoints.pop()._jdf.queryExecution().analyzed()
+            plan.rdd().unpersist(False)
+
+
 class Run:
     """The flow of one run. A context: it fits the number of shuffled partitions, unless it is set.
 
@@ -190,8 +224,7 @@ class Run:
         self.compile_seconds = spark.sparkContext.accumulator(0.0)
         self._timed_compile_seconds = 0.0  # the part that is already added to `timed`
         self.num_features = spark.sparkContext.accumulator(0)
-        self._persisted: list[DataFrame] = []
-        self._checkpoints: list[DataFrame] = []
+        self._stored = _StoredFrames(spark)
         # A number that the user has set stays.
         self._sets_partitions = _PARTITIONS not in spark.conf.getAll
 
@@ -216,32 +249,9 @@ class Run:
         if error is not None:
             self.release()
 
-    def _persist(self, frame: DataFrame) -> DataFrame:
-        """Return a frame that Spark stores when it is first computed, until `release`."""
-        self._persisted.append(frame.persist())
-        return self._persisted[-1]
-
-    def _checkpoint(self, frame: DataFrame) -> DataFrame:
-        """Compute a frame and forget its plan.
-
-        Checkpoints in a folder survive the loss of an executor. Without a folder, Spark stores them
-        until `release`, and such a loss ends the run.
-        """
-        if self.spark.sparkContext.getCheckpointDir() is not None:
-            return frame.checkpoint()
-        self._checkpoints.append(frame.localCheckpoint())
-        return self._checkpoints[-1]
-
     def release(self) -> None:
-        """Drop all stored frames, which Spark would keep as long as its session, perhaps the
-        user's.
-        """
-        while self._persisted:
-            self._persisted.pop().unpersist()
-        while self._checkpoints:
-            # `unpersist` finds persisted frames alone. The plan of a checkpoint is its stored rows.
-            plan = self._checkpoints.pop()._jdf.queryExecution().analyzed()
-            plan.rdd().unpersist(False)
+        """Drop all stored frames."""
+        self._stored.release()
 
     def search(self) -> Search:
         """Describe all documents, and find and measure pairs."""
@@ -253,14 +263,14 @@ class Run:
         with self.named("describe"):
             self._describe_and_place()
         with self.named("propose"):
-            proposed = self._persist(self._propose())
+            proposed = self._stored.persist(self._propose())
             # The cells of workers.route_listed_first.
             pairs = proposed.filter("cell = 0")
             hidden = proposed.filter("cell = 1")
             # The count computes the frame, which Spark then has stored.
             num_compared = _num_rows(pairs)
         with self.named("confirm"):
-            confirmed = self._persist(self._confirm(pairs, self._choose_cells(pairs)))
+            confirmed = self._stored.persist(self._confirm(pairs, self._choose_cells(pairs)))
             num_pairs = _num_rows(confirmed)
         return Search(
             described=self.described,
@@ -287,24 +297,24 @@ class Run:
 
     def _remove_all_but_first(self, hidden: DataFrame, found: DataFrame) -> Outcome:
         """Keep the first document of each connected cluster. found : the duplicate pairs."""
-        firsts = first_of_clusters(found, self._persist, self._checkpoint)
-        clusters = self._unpack_pairs(self._persist(self.measure(firsts)))
+        firsts = first_of_clusters(found, self._stored.persist, self._stored.checkpoint)
+        clusters = self._unpack_pairs(self._stored.persist(self.measure(firsts)))
         removed_contents = clusters.selectExpr("right as left")
-        removed = self._persist(self._remove(clusters, removed_contents))
+        removed = self._stored.persist(self._remove(clusters, removed_contents))
         return Outcome(hidden, found, removed, clusters=clusters)
 
     def _sift(self, hidden: DataFrame, found: DataFrame) -> Outcome:
         """Remove each document that is similar to a kept one. found : the duplicate pairs."""
-        sieved, rounds = removed_by_sieve(found, self._checkpoint)
-        removed_contents = self._persist(sieved)
+        sieved, rounds = removed_by_sieve(found, self._stored.checkpoint)
+        removed_contents = self._stored.persist(sieved)
         # The pairs of a kept document with a removed one.
         pairs = found.join(removed_contents, "left", "left_anti")
         pairs = pairs.join(removed_contents.selectExpr("left as right"), "right", "left_semi")
-        removals = self._persist(self._remove(pairs, removed_contents))
+        removals = self._stored.persist(self._remove(pairs, removed_contents))
         # Of several kept documents, the most similar one, and of these the first.
         by_strength = F.struct(-F.col("strength"), "left")
         best = removals.groupBy("right").agg(F.min_by(F.struct("*"), by_strength).alias("best"))
-        removed = self._persist(best.select("best.*"))
+        removed = self._stored.persist(best.select("best.*"))
         return Outcome(hidden, removals, removed, rounds)
 
     def measure_recall(self, documents: Ints, threshold: float) -> Recall | None:
@@ -334,7 +344,7 @@ class Run:
     def sign(self) -> DataFrame:
         """Return the sketches of all documents, as schemas.SIGNED."""
         sign = partial(stages.sign_documents, read=self.corpus.read)
-        return self._persist(self._map(self.corpus.all(), sign, declare(schemas.SIGNED)))
+        return self._stored.persist(self._map(self.corpus.all(), sign, declare(schemas.SIGNED)))
 
     def count(self, counted: Shingling) -> Counted:
         """Count the documents of each feature. counted : the settings that make the features."""
@@ -370,7 +380,7 @@ class Run:
         pairs : left and right, positions.
         """
         candidates = pairs.selectExpr("left", "right", "true as listed", "1 as needed", "1 as hits")
-        blocks = self._persist(self._to_blocks(candidates, same, workers.route_listed_first))
+        blocks = self._stored.persist(self._to_blocks(candidates, same, workers.route_listed_first))
         return self._confirm(blocks, self._choose_cells(blocks), every=True)
 
     # Run stages.
@@ -472,11 +482,11 @@ class Run:
 
     def _describe_and_place(self) -> None:
         """Describe all documents, and find their positions."""
-        described = self._persist(self._describe())
+        described = self._stored.persist(self._describe())
         self.num_documents = _num_rows(described) if self._packed else described.count()
         self._fit_partitions(self.num_features.value)
         self.listed = self._pick(described, LISTED.names, DESCRIBED)
-        documents = self._persist(self._place(described))
+        documents = self._stored.persist(self._place(described))
         columns = DOCUMENT_POSITIONS if self.corpus.in_order else POSITIONS
         self.positions = self._pick(documents, columns.names, PLACED)
         if self._packed:
@@ -582,7 +592,7 @@ class Run:
         if lookup.radius is not None:
             return self._to_blocks(self._list_near(contents, lookup.radius), same, route)
         if lookup.by_sets:
-            contents = self.sets = self._persist(self._describe_sets(contents))
+            contents = self.sets = self._stored.persist(self._describe_sets(contents))
         return self._to_blocks(contents, stages.list_entries, route)
 
     def _list_near(self, contents: DataFrame, radius: Radius) -> DataFrame:
