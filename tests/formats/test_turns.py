@@ -332,6 +332,16 @@ def test_a_line_of_another_shape_is_rejected_with_its_place(tmp_path, line):
     assert (rejected["line"], rejected["reason"]) == (len(LINES) + 1, REFUSED[line])
 
 
+@pytest.mark.parametrize("bad", ["a text", 7], ids=["string", "number"])
+def test_one_line_without_a_list_hides_no_turns(tmp_path, bad):
+    chats = [bad, [{"role": "user", "content": "a b c"}], [{"role": "user", "content": "d e f"}]]
+    file = tmp_path / "in.jsonl"
+    file.write_text("".join(json.dumps({"messages": chat}) + "\n" for chat in chats))
+    kept = neardup.dedup(file, text_column="messages[].content", max_unreadable=1)
+    assert kept.report["counts"]["read"] == 2
+    assert kept.report["counts"]["rejected"] == 1
+
+
 def test_a_role_that_is_no_string_is_no_chosen_role(tmp_path):
     line = '{"messages": [{"role": 1, "content": "a"}, {"role": "user", "content": "b"}]}'
     path = tmp_path / "rows.jsonl"

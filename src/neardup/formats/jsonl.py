@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -127,18 +128,14 @@ def column_types(source: Source) -> ColumnTypes:
 
 def _types_of_records(records: Sequence[Any]) -> ColumnTypes:
     """Return the keys of objects, each with the type that its values suggest."""
-    # The Python types of the values of each path, in the order in which they occur.
-    kinds: dict[Path, dict[str, None]] = {}
+    # The Python types of the values of each path, with their numbers.
+    kinds: dict[Path, Counter[str]] = {}
     for record in records:
         if isinstance(record, dict):
             _collect_kinds(record, (), kinds)
-    types = {}
-    for path, seen in kinds.items():
-        seen.pop("NoneType", None)
-        # One bad element does not turn vectors into lists of texts: the first type decides, and
-        # lines with another one are rejected later.
-        is_vector = path[-1] is None and next(iter(seen), "") in ("int", "float")
-        types[path] = _arrow_type(seen.keys() - {"str"} if is_vector else set(seen))
+    types = {
+        path: _arrow_type(_usual(seen, is_element=path[-1] is None)) for path, seen in kinds.items()
+    }
     # A key that is an object in some lines only may be read as a string: nothing is inside it then.
     columns: dict[Path, pa.DataType] = {}
     # An object comes before the keys inside it.
@@ -151,7 +148,7 @@ def _types_of_records(records: Sequence[Any]) -> ColumnTypes:
 
 
 def _collect_kinds(
-    record: JsonObject | list[Any], path: Path, kinds: dict[Path, dict[str, None]]
+    record: JsonObject | list[Any], path: Path, kinds: dict[Path, Counter[str]]
 ) -> None:
     """Add the types of the values of an object or a list, and of the values inside them, to
     `kinds`.
@@ -160,7 +157,7 @@ def _collect_kinds(
         list(record.items()) if isinstance(record, dict) else [(None, value) for value in record]
     )
     for key, value in items:
-        kinds.setdefault((*path, key), {})[type(value).__name__] = None
+        kinds.setdefault((*path, key), Counter())[type(value).__name__] += 1
     if len(path) + 1 == _MAX_DEPTH:
         return
     for key, value in items:
@@ -182,6 +179,21 @@ def _sample(source: Source, reject: Reject) -> Iterator[str]:
             filled = _has_text(block.data, block.offsets[begin : begin + _LINES_AT_ONCE + 1])
             for index in (begin + np.flatnonzero(filled)).tolist():
                 yield block.line(index).strip(_BLANKS).decode("utf-8-sig", "replace")
+
+
+def _usual(seen: Counter[str], *, is_element: bool) -> set[str]:
+    """Return the types of the values of a path, without strings if most values are lists, or
+    numbers in a list.
+
+    One bad line neither hides the turns of chats nor turns vectors into lists of texts: it is
+    rejected later. Numbers beside strings outside lists are both fine, as identifiers.
+    """
+    del seen["NoneType"]
+    usual = max(seen, key=seen.__getitem__, default="")
+    types = set(seen)
+    if usual == "list":
+        return {"list"}
+    return types - {"str"} if is_element and usual in ("int", "float") else types
 
 
 def _arrow_type(seen: set[str]) -> pa.DataType:
