@@ -80,8 +80,8 @@ def batch_rows(table: pa.Table) -> dict[str, tuple]:
     return {row["id"]: tuple(row[name] for name in names) for row in kept.to_pylist()}
 
 
-@pytest.mark.parametrize("address", ["memory:", "folder"])
-@settings(deadline=None, max_examples=25)
+@pytest.mark.parametrize("address", ["memory:", pytest.param("folder", marks=pytest.mark.slow)])
+@settings(deadline=None, max_examples=10)
 @given(draws=DISTINCT, cuts=CUTS)
 def test_the_export_has_the_dates_of_a_batch_after_any_split(
     address: str, draws: list, cuts: list[int], tmp_path_factory: pytest.TempPathFactory
@@ -98,6 +98,7 @@ def test_the_export_has_the_dates_of_a_batch_after_any_split(
     index.close()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(draws=DRAWS, cuts=CUTS)
 def test_documents_that_are_sent_again_count_for_the_document_of_their_first_answer(

@@ -77,7 +77,7 @@ def batch_rows(table: pa.Table, method: neardup.MinHash | neardup.SimHash) -> di
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("address", ["memory:", "folder"])
+@pytest.mark.parametrize("address", ["memory:", pytest.param("folder", marks=pytest.mark.slow)])
 @settings(deadline=None)
 @given(draws=DISTINCT, cuts=CUTS)
 def test_the_export_has_the_sources_of_a_batch_after_any_split(
@@ -145,6 +145,7 @@ def test_an_answer_has_the_sources_of_a_batch_of_the_documents_so_far(
         assert (answer["sources"], answer["num_sources"]) == (expected, len(expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 @settings(deadline=None, max_examples=8)
 @given(draws=DRAWS, cuts=CUTS)

@@ -173,6 +173,7 @@ def test_the_estimates_are_those_of_bayes_rule_over_curves_and_shares_of_wrong_a
         assert 0 <= share_of.low < share_of.estimated < share_of.high <= 1
 
 
+@pytest.mark.slow
 def test_the_interval_has_the_truth_in_19_of_20_collections_of_which_the_curve_is_one_of_the_model():  # noqa: E501
     draw = np.random.default_rng(4)
     inside = 0
