@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from neardup.features.unicode_tables import COMPOSE, EXPAND, RANK_SHIFT, load_tables
@@ -71,12 +72,16 @@ def normalised(text: str, nfkc: bool, case_fold: bool, fold: Sequence[str]) -> I
 
     for start, end in pieces(text, nfkc, case_fold):
         whole = normalise(text[start:end])
-        alone = [normalise(character) for character in text[start:end]]
-        if "".join(alone) == whole:
-            for position, result in enumerate(alone, start):
-                yield from (Character(character, position, position + 1) for character in result)
+        if "".join(map(normalise, text[start:end])) == whole:
+            cuts = range(start + 1, end)
+        elif normalise(text[start]) + normalise(text[start + 1 : end]) == whole:
+            cuts = [start + 1]  # the marks are reordered, but do not combine with the character
         else:
-            yield from (Character(character, start, end) for character in whole)
+            cuts = []
+        for first, last in pairwise([start, *cuts, end]):
+            yield from (
+                Character(character, first, last) for character in normalise(text[first:last])
+            )
 
 
 def pieces(text: str, nfkc: bool, case_fold: bool) -> Iterator[tuple[int, int]]:
