@@ -79,13 +79,12 @@ def measure_runs(bench: Bench, crawl: Crawl) -> None:
                 continue
             result.times.append((took.wall_s, took.cpu_s))
             if number == 0:
-                features = result.case.options["arguments"][2:]
-                content = "content" in result.case.options["arguments"]
+                arguments = result.case.options["arguments"]
                 is_dedup = result.case.options["command"] == "dedup"
                 result.quality = (
-                    judge_removed(output, crawl, content=content)
+                    judge_removed(output, crawl, content="content" in arguments)
                     if is_dedup
-                    else judge_fingerprints(output, crawl, pages, shingles=not features)
+                    else judge_fingerprints(output, crawl, pages, shingles="tags" in arguments)
                 )
                 print(f"    {result.quality}", flush=True)
     bench.results += results
