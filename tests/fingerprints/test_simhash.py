@@ -48,7 +48,7 @@ METHODS = st.sampled_from(
         )
     ]
     + [SimHash(hash="fnv1"), SimHash(hash="fnv1a"), SimHash(hash="md5", bits=128)]
-    + [SimHash(scheme="mfonda"), SimHash(scheme="simhash")]
+    + [SimHash(scheme=name) for name in ("mfonda", "mfonda-unicode", "simhash")]
 )
 TEXTS = st.lists(st.text(st.sampled_from("ab cdé漢 \n.,—\u200b"), max_size=30), max_size=6)
 
@@ -146,8 +146,30 @@ def test_values_of_mfonda_simhash(text, value):
     assert fingerprint_of(text, method=SimHash(scheme="mfonda")) == value
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("this is a test phrase", 0x8C3A5F7E9ECB3F35),
+        ("this is a test phrass", 0x8C3A5F7E9ECB3F21),
+        ("foo bar", 0xD8DBE7186BAD3DB3),
+        ("la fin d'un bel après-midi d'été", 0x58DBBD1FEFAB774A),
+        ("la fin d’un bel après-midi d’été", 0x9AF3D51DAEA9379A),
+        ("你好，世界 2024 年", 0xD7FBFCDA2A303003),
+        ("Ünïcode_word-x 42 don't", 0xCDD57AEEEAF5F7F5),
+        ("e\u0301te\u0301", 0x17C7C17DCFE45A17),
+        ("ÅNGSTRÖM Straße", 0x13FF7B5B3A7DD7DB),
+        ("ΑΣ ﬁnal İx ½ x²", 0x6B77FF6FA77FFF7A),
+    ],
+)
+def test_values_of_unicode_words_in_mfonda_simhash(text, value):
+    """What `Simhash(NewUnicodeWordFeatureSet(text, norm.NFC))` of github.com/mfonda/simhash
+    prints.
+    """
+    assert fingerprint_of(text, method=SimHash(scheme="mfonda-unicode")) == value
+
+
 @pytest.mark.parametrize("text", ["", "漢字", "—…", " \n"])
-@pytest.mark.parametrize("scheme", ["native", "mfonda", "simhash"])
+@pytest.mark.parametrize("scheme", ["native", "mfonda", "mfonda-unicode", "simhash"])
 def test_a_text_without_features_has_none_and_no_fingerprint(text, scheme):
     """mfonda/simhash gives ffffffffffffffff to every text without ASCII words, so that all of them
     are alike.
@@ -471,6 +493,7 @@ def test_two_settings_that_give_different_bits_are_two_schemes():
         {"hash": "fnv1"},
         {"hash": hash},
         {"scheme": "mfonda"},
+        {"scheme": "mfonda-unicode"},
         {"scheme": "simhash"},
         {"nfkc": False},
         {"case_fold": False},

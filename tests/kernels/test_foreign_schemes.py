@@ -24,11 +24,19 @@ PIECES = st.one_of(
     st.sampled_from(["x" * 5000, "://" * 900, "'" * 1000, "漢" * 700, "a:" * 999]),
 )
 TEXTS = st.lists(PIECES, max_size=12).map("".join)
-KEEPS = [(foreign_schemes.mfonda_words, "mfonda"), (foreign_schemes.simhash_letters, "simhash")]
+KEEPS = [
+    (foreign_schemes.mfonda_words, "mfonda"),
+    (foreign_schemes.mfonda_unicode_words, "mfonda-unicode"),
+    (foreign_schemes.simhash_letters, "simhash"),
+]
 
 
 def words(texts: pa.Array) -> list[list[str]]:
     return [one.split(" ")[:-1] for one in foreign_schemes.mfonda_words(texts).to_pylist()]
+
+
+def unicode_words(texts: pa.Array) -> list[list[str]]:
+    return [one.split() for one in foreign_schemes.mfonda_unicode_words(texts).to_pylist()]
 
 
 @pytest.mark.slow
@@ -47,7 +55,9 @@ def test_words_and_letters_are_those_of_the_regular_expressions(texts, kind):
     assert foreign_schemes.simhash_letters(array).to_pylist() == [
         reference.simhash_letters(text or "") for text in texts
     ]
+    assert unicode_words(array) == [reference.mfonda_unicode_words(text or "") for text in texts]
     assert words(array[1:-1]) == words(array)[1:-1]
+    assert unicode_words(array[1:-1]) == unicode_words(array)[1:-1]
     assert (
         foreign_schemes.simhash_letters(array[1:-1]) == foreign_schemes.simhash_letters(array)[1:-1]
     )
@@ -60,6 +70,7 @@ def test_every_code_point_becomes_what_it_becomes_alone():
     ]
     texts = pa.array([chr(code) for code in codes])
     assert words(texts) == [reference.mfonda_words(chr(code)) for code in codes]
+    assert unicode_words(texts) == [reference.mfonda_unicode_words(chr(code)) for code in codes]
     assert foreign_schemes.simhash_letters(texts).to_pylist() == [
         reference.simhash_letters(chr(code)) for code in codes
     ]

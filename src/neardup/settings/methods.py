@@ -415,10 +415,11 @@ class SimHash(TextSettings):
     scheme: str = parameter(
         "native",
         (
-            "Compute the fingerprints of neardup, of mfonda/simhash in Go, or of the Python "
-            "package simhash."
+            "Compute the fingerprints of neardup, of mfonda/simhash in Go (mfonda: "
+            "WordFeatureSet, mfonda-unicode: UnicodeWordFeatureSet), or of the Python package "
+            "simhash."
         ),
-        choices=("native", "mfonda", "simhash"),
+        choices=("native", "mfonda", "mfonda-unicode", "simhash"),
     )
     confirm: str | None = parameter(
         None,
