@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
+from neardup.errors import SettingError
 from neardup.features.page_structure import shingle_pages, weigh_tags
 from neardup.fingerprints.simhash import extend, summarise_weighted, to_integers
 from neardup.kernels.html_tree import MAX_DEPTH
 from reference import html as reference
+from reference import simhash as votes_reference
 from reference.signed import fingerprint_of
 
 PAGES = st.lists(
@@ -171,6 +173,54 @@ def test_the_simhash_of_weighed_tags_is_that_of_the_votes_worked_by_hand():
     sums = summarise_weighted(extend(weighed.hashes, 64), weighed.weights, weighed.offsets, 64)
     assert to_integers(sums.fingerprints) == [LIST_SIMHASH]
     assert list(sums.last_sums[::-1]) == pytest.approx(votes)
+
+
+def test_explain_shows_the_elements_of_a_page_with_their_weights():
+    found = neardup.explain(LIST, method="decay")
+    assert dict(zip(found.features, found.weights, strict=True)) == pytest.approx(LIST_WEIGHTS)
+    assert dict(zip(found.features, found.hashes, strict=True)) == LIST_HASHES
+    assert found.counts == (1, 1, 1, 1, 2)
+    assert found.sums[:4] == pytest.approx([0.48475, -1.92025, 0.48475, 0.61525])
+    assert found.fingerprint == LIST_SIMHASH
+
+
+def test_explain_shows_paths_from_html_down():
+    page = "<!DOCTYPE html><TITLE>t</TITLE><p>a</p></p><table><td>b</table>" + "<i>" * 40
+    found = neardup.explain(page, method="paths")
+    assert found.features[:9] == (
+        "html",
+        "html/head",
+        "html/head/title",
+        "html/body",
+        "html/body/p",
+        "html/body/table",
+        "html/body/table/tbody",
+        "html/body/table/tbody/tr",
+        "html/body/table/tbody/tr/td",
+    )
+    assert found.counts[4] == 2  # an end tag without a start makes an element, too
+    assert found.features[-1] == "…/" + "/".join(["i"] * 32)
+    assert found.fingerprint == fingerprint_of(page, method=neardup.method("paths"))
+
+
+def test_foreign_hashes_of_weighed_tags_are_those_of_their_names():
+    hashes = [
+        (votes_reference.fnv(name.encode(), True), LIST_WEIGHTS[name]) for name in LIST_WEIGHTS
+    ]
+    expected = votes_reference.reduce(votes_reference.sums(hashes, 64), 1)
+    method = neardup.method("decay", hash="fnv1")
+    assert fingerprint_of(LIST.replace("ul>", "UL>"), method=method) == expected
+    assert neardup.explain(LIST, method=method).fingerprint == expected
+    pages = [LIST, "", LIST + "<svg><x:é>", "<p>" * 600, LIST]
+    signed = neardup.sign(pages, method=method).to_integers()
+    assert [signed[0], signed[-1]] == [expected, expected]
+    assert signed[3] == fingerprint_of(pages[3], method=method)
+
+
+@pytest.mark.parametrize("method", ["decay", "paths"])
+def test_features_without_a_page_have_no_depth(method):
+    with pytest.raises(SettingError, match="Depth is known of the elements of a page alone"):
+        neardup.explain(["p", "li"], method=method)
 
 
 def test_a_path_is_known_by_all_tags_on_it():

@@ -92,7 +92,7 @@ def test_an_explanation_is_shown_as_lines():
             SettingError,
         ),
         ("<p>a", "structure", "boost_rare=True", SettingError),
-        ("<p>a", MinHash(tokens="tags"), "Tags of a page have no words to show", SettingError),
+        ("<p>a", MinHash(tokens="tags"), "Shingles of tags have no words to show", SettingError),
     ],
     ids=str,
 )

@@ -244,6 +244,7 @@ def test_settings_that_say_nothing_together_are_refused(given, said):
         ({"tokens": "paths"}, "weights='depth' requires tokens='elements' or 'paths'"),
         ({"decay": 0.5}, "decay requires weights='depth'"),
         ({"weights": "depth", "tokens": "paths", "ngram": 2}, "weighs single elements"),
+        ({"weights": "depth", "tokens": "paths", "hash": "fnv1"}, "use tokens='elements'"),
     ],
 )
 def test_depth_weighs_elements_and_nothing_else(given, said):

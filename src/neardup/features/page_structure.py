@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Floats, Ints, Words, flatten_strings
-from neardup.kernels.token_arrays import Shingles, make_shingles
+from neardup.arrays import Bytes, Floats, Ints, Words, flatten_strings
+from neardup.kernels.token_arrays import Shingles, TokenStrings, make_shingles
+
+_NAME = re.compile(rb"</?([A-Za-z][^ \t\n\f\r/>]*)")
+_IMPLIED = "html head body colgroup p tbody tr"  # elements that a page may have without a tag
+_MAX_NAME_BYTES = 256  # of a tag, with its "</"
+_MAX_PATH = 32  # names of a path that are shown, the innermost ones
 
 
 class WeighedTags(NamedTuple):
@@ -17,13 +23,15 @@ class WeighedTags(NamedTuple):
 
     hashes : uint64 (num_elements,), the hash of the tag or of the tag path. weights : float64
     (num_elements,). offsets : int64 (num_pages + 1,), the range of the elements of each page.
-    content : uint64 (num_pages, 2), equal for equal elements in equal order.
+    content : uint64 (num_pages, 2), equal for equal elements in equal order. strings : the names
+    or paths of the elements, if requested.
     """
 
     hashes: Words
     weights: Floats
     offsets: Ints
     content: Words
+    strings: TokenStrings | None
 
 
 def shingle_pages(pages: pa.Array, ngram: int) -> Shingles:
@@ -54,7 +62,9 @@ def shingle_pages(pages: pa.Array, ngram: int) -> Shingles:
     return shingles.trim()
 
 
-def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> WeighedTags:
+def weigh_tags(
+    pages: pa.Array, decay: float, *, paths: bool = False, with_strings: bool = False
+) -> WeighedTags:
     """Return the elements of pages, each with the weight decay ** depth; html has depth 0.
 
     Parameters
@@ -62,6 +72,8 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
     pages : HTML in UTF-8, string or binary array of shape (num_pages,); a null has no elements.
     decay : above 0, at most 1.
     paths : whether an element is identified by its tag path from html down, not by its tag alone.
+    with_strings : whether to return the names or paths as strings, such as `li` or `html/body/ul`;
+        of a path deeper than 32 elements, the innermost 32.
 
     Returns
     -------
@@ -72,7 +84,9 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
     Implied elements count, as in a browser's tree. Elements deeper than `html_tree.MAX_DEPTH` count
     as at that depth.
     """
-    elements = kernels.html_tree.elements_of(read_tags(pages))
+    data, page_offsets = flatten_strings(pages)
+    tags = kernels.html_tokens.tags_of(data, page_offsets)
+    elements = kernels.html_tree.elements_of(tags)
     num_elements = int(elements.offsets[-1])
     hashes = np.empty(num_elements, np.uint64)
     kernels.html_shingles.hash_elements(elements, paths, hashes)
@@ -81,7 +95,69 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
     content = np.empty((len(pages), 2), np.uint64)
     # The bits of the weights are hashed too: the same elements at other depths differ.
     kernels.html_shingles.hash_sequences(hashes, weights.view(np.uint64), elements.offsets, content)
-    return WeighedTags(hashes=hashes, weights=weights, offsets=elements.offsets, content=content)
+    strings = None
+    if with_strings:
+        names = _names_by_hash(data, tags)
+        if paths:
+            label_of = _paths_by_hash(elements, hashes, names)
+        else:
+            label_of = _tags_by_hash(elements, hashes, names)
+        strings = _strings_of_hashes(hashes, label_of, elements.offsets)
+    return WeighedTags(
+        hashes=hashes,
+        weights=weights,
+        offsets=elements.offsets,
+        content=content,
+        strings=strings,
+    )
+
+
+def _names_by_hash(data: Bytes, tags: kernels.html_tokens.Tags) -> dict[int, str]:
+    """Return the names of the tags of pages in lower case, and of elements that pages may imply,
+    by their hashes.
+    """
+    names = {int(kernels.html_tags.hash_name(name)): name for name in _IMPLIED.split()}
+    num_tags = int(tags.offsets[-1])
+    found, firsts = np.unique(tags.names[:num_tags], return_index=True)
+    for value, start in zip(found.tolist(), tags.starts[firsts].tolist(), strict=True):
+        name = _NAME.match(data[start : start + _MAX_NAME_BYTES].tobytes())
+        assert name is not None  # where a tag starts
+        # bytes.lower() changes ASCII alone, as the standard does.
+        names[value] = name[1].lower().decode("utf-8", "replace")
+    return names
+
+
+def _tags_by_hash(
+    elements: kernels.html_tree.Elements, hashes: Words, names: dict[int, str]
+) -> dict[int, str]:
+    """Return the names of elements by the hashes of the elements."""
+    found, firsts = np.unique(hashes, return_index=True)
+    values = elements.names[firsts].tolist()
+    return {element: names[value] for element, value in zip(found.tolist(), values, strict=True)}
+
+
+def _paths_by_hash(
+    elements: kernels.html_tree.Elements, hashes: Words, names: dict[int, str]
+) -> dict[int, str]:
+    """Return the paths of elements by the hashes of the elements."""
+    path_of: dict[int, str] = {}
+    path: list[str] = []
+    depths = elements.depths[: len(hashes)].tolist()
+    values = elements.names[: len(hashes)].tolist()
+    for element, value, depth in zip(hashes.tolist(), values, depths, strict=True):
+        del path[depth:]
+        path.append(names[value])
+        if element not in path_of:
+            left_out = "…/" if len(path) > _MAX_PATH else ""
+            path_of[element] = left_out + "/".join(path[-_MAX_PATH:])
+    return path_of
+
+
+def _strings_of_hashes(hashes: Words, label_of: dict[int, str], offsets: Ints) -> TokenStrings:
+    """Return the label of each element."""
+    distinct, indices = np.unique(hashes, return_inverse=True)
+    labels = pa.array([label_of[value] for value in distinct.tolist()], pa.large_string())
+    return TokenStrings(*flatten_strings(labels.take(pa.array(indices))), offsets)
 
 
 def start_tags(page: str) -> tuple[list[int], list[int]]:

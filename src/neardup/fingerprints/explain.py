@@ -20,7 +20,7 @@ from neardup.fingerprints import simhash_documents as fingerprinting
 from neardup.fingerprints.minhash import band_keys, sign
 from neardup.fingerprints.simhash import to_integers
 from neardup.settings.constraints import check_kind, check_text, constraints_of
-from neardup.settings.methods import PAGE_TOKENS, MinHash, SimHash, named_as
+from neardup.settings.methods import MinHash, SimHash, named_as
 
 WeightedFeature = tuple[str, float]
 
@@ -244,10 +244,10 @@ def _summands_of(
 
 def _checked(text: object, tokens: object) -> str | list[Any]:
     """Return a text, or features as a list."""
-    if tokens in PAGE_TOKENS:
+    if tokens == "tags":
         raise SettingError(
-            f"Tags of a page have no words to show: got tokens={tokens!r}. Explain a method of "
-            "texts, or compare two pages (neardup compare), which shows their outlines."
+            "Shingles of tags have no words to show: got tokens='tags'. Explain method='decay' or "
+            "a method of texts, or compare two pages (neardup compare), which shows their outlines."
         )
     if isinstance(text, (bytes, bytearray)) or not isinstance(text, Iterable):
         raise InputError(
@@ -275,6 +275,11 @@ def _describe_given(
     features: list[str | WeightedFeature], method: SimHash
 ) -> fingerprinting.Described:
     """Return features passed instead of a text, with the settings that apply to them."""
+    if method.weights == "depth":
+        raise SettingError(
+            "Depth is known of the elements of a page alone: got features with weights='depth'. "
+            "Pass the HTML as one string, or use weights='tf'."
+        )
     if all(isinstance(feature, str) for feature in features):
         if method.weights == "given" or (method.weights == "tfidf" and method.idf == "lines"):
             raise SettingError(

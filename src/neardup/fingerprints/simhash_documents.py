@@ -157,14 +157,17 @@ def _describe(
     if method.weights == "given":
         return describe_weighted(*weighted_tokens(texts, method), method)
     if method.weights == "depth":
-        tags = weigh_tags(texts, method.decay, paths=method.tokens == "paths")
+        by_path = method.tokens == "paths"
+        tags = weigh_tags(texts, method.decay, paths=by_path, with_strings=with_strings)
         shingles = Shingles(
             hashes=tags.hashes,
             offsets=tags.offsets,
             content=tags.content,
             flagged=np.zeros(len(texts), np.bool_),  # tags are not normalised
         )
-        return Described(shingles=shingles, tokens=None, given_weights=tags.weights, method=method)
+        return Described(
+            shingles=shingles, tokens=tags.strings, given_weights=tags.weights, method=method
+        )
     tokens = None
     if cutter_of(method) is not None:  # a segmenter cuts texts into strings, no kernel
         tokens = token_strings(texts, method)

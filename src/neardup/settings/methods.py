@@ -494,10 +494,14 @@ class SimHash(TextSettings):
                 f"weights: got weights={self.weights!r} with tokens={self.tokens!r}. Change one of "
                 "the two."
             )
-        if by_depth and (self.ngram != 1 or self.hash != "native"):
+        if by_depth and self.ngram != 1:
             raise SettingError(
-                "weights='depth' weighs single elements by neardup's own hash: got "
-                f"ngram={self.ngram}, hash={self.hash!r}. Leave both unset."
+                f"weights='depth' weighs single elements: got ngram={self.ngram}. Leave it unset."
+            )
+        if self.tokens == "paths" and self.hash != "native":
+            raise SettingError(
+                f"tokens='paths' has neardup's own hash: got hash={self.hash!r}. Leave it unset, "
+                "or use tokens='elements'."
             )
         if not by_depth and self.decay != 0.45:
             raise SettingError(

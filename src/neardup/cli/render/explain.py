@@ -219,7 +219,10 @@ def _hash(value: int, bits: int) -> str:
 
 def _number(value: float, *, signed: bool = False) -> str:
     sign = "+" if signed else ""
-    return f"{value:{sign}d}" if isinstance(value, int) else f"{value:{sign}.2f}"
+    if isinstance(value, int):
+        return f"{value:{sign}d}"
+    # The weights of deep elements are small.
+    return f"{value:{sign}.2f}" if abs(value) >= 0.1 else f"{value:{sign}.2g}"
 
 
 def _cell(feature: str) -> str:
