@@ -117,9 +117,11 @@ class PairMeasures(NamedTuple):
     the measure that the method compares with its threshold; None if it measures a distance only.
     duplicate : whether the pair is a duplicate in a run that compares it. estimated_jaccard : from
     MinHash signatures of the run's length. candidate_probability : the probability that the bands
-    propose the pair. fingerprints : of SimHash. distance : the number of differing bits. structure
-    : of web pages, the similarity of their tags, if the method measures it. A measure that the
-    method does not have is None, and so is the distance if a text has no features.
+    propose the pair. fingerprints : of SimHash. distance : the number of differing bits.
+    weighted_cosine : the cosine of the weights of the features in both texts, such as TF-IDF, as
+    SimHash weighs them (the vector space model: Salton, Wong and Yang 1975). structure : of web
+    pages, the similarity of their tags, if the method measures it. A measure that the method does
+    not have is None; the distance and the cosine of weights also if a text has no features.
     """
 
     num_left: int
@@ -135,6 +137,7 @@ class PairMeasures(NamedTuple):
     candidate_probability: float | None = None
     fingerprints: tuple[int, int] | None = None
     distance: int | None = None
+    weighted_cosine: float | None = None
     structure: float | None = None
 
     @property

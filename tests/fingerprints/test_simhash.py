@@ -4,6 +4,7 @@ not matter.
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup import IdfTable, InputError, SettingError, SimHash, explain
+from neardup import IdfTable, InputError, SettingError, SimHash, compare, explain
 from neardup.errors import SchemeError
 from neardup.features.shingles import Workspace
 from neardup.fingerprints.explain import keywords
@@ -510,3 +511,50 @@ def test_two_settings_that_give_different_bits_are_two_schemes():
 )
 def test_settings_of_the_search_are_no_part_of_the_scheme(settings):
     assert scheme_of(SimHash(**settings)) == scheme_of(SimHash())
+
+
+# The vector space model: the cosine of the weights of two texts.
+
+
+def cosine(left: dict[str, float], right: dict[str, float]) -> float:
+    product = sum(weight * right.get(feature, 0.0) for feature, weight in left.items())
+    lengths = [math.sqrt(sum(w * w for w in side.values())) for side in (left, right)]
+    return product / (lengths[0] * lengths[1])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"weights": "one"},
+        {"ngram": 2, "bits": 128},
+        {"weights": "tfidf", "idf": IDF, "max_features": 0},
+        {"weights": "tfidf", "idf": IDF, "max_features": 3},
+        {"weights": "tfidf", "idf": "lines", "weight_levels": True},
+        {"scheme": "mfonda"},
+    ],
+    ids=["tf", "one", "pairs of words", "tfidf", "top 3", "levels", "mfonda"],
+)
+def test_the_weighted_cosine_is_that_of_the_weights_that_explain_shows(settings):
+    method = SimHash(**settings)
+    texts = ("a cat sat on a mat\na cat", "the cat sat\non the mat, the cat and a hat")
+    found = [explain(text, method=method) for text in texts]
+    weights = [dict(zip(one.features, one.weights, strict=True)) for one in found]
+    measures = compare(*texts, method=method).measures
+    assert measures.weighted_cosine == pytest.approx(cosine(*weights), rel=1e-12)
+
+
+def test_the_tfidf_cosine_worked_by_hand():
+    """The idf of `cat` is ln(100 / 10), of `the` 0.01, the floor, instead of ln(100 / 100)."""
+    table = IdfTable.from_counts({"cat": 9, "the": 99}, num_documents=100)
+    method = SimHash(weights="tfidf", idf=table)
+    measures = compare("cat cat the", "cat the the", method=method).measures
+    rare = reference.idf(9, 100)
+    product = 2 * rare * rare + 0.01 * 0.02
+    lengths = math.hypot(2 * rare, 0.01) * math.hypot(rare, 0.02)
+    assert measures.weighted_cosine == pytest.approx(product / lengths, rel=1e-12)
+
+
+@pytest.mark.parametrize("texts", [("", "a"), ("a", "")])
+def test_a_text_without_features_has_no_weighted_cosine(texts):
+    assert compare(*texts, method="simhash").measures.weighted_cosine is None

@@ -22,7 +22,12 @@ from neardup.files import JsonObject
 from neardup.fingerprints import simhash_documents as fingerprinting
 from neardup.fingerprints.explain import Explanation, explain_fingerprint
 from neardup.fingerprints.simhash import SCHEME, num_words, to_integers
-from neardup.fingerprints.simhash_documents import describe, scheme_of, summarise_described
+from neardup.fingerprints.simhash_documents import (
+    describe,
+    scheme_of,
+    summarise_described,
+    weigh,
+)
 from neardup.fingerprints.sketches import Scheme, require_same
 from neardup.kernels.token_arrays import TokenStrings
 from neardup.methods.base import (
@@ -218,7 +223,22 @@ class SimHashMethod(Method):
             return found
         first, second = to_integers(described.keys.values)
         # Python's integers: a fingerprint has up to 256 bits.
-        return found._replace(fingerprints=(first, second), distance=(first ^ second).bit_count())
+        return found._replace(
+            fingerprints=(first, second),
+            distance=(first ^ second).bit_count(),
+            weighted_cosine=self._cosine_of_weights(described.features),
+        )
+
+    def _cosine_of_weights(self, features: Features) -> float | None:
+        """Return the cosine of the weights of two documents; None if one has no weight at all."""
+        summands = weigh(features.weighed, self.idf)
+        middle = summands.weighed.offsets[1]
+        left, right = np.split(summands.weighed.weights, [middle])
+        _, in_left, in_right = np.intersect1d(
+            *np.split(summands.features.hashes, [middle]), assume_unique=True, return_indices=True
+        )
+        length = np.linalg.norm(left) * np.linalg.norm(right)
+        return float(left[in_left] @ right[in_right] / length) if length else None
 
     def explain(self, text: Any, idf: IdfTable | None = None) -> Explanation:
         return explain_fingerprint(text, self.settings, self.idf if idf is None else idf)

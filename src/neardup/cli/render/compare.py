@@ -277,6 +277,8 @@ def _measures(result: Comparison, method: MethodSettings) -> Rows:
         distance = "-" if found.distance is None else str(found.distance)
         rows.figure(say("compare.distance"), distance, say("compare.bits", bits=bits), "bold")
     _add_set_measures(rows, result, answers)
+    if found.weighted_cosine is not None:
+        rows.figure(say("compare.cosine"), f"{found.weighted_cosine:.4f}", say("compare.weights"))
     if found.structure is not None:
         name = say("compare.structure")
         rows.figure(name, f"{found.structure:.4f}", say("compare.start_tags"), "bold")
