@@ -532,7 +532,7 @@ def test_weights_of_ones_own_are_for_python_alone():
         ("--method", "'minhash', 'simhash'"),
         ("--weights", "'one', 'tf', 'tfidf'"),
         ("--hash", "'native', 'fnv1', 'fnv1a', 'md5'"),
-        ("--scheme", "'native', 'mfonda', 'simhash'"),
+        ("--scheme", "'native', 'mfonda', 'mfonda-unicode', 'simhash'"),
         ("--confirm", "'jaccard', 'hamming'"),
         ("--bits", "32, 64, 128, 256"),
     ],
