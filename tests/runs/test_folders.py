@@ -145,7 +145,7 @@ def test_methods_of_code_read_the_code_of_repositories_and_name_the_rest(
     assert len(result.mask) == 2
     (warning,) = result.report["warnings"]
     assert warning == (
-        f"Left out 3 files that are not source code: {clones}/repo/README.md, "
+        f"Left out 3 files other than source code: {clones}/repo/README.md, "
         f"{clones}/repo/docs/page.html, {clones}/repo/package.json."
     )
 

@@ -25,7 +25,7 @@ from neardup.runs.options import ReadingSettings
 from neardup.runs.spool import spool
 from neardup.settings.run import Quote, TextUnit
 
-NOT_CODE = "that are not source code"
+NOT_CODE = "other than source code"
 _CODE_FORMATS = ("code", "notebook")
 _REMOTE = "remote"
 _ENDINGS: dict[str | None, str] = {codec: suffix for suffix, codec in COMPRESSIONS.items()}
