@@ -45,6 +45,7 @@ lint: $(VENV)/test.stamp $(VENV)/lint.stamp  ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file benchmarks/mypy.ini
 
 format: $(VENV)/lint.stamp  ## format the code
 	$(BIN)/ruff format .

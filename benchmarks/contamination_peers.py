@@ -59,9 +59,9 @@ def gpt3(items: Iterable[Question], documents: Iterable[tuple[str, str]]) -> Ite
         lengths = sorted(len(words) for _, words in members)
         size = min(13, max(8, lengths[len(lengths) // 20]))
         sizes.add(size)
-        for name, words in members:
-            for gram in ngrams(words, size):
-                holders[gram].add(name)
+        for item_id, item_words in members:
+            for gram in ngrams(item_words, size):
+                holders[gram].add(item_id)
     for name, text in documents:
         words = list(_blank_words(text))
         plain = [word for word, _, _ in words]
@@ -73,7 +73,7 @@ def gpt3(items: Iterable[Question], documents: Iterable[tuple[str, str]]) -> Ite
                     last = words[place + size - 1][2]
                     span = found.setdefault(item, [first, last])
                     span[0], span[1] = min(span[0], first), max(span[1], last)
-        yield from (Hit(item, name, *span, 1.0) for item, span in found.items())
+        yield from (Hit(item, name, span[0], span[1], 1.0) for item, span in found.items())
 
 
 def _blank_words(text: str) -> Iterator[tuple[str, int, int]]:

@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -93,7 +93,7 @@ def run_peer(peer: Peer, source: Path, output: Path, python: str) -> bool:
     return not done.returncode
 
 
-def row_of(texts: str, peer: str, report: Mapping[str, object]) -> str:
+def row_of(texts: str, peer: str, report: Mapping[str, Any]) -> str:
     """Return a row of the table."""
     counts = report["counts"]
     lost = report["lost"]

@@ -101,7 +101,7 @@ def start(path: Path) -> tuple[subprocess.Popen[bytes], str]:
 
 def read_all(log: IO[bytes]) -> None:
     """Read a log to its end."""
-    while log.read1(1 << 16):
+    while os.read(log.fileno(), 1 << 16):
         pass
 
 

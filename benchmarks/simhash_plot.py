@@ -51,7 +51,7 @@ def growth(lines: Mapping[str, Points], *, title: str, x_label: str, y_label: st
     # In proportion to n: through the first point of the first line.
     first_x, first_y = next(iter(lines.values()))[0]
     last = min(10.0**high_x, first_x * 10.0**high_y / first_y)
-    ends = [*place(first_x, first_y), *place(last, first_y * last / first_x)]
+    ends = (*place(first_x, first_y), *place(last, first_y * last / first_x))
     parts.append(_line(*ends, "#999", ' stroke-dasharray="5 4"'))
     labels: list[tuple[float, str, str]] = []
     for number, (name, points) in enumerate(lines.items()):

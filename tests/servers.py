@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -29,6 +29,9 @@ def _open_folder() -> str | None:
         if all(part.stat().st_mode & stat.S_IXOTH for part in (folder, *folder.parents)):
             return str(folder)
     return None
+
+
+Started = TypeVar("Started", bound="Server")
 
 
 class Server(ABC):
@@ -109,7 +112,7 @@ class Server(ABC):
         """Return the user that the server runs as, if not the user of the tests."""
         return {}
 
-    def __enter__(self) -> Server:
+    def __enter__(self: Started) -> Started:
         self.start()
         return self
 

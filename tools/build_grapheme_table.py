@@ -17,6 +17,7 @@ import random
 import re
 from importlib.metadata import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import regex
@@ -73,7 +74,8 @@ def read_classes() -> np.ndarray:
 
 def unicode_version() -> str:
     """Return the version of Unicode that the package names, such as ``"18.0.0"``."""
-    description = metadata("regex").get_payload() or metadata("regex")["Description"]
+    package: Any = metadata("regex")
+    description = package.get_payload() or package["Description"]
     found = re.search(r"supports Unicode (\d+\.\d+\.\d+)", str(description))
     if found is None:
         raise SystemExit("The description of the package regex does not name a version of Unicode.")

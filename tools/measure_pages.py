@@ -145,7 +145,7 @@ def sets_row(**settings: object) -> Row:
     return Row(by_sets(method), method.threshold)
 
 
-def prints_row(method: neardup.Method) -> Row:
+def prints_row(method: object) -> Row:
     """Return the row of a method of fingerprints."""
     assert isinstance(method, neardup.SimHash)
     return Row(by_fingerprints(method), method.max_distance)

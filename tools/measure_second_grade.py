@@ -87,8 +87,9 @@ def draw(graph: Graph, share: float, seed: int) -> Counter[str]:
     left = graph.left[near]
     right = graph.right[near]
     similarity = graph.similarity[near]
-    ends = (numbers[side].astype(np.uint32) for side in (left, right))
-    levels = choosing.levels_of(*ends, similarity, int(kept.sum()))
+    left_numbers = numbers[left].astype(np.uint32)
+    right_numbers = numbers[right].astype(np.uint32)
+    levels = choosing.levels_of(left_numbers, right_numbers, similarity, int(kept.sum()))
     if not levels:
         return Counter()
     sizes = np.bincount(graph.groups[kept & graph.labelled])

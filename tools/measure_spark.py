@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -99,7 +100,7 @@ def follow(process: subprocess.Popen) -> float:
     return sum(ticks.values()) / os.sysconf("SC_CLK_TCK")
 
 
-def run(engine: str, corpus: Path, work: Path, partitions: int | None) -> dict[str, object]:
+def run(engine: str, corpus: Path, work: Path, partitions: int | None) -> dict[str, Any]:
     """Run one engine as a process; return its report, its times and its shuffle bytes."""
     output = work / f"out-{engine}"
     events = work / f"events-{engine}"

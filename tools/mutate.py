@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 OPERATORS: list[tuple[type[ast.AST], type[ast.AST]]] = [
@@ -73,7 +73,7 @@ def mutants_of(source: str) -> list[Mutant]:
     return sorted(mutants, key=lambda mutant: mutant.line)
 
 
-def _code(node: ast.AST) -> Iterator[ast.AST]:
+def _code(node: ast.AST) -> Iterator[Any]:
     """Yield the statements and expressions of functions, without types and messages."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "bases", "exc"):

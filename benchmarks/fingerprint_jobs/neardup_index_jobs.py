@@ -55,7 +55,9 @@ def minhash(source: str, options: dict[str, Any]) -> Done:
     """
     index = _new(options, MinHash(threshold=0.8), "features")
     asked = np.load(options["asked"]).reshape(-1)
-    length = index.opened.rules.method.bands.num_hashes
+    bands = index.opened.rules.method.lookup.bands
+    assert bands is not None
+    length = bands.num_hashes
 
     def documents(seeds: npt.NDArray[np.uint64], first: int, prefix: str) -> Incoming:
         near = seeds >> np.uint64(63) != 0
@@ -95,7 +97,14 @@ def _incoming(index: Index, features: Features, sketch: Any, first: int, prefix:
     none = pa.nulls(count, pa.large_string())
     texts = pa.array([""] * count, pa.large_string())
     keys = index.opened.rules.method.keys_of(sketch, features)
-    return Incoming(ids, texts, none, Described(features, keys), sketch)
+    return Incoming(
+        ids=ids,
+        texts=texts,
+        payloads=none,
+        described=Described(features, keys),
+        sketch=sketch,
+        sources=none,
+    )
 
 
 def _measure(
@@ -120,7 +129,8 @@ def _measure(
             adding += time.perf_counter() - begun
         facts["add_per_s"] = len(values) / adding
         began = time.perf_counter()
-        index.opened.store._finish_tasks()
+        store: Any = index.opened.store
+        store._finish_tasks()
         facts["finish_s"] = time.perf_counter() - began
     facts |= {"adding_mb": memory.most, "disk_gb": memory.disk_bytes / 1e9}
     facts |= _ask(index, documents, queries, "")

@@ -45,7 +45,9 @@ def words(source: str, options: dict[str, Any]) -> Done:
         pa.py_buffer(np.asarray(tokens.data)),
     ]
     strings = pa.Array.from_buffers(pa.large_string(), len(tokens.offsets) - 1, buffers)
-    lists = pa.LargeListArray.from_arrays(pa.array(np.asarray(tokens.limits, np.int64)), strings)
+    lists = pa.LargeListArray.from_arrays(
+        pa.array(np.asarray(tokens.document_offsets, np.int64)), strings
+    )
     pq.write_table(pa.table({"text": texts, "words": lists}), options["output"])
     return Done([], {}, {})
 

@@ -14,6 +14,7 @@ from shared import Done, clock, main, read_pairs, read_rows
 
 import neardup
 from neardup.documents.batch import BLOCK_BYTES, Columns
+from neardup.documents.pages import page_documents
 from neardup.features import page_structure
 from neardup.fingerprints.simhash_documents import describe, summarise_described
 from neardup.formats import warc
@@ -70,7 +71,7 @@ def _by_parts(source: str) -> dict[str, float]:
         return result
 
     with open(source, "rb") as stream:
-        records = read_records(GzipBytes(stream, keep=False), warc._is_wanted)
+        records = read_records(GzipBytes(stream, keep=False), warc._is_page)
         while batch := timed("records", lambda: _take(records)):
             pages = timed("pages", lambda batch=batch: [warc._page(record) for record in batch])
             rows = np.arange(len(pages))
@@ -102,7 +103,8 @@ def _take(records: Iterator[Record]) -> list[Record]:
 
 
 def _column(pages: list[Any], rows: Any) -> pa.Array:
-    return warc.page_documents(pages, rows, Columns("html"), "crawl", "warc", print, None).text
+    columns = Columns("html")
+    return page_documents(pages, rows, columns, "crawl", "warc", reject=print, payload=None).text
 
 
 if __name__ == "__main__":

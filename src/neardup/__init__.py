@@ -15,7 +15,8 @@ from neardup.version import __version__ as __version__
 # `as` makes a name public for type checkers, which do not follow `__all__` below; several are on a
 # line.
 if TYPE_CHECKING:
-    from neardup.answers import Answer as Answer, Document as Document, Hit as Hit  # noqa: I001
+    from neardup import errors as errors, lsh as lsh, methods as methods  # noqa: I001
+    from neardup.answers import Answer as Answer, Document as Document, Hit as Hit
     from neardup.api.audit import Audit as Audit, audit as audit
     from neardup.api.cluster import cluster as cluster
     from neardup.api.contamination import find_contamination as find_contamination

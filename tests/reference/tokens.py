@@ -140,7 +140,7 @@ def move_tones(text: str) -> str:
     """Return the text with the tone marks of Vietnamese on the second vowel of oa, oe and uy."""
     characters = list(text)
     for index, (first, second) in enumerate(pairwise(text)):
-        letter, *tone = unicodedata.normalize("NFD", first)
+        letter, *tone = list(unicodedata.normalize("NFD", first))
         has_tone = len(tone) == 1 and tone[0] in "\u0300\u0301\u0309\u0303\u0323"
         if has_tone and (letter + second).lower() in ("oa", "oe", "uy"):
             characters[index] = letter

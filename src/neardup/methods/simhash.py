@@ -233,9 +233,12 @@ class SimHashMethod(Method):
         """Return the cosine of the weights of two documents; None if one has no weight at all."""
         summands = weigh(features.weighed, self.idf)
         middle = summands.weighed.offsets[1]
-        left, right = np.split(summands.weighed.weights, [middle])
+        left = summands.weighed.weights[:middle]
+        right = summands.weighed.weights[middle:]
+        left_hashes = summands.features.hashes[:middle]
+        right_hashes = summands.features.hashes[middle:]
         _, in_left, in_right = np.intersect1d(
-            *np.split(summands.features.hashes, [middle]), assume_unique=True, return_indices=True
+            left_hashes, right_hashes, assume_unique=True, return_indices=True
         )
         length = np.linalg.norm(left) * np.linalg.norm(right)
         return float(left[in_left] @ right[in_right] / length) if length else None
