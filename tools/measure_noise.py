@@ -165,7 +165,7 @@ def run(texts: list[str], method: neardup.MinHash) -> Found:
 
 
 def setting(share: float, which: str, **others: Any) -> neardup.MinHash:
-    """Return the settings that docs/choosing-a-threshold.md advises: half of the share where one
+    """Return the settings that docs/ocr.md advises: half of the share where one
     text is clean.
     """
     method = neardup.method(noise=noise_of(share, which), **others)
