@@ -52,9 +52,9 @@ from neardup.settings.run import RunSettings
 @option(
     "--fail-above RATE",
     "Output",
-    "Exit with 3 if a greater share of the items of any benchmark is contaminated, as in CI; or "
-    "with 4 if items or documents could not be read, or there is nothing to compare, unless "
-    "--on-error skip accepts that.",
+    "Exit with 3 if a greater share of the items of any benchmark is contaminated; or with 4 if "
+    "items or documents could not be read (unless --on-error skip accepts that), or there is "
+    "nothing to compare.",
     type=SettingType(Constraint("", float, low=0.0, high=1.0)),
 )
 @settings_options(CorpusSettings, "Input")
@@ -71,10 +71,9 @@ def contamination(
     """Find which items of test sets are in the documents of a corpus, and show where.
 
     INPUT has the items: questions, with choices and answers in columns of their own, or texts. The
-    corpus is read once. The output folder DIR contains hits.parquet with the place of each item in
-    each document, items.parquet with the findings about each item, boilerplate.parquet with the
-    passages that did not count because many documents have them, rejected.jsonl, report.json and
-    report.html; it appears once it is complete.
+    output folder DIR contains hits.parquet with the position of each item in each document,
+    items.parquet with the findings about each item, boilerplate.parquet with frequent passages,
+    which did not count, rejected.jsonl, report.json and report.html.
 
     \b
     Examples:

@@ -42,7 +42,7 @@ def dedup(inputs: list[Named], output: str, **values: Any) -> None:
     INPUT is a file (Parquet, Arrow, JSONL, CSV, TSV, text; .gz, .zst, .bz2, .xz), a folder, a
     pattern, an address such as s3://bucket/key, or - for standard input. The output folder DIR
     contains kept/ in the format of the input, removed.parquet, rejected.jsonl, report.json and
-    report.html; it appears once it is complete.
+    report.html.
 
     \b
     Examples:
@@ -50,7 +50,6 @@ def dedup(inputs: list[Named], output: str, **values: Any) -> None:
       neardup dedup pages/ -o out/ --threshold 0.7 --ngram 3 --recall 0.999 --keep longest
       neardup dedup new.parquet --against old.parquet -o out/
       neardup dedup new.parquet --against news.index -o out/ --update
-      neardup dedup corpus/ -o out/ --resume          after an interruption
       neardup dedup --config out/report.json -o again/        the same run again
       zstdcat big.jsonl.zst | neardup dedup - -o out/ --json | jq .counts
       neardup dedup in.jsonl -o - | gzip > clean.jsonl.gz     one input, to standard output

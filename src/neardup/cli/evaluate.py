@@ -40,13 +40,13 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
     "--pairs FILE",
     "Truth",
     "Judged pairs: left_id, right_id, and whether they are duplicates (true or false, 1 or 0). All "
-    "other pairs are ignored.",
+    "others are ignored.",
 )
 @option(
     "--compare-methods METHOD...",
     "Method",
     (
-        "Compare several methods instead of --method: repeat it for each. Each takes the options "
+        "A method to compare with others, instead of --method; repeatable. Each takes the options "
         "that apply to it."
     ),
 )
@@ -54,7 +54,7 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 @option(
     "--errors FILE",
     "Output",
-    "Write twenty wrong and twenty missed pairs to this HTML file, differences marked.",
+    "Write twenty wrong and twenty missed pairs to this HTML file.",
 )
 @settings_options(OutputSettings, "Output", only=("lang",))
 @overwrite_option

@@ -239,8 +239,8 @@ def add(address: str, inputs: list[Named], **values: Any) -> None:
 @option(
     "--stream",
     "Output",
-    "Read JSON lines from standard input, and print an answer to each line at once. Dotted names "
-    "refer to nested fields: --text-column response.body.",
+    "Read JSON lines from standard input, and print an answer to each at once. Dots lead into "
+    "nested fields: --text-column response.body.",
 )
 @option("--print-kept", "Output", "With --stream, print the kept lines instead of the answers.")
 @option(
@@ -257,8 +257,7 @@ def add_if_new(
 
     The decisions equal those of `neardup dedup` on all documents in order of arrival. A document
     already stored with the same id and content gets the same answer again, so an interrupted stream
-    can simply be sent again: a kept document is then written or printed again, unless you use
-    --only-new.
+    can be sent again. Kept documents are then written again, unless you use --only-new.
 
     \b
     Examples:

@@ -55,8 +55,8 @@ _STEP = 0.05
 @option(
     "--answers FILE",
     "Answers",
-    "The file of JSON lines that answers are appended to; those in it count. For evaluate --pairs. "
-    " [default: answers.jsonl]",
+    "The file of JSON lines to which answers are appended, for evaluate --pairs; those in it "
+    "count.  [default: answers.jsonl]",
 )
 @option(
     "--page FILE",
@@ -96,16 +96,14 @@ def sweep(
     it; the settings of two grades, copies and versions of one work; and a suggestion with its
     reason.
 
-    The inputs are read once, and searched at each threshold; for the grades they are read twice
-    more. A suggestion is made only where the texts decide. With --ask, your answers about pairs
-    decide; if they contradict each other, it asks about up to a third more pairs.
+    A suggestion is made only where the texts decide. With --ask, your answers about pairs decide;
+    if they contradict each other, it asks about up to a third more pairs.
 
     \b
     Examples:
       neardup sweep corpus.parquet
       neardup sweep corpus.parquet --grade versions --output versions.toml
       neardup sweep news/ --thresholds 0.6,0.7,0.8 --ngram 3 --plot removed.svg
-      neardup sweep news/ --ask 27 --output sweep.toml
       neardup sweep news/ --ask 27 --page pairs.html
     """
     if values.pop("threshold") is not None:
