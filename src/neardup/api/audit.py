@@ -129,8 +129,7 @@ def audit(
     sample : of removals for which the search found no similar kept document, the maximum number to
         compare with all kept documents; of more, a sample. Shares from a sample have an interval.
     count_by : the columns by whose values removals are counted. Default: source, language and lang.
-    output : a folder for removals.parquet, left.parquet, unmatched.parquet, rejected.jsonl,
-        report.json and report.html.
+    output : a folder for removals.parquet, left.parquet, unmatched.parquet and the report.
     lang, tables, overwrite, scratch, resume : as in `dedup`.
     text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`,
         of both sides.

@@ -52,8 +52,7 @@ def cluster(
     tables, overwrite, scratch, resume, engine, master : as in `dedup`.
     against : known documents, each the first of a cluster, which have no row in the result. A
         document joins the most similar of all first documents, known or new.
-    output : a folder for clusters.parquet, cluster_summary.parquet, rejected.jsonl, report.json and
-        report.html.
+    output : a folder for clusters.parquet, cluster_summary.parquet and the report.
     linkage : sieve, where a cluster is a document and the documents that `dedup` would remove
         because of it; or connected, for chains of similar documents.
     text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.

@@ -106,8 +106,7 @@ def find_contamination(
         numbers and strings are each alike.
     max_documents : the most documents to list for one item, the best first; among documents with at
         least 0.95 of a long item, the first. All are counted.
-    output : a folder for hits.parquet, items.parquet, boilerplate.parquet, rejected.jsonl,
-        report.json and report.html.
+    output : a folder for hits.parquet, items.parquet, boilerplate.parquet and the report.
     write : the clean copies to write: the items that were not found (items), the documents of the
         corpus without items (corpus), or none. Both are in kept/.
     lang : the language of output: English, or simplified Chinese, the default of commands in a
@@ -130,8 +129,7 @@ def find_contamination(
     --------
     >>> import neardup
     >>> item = "Which planet of the solar system has the shortest year of all eight?"
-    >>> question = "Which planet of the solar system has the shortest year of all eight?"
-    >>> page = f"Quiz night. Question 3: {question} Mercury!"
+    >>> page = f"Quiz night. Question 3: {item} Mercury!"
     >>> found = neardup.find_contamination([item], [page, "Nothing of it here."])
     >>> found.hits.select(["item_id", "document_id", "start", "end", "rule"]).to_pylist()
     [{'item_id': '0', 'document_id': '0', 'start': 24, 'end': 91, 'rule': 'perfect'}]

@@ -70,9 +70,9 @@ def dedup(
         `pairs` contains the pairs that removed a document.
     update : add the documents, which need ids, to the index of `against` once the output is
         complete. A repeated run writes the same output.
-    output : the folder to write, or its address on remote storage, such as s3://bucket/out. It
-        appears once it is complete. It gets kept/, removed.parquet, rejected.jsonl, report.json and
-        report.html. Default: the result is only returned.
+    output : the folder to write, or its address on remote storage, such as s3://bucket/out, with
+        rejected.jsonl, report.json and report.html. It appears once it is complete. It gets kept/
+        and removed.parquet. Default: the result is only returned.
     write : the output besides removed.parquet: the kept documents in the format of the input
         (kept), true or false for each input row (mask), the kept ids (ids), all documents with the
         columns duplicate_of, similarity, cluster and duplicates (annotated), or nothing (removed).

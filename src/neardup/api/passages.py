@@ -68,25 +68,25 @@ def remove_passages(
     source : as in `dedup`.
     against : an earlier collection, read as `source` is, which comes first and from which nothing
         is cut.
-    min_length : the fewest characters of a passage that is cut, counted before its ends move to
-        whole words; or of a unit. Default: 200, with unit 20.
+    min_length : the fewest characters of a passage, before its ends move to whole words, or of a
+        unit. Default: 200, with unit 20.
     unit : cut whole paragraphs (between blank lines), lines or sentences, instead of passages that
         may begin anywhere.
     normalise : with unit, compare words as dedup does: without case, width, white space and
         punctuation. Default: compare their characters, but for white space at their ends.
     fold : with normalise, spellings to treat as one, as in `find_contamination`.
     cut_at : the places where cuts end: between characters as readers see them, words, sentences or
-        lines. An incomplete unit stays.
-    bridge : cut the text between two passages, too, if it has at most this many characters. Less
+        lines.
+    bridge : also cut the text between two passages, if it has at most this many characters. Less
         than min_length.
     keep : the copy of a passage that stays: the first one; or none, which cuts passages of at least
         min_share of the documents from all of them.
-    min_share : with keep=none, the least share of the documents (with within, of the documents of
-        equal value) that have a passage, at least two of them.
+    min_share : with keep=none, the least share of the documents (with within, of equal value) that
+        have a passage; at least two documents.
     within : with keep="none", a column, such as the site of a page: min_share is of its values.
     max_loss : drop a document that loses more than this share of its characters; with 1, all of
         them.
-    output : a folder for kept/, passages.parquet, rejected.jsonl, report.json and report.html.
+    output : a folder for kept/, passages.parquet and the report.
     write : the output besides passages.parquet: the documents without the passages, in the format
         of the input (kept), all documents with each passage between ⟦ and ⟧ (marked), or nothing
         (removed).

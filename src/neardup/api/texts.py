@@ -118,10 +118,6 @@ def explain(
     --------
     >>> explain("to be or not to be").counts
     (2, 2, 1, 1)
-    >>> left = explain("to be or not to be at all", method="minhash")
-    >>> right = explain("to be or not to be", method="minhash")
-    >>> [band for band, keys in enumerate(zip(left.keys, right.keys)) if keys[0] == keys[1]]
-    []
     """
     return method_of(method_named(method)).explain(text, idf)
 

@@ -58,15 +58,13 @@ def audit(inputs: list[Named], output: str, fail_above: float | None, **values: 
     """Check the removals of a deduplication: is each removed document similar to a kept one?
 
     INPUT has the original documents, --kept the documents that a tool kept, or --removed-ids the
-    ids that it removed. The output folder DIR contains removals.parquet with a verdict about each
-    removed document and the nearest kept one, left.parquet with the near-duplicates among the kept
-    documents, unmatched.parquet with kept documents that are not in the original, rejected.jsonl,
-    report.json and report.html.
+    ids that it removed. DIR gets removals.parquet with a verdict about each removed document and
+    the nearest kept one, left.parquet with the near-duplicates among kept documents, and
+    unmatched.parquet with kept documents that are not in the original.
 
     \b
     Examples:
       neardup audit original/ --kept kept/ -o out/
-      neardup audit original/ --removed-ids datatrove/remove/ -o out/
       neardup audit original/ --kept kept/ -o out/ --fail-above 0.01        exit code 3 above 1 %
     """
     values["method"] = build_method(values)

@@ -70,15 +70,13 @@ def contamination(
 ) -> None:
     """Find which items of test sets are in the documents of a corpus, and show where.
 
-    INPUT has the items: questions, with choices and answers in columns of their own, or texts. The
-    output folder DIR contains hits.parquet with the position of each item in each document,
-    items.parquet with the findings about each item, boilerplate.parquet with frequent passages,
-    which did not count, rejected.jsonl, report.json and report.html.
+    INPUT has the items: questions, with choices and answers in columns of their own, or texts. DIR
+    gets hits.parquet with the position of each item in each document, items.parquet with the
+    findings about each item, and boilerplate.parquet with frequent passages, which did not count.
 
     \b
     Examples:
       neardup contamination evals/*.jsonl --corpus train/*.parquet -o out/
-      neardup contamination evals/ --item-columns question,choices --corpus train/ -o out/
       neardup contamination evals.jsonl --corpus train/ -o out/ --fail-above 0.01       exit code 3 above 1 %
       neardup contamination evals.jsonl --corpus train/ -o out/ --write corpus          the corpus without them
       neardup contamination train.jsonl test.jsonl -o out/                              between the splits of a dataset

@@ -50,8 +50,8 @@ _LAYOUT = {"num_bands": None, "rows_per_band": None, "num_blocks": None}
 def create(address: str, from_run: str | None, payload_column: Any, **values: Any) -> None:
     """Create an index, empty or with the documents that a run kept.
 
-    INDEX is a new folder or the address of a database: postgresql://..., redis://... To change the
-    limit of the method later, use `neardup index rebuild`.
+    INDEX is a new folder or the address of a database. To change the limit of the method later, use
+    `neardup index rebuild`.
 
     \b
     Examples:
@@ -235,8 +235,7 @@ def export(address: str, output: str, overwrite: bool, progress: bool) -> None:
     """Write all documents of an index, kept and removed, to a file: ids, times, payloads, texts and
     signatures.
 
-    The column duplicates is the number of documents that each kept document removed; it is null for
-    removed ones.
+    The column duplicates counts the documents that each kept document removed.
 
     \b
     Examples:

@@ -43,9 +43,8 @@ def passages(inputs: list[Named], output: str, **values: Any) -> None:
     """Cut the passages of documents that occurred before, in this document or an earlier one; the
     first copy stays.
 
-    The output folder DIR contains kept/ with the documents in the format of the input,
-    passages.parquet with the position of each passage and of the copy that stays, rejected.jsonl,
-    report.json and report.html.
+    DIR gets kept/ in the format of the input, and passages.parquet with the position of each
+    passage and of the copy that stays.
 
     \b
     Examples:

@@ -92,12 +92,12 @@ def sweep(
     overwrite: bool,
     **values: Any,
 ) -> None:
-    """Choose a threshold: see how many documents each one removes, with examples on both sides of
-    it; the settings of two grades, copies and versions of one work; and a suggestion with its
+    """Choose a threshold: see how many documents each removes, with examples on both sides of it;
+    the settings of two grades, copies and versions of one work; and a suggestion with its
     reason.
 
-    A suggestion is made only where the texts decide. With --ask, your answers about pairs decide;
-    if they contradict each other, it asks about up to a third more pairs.
+    Settings are suggested only where the texts decide, or by your answers about pairs (--ask). If
+    these contradict each other, it asks about up to a third more.
 
     \b
     Examples:

@@ -16,9 +16,9 @@ FOLDS = (
 )
 FOLD = Constraint(
     "Spellings to treat as one, by commas or repeated: traditional and simplified Chinese "
-    "(chinese), text without vowel marks and with one alef, yeh, kaf and heh (arabic), without "
-    "points (hebrew), without accents (greek), the four letters i (turkish), hòa and hoà "
-    "(vietnamese), ä and ae (german), words divided at line ends (hyphens).",
+    "(chinese); text without vowel marks, with one alef, yeh, kaf and heh (arabic), without points "
+    "(hebrew) or accents (greek); the four letters i (turkish); hòa and hoà (vietnamese); ä and ae "
+    "(german); words divided at line ends (hyphens).",
     tuple,
     choices=FOLDS,
 )

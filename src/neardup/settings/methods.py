@@ -65,12 +65,12 @@ class Shingling(DocumentSettings):
 
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
-        "The tokens of a text: Unicode words, where each Chinese, Japanese or Thai character is a "
-        "word (words); code points, where a run of white space counts as one (chars); words "
-        "between white space; Chinese words (jieba, extra zh); letters and digits alone, with 0 as "
-        "o and 1 as l (letters); or the words, numbers, strings and operators of source code, with "
-        "its comments (code) or without (uncommented). Of an HTML page: its start tags; with "
-        "SimHash also its elements or tag paths. In Python also a callable that returns strings.",
+        "The tokens of a text: Unicode words, Chinese, Japanese and Thai characters by themselves "
+        "(words); code points, white space counting once (chars); words between white space; "
+        "Chinese words (jieba, extra zh); letters and digits alone, with 0 as o and 1 as l "
+        "(letters); or the tokens of source code, with comments (code) or without (uncommented). "
+        "Of an HTML page: its start tags; with SimHash also its elements or tag paths. In Python "
+        "also a callable that returns strings.",
         choices=("words", "chars", "whitespace", "jieba", "letters", "code", "uncommented", "tags"),
         or_callable=True,
         also_accepts=Jieba,
@@ -207,14 +207,14 @@ class MinHash(TextSettings):
     )
     boost_rare: bool = parameter(
         False,
-        "Count rare shingles of several documents more: twice if at most the square root of the "
-        "number of documents contain them, three times if at most the fourth root. Takes one more "
+        "Count rare shingles of several documents twice, if at most the square root of the number "
+        "of documents contain them, or three times, if at most the fourth root. Takes one more "
         "pass.",
     )
     above_chance: bool = parameter(
         False,
-        "Remove no document for shingles that unrelated texts share by chance: a pair must share "
-        "more, by the number of shingles that each text repeats.",
+        "Require more shared shingles than unrelated texts share by chance, by the number of "
+        "shingles that each text repeats.",
     )
     num_bands: int | None = parameter(
         None,
@@ -412,9 +412,9 @@ class SimHash(TextSettings):
     )
     confirm: str | None = parameter(
         None,
-        "The measure of two duplicates: the distance of their fingerprints alone (hamming), or "
-        "also the exact Jaccard similarity of their features, because fingerprints of unrelated "
-        "texts can collide (jaccard). Default: jaccard; hamming without texts.",
+        "Which measures decide: the distance of fingerprints alone (hamming), or also the exact "
+        "Jaccard similarity of the features, because fingerprints of unrelated texts can collide "
+        "(jaccard). Default: jaccard; hamming without texts.",
         str,
         choices=("jaccard", "hamming"),
     )
@@ -594,12 +594,12 @@ def method(
 
     Parameters
     ----------
-    name : of texts: minhash, simhash. Of web pages: structure, the set of runs of 3 start tags with
-        their attributes, where a run that few pages share counts up to three times; content, the
-        main text; page, both; tags, fingerprints of the runs of tags; and two methods of the
-        literature, decay and paths, fingerprints of elements or tag paths weighted by depth, which
-        are less accurate than structure on every labelled set of docs/accuracy.md. Of lists of
-        numbers: vectors. Or a name that `neardup.methods.register` added.
+    name : of texts: minhash, simhash. Of web pages: structure (the set of runs of 3 start tags with
+        their attributes, where a run that few pages share counts up to three times), content (the
+        main text), page (both), tags (fingerprints of the runs of tags), and two methods of the
+        literature, decay and paths (fingerprints of elements or tag paths weighted by depth), less
+        accurate than structure on every labelled set of docs/accuracy.md. Of lists of numbers:
+        vectors. Or a name that `neardup.methods.register` added.
     preset : "code", for source code: its tokens as they are written, and a threshold of 0.7.
     noise : the share of wrong characters in each text from OCR, typing or speech, 0.05 or "5%", and
         half of it where the other text is clean: compares runs of 5 letters without spaces and

@@ -24,8 +24,8 @@ class PassageSettings(Validated):
 
     min_length: int = parameter(
         None,
-        "The fewest characters of a passage that is cut, counted before its ends move to whole "
-        "words; or of a unit. Default: 200, with unit 20.",
+        "The fewest characters of a passage, before its ends move to whole words, or of a unit. "
+        "Default: 200, with unit 20.",
         int,
         low=1,
         high=100_000,
@@ -46,14 +46,14 @@ class PassageSettings(Validated):
         "word",
         (
             "The places where cuts end: between characters as readers see them, words, sentences "
-            "or lines. An incomplete unit stays."
+            "or lines."
         ),
         choices=("character", "word", "sentence", "line"),
     )
     bridge: int = parameter(
         0,
         (
-            "Cut the text between two passages, too, if it has at most this many characters. Less "
+            "Also cut the text between two passages, if it has at most this many characters. Less "
             "than min_length."
         ),
         low=0,
@@ -68,8 +68,8 @@ class PassageSettings(Validated):
     min_share: float = parameter(
         0.0,
         (
-            "With keep=none, the least share of the documents (with within, of the documents of "
-            "equal value) that have a passage, at least two of them."
+            "With keep=none, the least share of the documents (with within, of equal value) that "
+            "have a passage; at least two documents."
         ),
         low=0.0,
         high=1.0,

@@ -47,17 +47,15 @@ class IndexSettings(Validated):
     )
     max_bucket_size: int | None = parameter(
         None,
-        (
-            "The maximum number of documents in a bucket; later ones are left out. Default: as in "
-            "dedup."
-        ),
+        ("The maximum number of documents in a bucket. Default: as in dedup."),
         int,
         low=1,
         high=100_000,
     )
     expected_documents: int = parameter(
         10_000_000,
-        "The number of documents to choose the blocks of SimHash for. Does not change the results.",
+        "The number of documents to choose the blocks of SimHash for, which does not change "
+        "results.",
         low=1,
         high=2**32 - 1,
     )
@@ -338,8 +336,8 @@ class FolderSettings(Validated):
 
     output: AnyPath | None = parameter(
         None,
-        "The folder to write, or its address on remote storage, such as s3://bucket/out. It "
-        "appears once it is complete.",
+        "The folder to write, or its address on remote storage, such as s3://bucket/out, with "
+        "rejected.jsonl, report.json and report.html. It appears once it is complete.",
         object,
         sentinels=("DIR",),
         alias="-o",
