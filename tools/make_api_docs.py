@@ -183,7 +183,10 @@ def _described(signature: str, thing: Any) -> str:
     if result and "\n" not in result:
         signature = f"{signature} -> {result}"
         result = ""
-    is_named = inspect.isclass(thing) and getattr(neardup, thing.__name__, None) is thing
+    # The heading has the name, except of a class that is in no public module.
+    is_named = inspect.isclass(thing) and any(
+        getattr(module, thing.__name__, None) is thing for module in (neardup, neardup.lsh)
+    )
     parts = ["" if is_named else _filled(signature), prose]
     for heading, text in sections.items():
         if heading in ("Parameters", "Attributes"):

@@ -65,9 +65,10 @@ def dedup(
         Default: minhash, or the method of the index passed as `against`.
     threshold, max_distance : the minimum similarity, or the maximum number of differing bits
         (SimHash), of duplicates, in place of the limit of the named method.
-    against : an earlier collection whose documents are always kept, read as `source` is. Or an
-        Index, or its address: documents are decided one after the other, as by `Index.add_if_new`;
-        `pairs` contains the pairs that removed a document.
+    against : an earlier collection whose documents are always kept, read as `source` is; by its
+        default text column if it has none of the named ones. Or an Index, or its address: documents
+        are decided one after the other, as by `Index.add_if_new`; `pairs` contains the pairs that
+        removed a document.
     update : add the documents, which need ids, to the index of `against` once the output is
         complete. A repeated run writes the same output.
     output : the folder to write, or its address on remote storage, such as s3://bucket/out, with
@@ -77,7 +78,7 @@ def dedup(
         (kept), true or false for each input row (mask), the kept ids (ids), all documents with the
         columns duplicate_of, similarity, cluster and duplicates (annotated), or nothing (removed).
     passages : the fewest characters of a passage: passages that kept documents repeat are then cut,
-        as by `remove_passages`.
+        as by `remove_passages`, and passages.parquet and passages.html are written.
     keep : the document of a cluster to keep: by position, length in UTF-8 bytes, a column of
         numbers or dates, or the order of the inputs (source). Later ones, after commas, decide
         ties. longest:3 keeps three of a cluster; none keeps no document that has a near-duplicate.

@@ -221,7 +221,8 @@ def sign(
 
     Returns
     -------
-    Signatures of MinHash, or Fingerprints of SimHash, a row for each document
+    Signatures of MinHash, or Fingerprints of SimHash
+        A row for each document. `report` has the counts and times of files, a table or an output.
 
     Raises
     ------

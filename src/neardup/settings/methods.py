@@ -66,7 +66,7 @@ class Shingling(DocumentSettings):
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
         "The tokens of a text: Unicode words, Chinese, Japanese and Thai characters by themselves "
-        "(words); code points, white space counting once (chars); words between white space; "
+        "(words); code points, each run of white space as one (chars); words between white space; "
         "Chinese words (jieba, extra zh); letters and digits alone, with 0 as o and 1 as l "
         "(letters); or the tokens of source code, with comments (code) or without (uncommented). "
         "Of an HTML page: its start tags; with SimHash also its elements or tag paths. In Python "
