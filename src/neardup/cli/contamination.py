@@ -53,8 +53,8 @@ from neardup.settings.run import RunSettings
     "--fail-above RATE",
     "Output",
     "Exit with 3 if a greater share of the items of any benchmark is contaminated; or with 4 if "
-    "items or documents could not be read (unless --on-error skip accepts that), or there is "
-    "nothing to compare.",
+    "items or documents could not be read, or there is nothing to compare, unless --on-error skip "
+    "accepts that.",
     type=SettingType(Constraint("", float, low=0.0, high=1.0)),
 )
 @settings_options(CorpusSettings, "Input")

@@ -25,7 +25,7 @@ from neardup.settings.run import FileSettings, RunSettings, SelectionSettings
     common="output overwrite text_column id_column method threshold max_distance ngram threads",
 )
 @inputs_argument
-@output_options(FileSettings)
+@output_options(FileSettings, help="The file for the pairs: .parquet, .jsonl or .csv.")
 @source_options
 @method_options
 @settings_options(SelectionSettings, "Running", only=("max_bucket_size",))

@@ -193,7 +193,7 @@ _UNSTORED = (
 _answers_options = composed(
     option(
         "--answers FILE",
-        "Output",
+        "Index",
         "Write a row with the answer about each document: .jsonl, .parquet or .csv.",
     ),
     overwrite_option,

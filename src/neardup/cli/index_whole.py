@@ -229,7 +229,7 @@ def backup(address: str, folder: str) -> None:
 
 @command("Write the documents of an index to a file.")
 @address_argument
-@output_options(FileSettings)
+@output_options(FileSettings, help="The file for the documents: .parquet, .jsonl or .csv.")
 @printing_options
 def export(address: str, output: str, overwrite: bool, progress: bool) -> None:
     """Write all documents of an index, kept and removed, to a file: ids, times, payloads, texts and
