@@ -340,13 +340,17 @@ def _with_limits(item: Item) -> Item:
         for field in dataclasses.fields(settings)
     }
     constraint = constraints.get(item.names)
-    if constraint is None or constraint.describe().startswith("a string or"):
+    accepted = "" if constraint is None else _accepted(constraint)
+    if not accepted or accepted.startswith("a string or"):
         return item
-    return item._replace(names=f"{item.names} ({_accepted(constraint)})")
+    return item._replace(names=f"{item.names} ({accepted})")
 
 
 def _accepted(constraint: Constraint) -> str:
-    """Return the accepted values, a range in short; empty if the default shows them."""
+    """Return the accepted values, a range in short; empty if the default or the help shows them."""
+    words = (*constraint.choices, *constraint.python_only)
+    if words and all(re.search(rf"\({word}\b", constraint.help) for word in words):
+        return "one, or a list of several" if constraint.is_set else ""
     text = re.sub(r"'([^']*)'", r"`\1`", constraint.describe()).removesuffix(" or None")
     text = re.sub(r"^a (whole )?number (of )?", "", text)
     text = re.sub(r"^one of ", "", text)

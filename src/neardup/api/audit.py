@@ -113,11 +113,11 @@ def audit(
 
     Parameters
     ----------
-    source : the original documents, as in `dedup`.
-    kept : the documents that were kept, as the source of `dedup`, in any format.
-    removed_ids : instead of `kept`, a list of the removed documents: lines of ids, a table with a
-        column of ids, or a folder of .remove files of datatrove. Without an id column in the
-        original, ids are numbers of documents from 0.
+    source : the original documents.
+    kept : the documents that were kept, in any format that `source` may have.
+    removed_ids : instead of `kept`, the removed documents: lines of ids, a table with a column of
+        ids, or a folder of .remove files of datatrove. Without an id column in the original, ids
+        are numbers from 0.
     clusters : the clusters of the other tool: a table with a column of ids and a column of
         clusters, or a folder of .clusters files of datatrove.
     cluster_column : the column of clusters. Default: the first known name, such as cluster or
@@ -128,7 +128,7 @@ def audit(
     method, threshold : as in `dedup`; minhash, or its settings with Jaccard similarity.
     sample : of removals for which the search found no similar kept document, the maximum number to
         compare with all kept documents; of more, a sample. Shares from a sample have an interval.
-    count_by : the columns by whose values removals are counted. Default: source, language and lang.
+    count_by : columns by whose values removals are counted. Default: source, language and lang.
     output : a folder for removals.parquet, left.parquet, unmatched.parquet and the report.
     lang, tables, overwrite, scratch, resume : as in `dedup`.
     text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`,

@@ -65,7 +65,7 @@ def evaluate(
         otherwise label.
     pairs : judged pairs, a file or a table with the columns left_id, right_id, and the verdict:
         true or false, 1 or 0. All others are ignored.
-    plot : an SVG file for the plot of the curve.
+    plot : an SVG file for the curve.
     errors : an HTML file for twenty wrong and twenty missed pairs.
     lang : the language of this page: en or zh.
     overwrite : replace these files, if they exist.
@@ -153,8 +153,8 @@ def compare_methods(
     text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
     methods : two or more names of methods, or a dictionary of names to settings.
-    plot : an SVG file for the plot of all curves.
-    overwrite : replace that file, if it exists.
+    plot : an SVG file for all curves.
+    overwrite : replace the plot, if it exists.
     curve_from : as in `evaluate`; curves of distances always begin at 0.
 
     Returns

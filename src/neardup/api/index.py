@@ -113,19 +113,19 @@ class Index(FileJobs):
         address : a new folder; `postgresql://...` or `redis://...`; or `memory:`, which lasts as
             long as the process.
         method, threshold, max_distance : as in `dedup`.
-        storage : the data stored for a kept document: its fingerprint ("fingerprints", if these
-            decide), also the hashes of its features, which confirm duplicates exactly ("features"),
-            or its text ("text"), in a third of the space and twice the time of features; `get` and
-            the page of the service then show it.
+        storage : the data stored for a kept document besides its fingerprint: nothing
+            (fingerprints), if that decides; the hashes of its features, which confirm duplicates
+            exactly (features); or its text (text), in a third of the space and twice the time,
+            which `get` and the page of the service show.
         max_bucket_size : as in `dedup`.
         expected_documents : the number of documents to choose the blocks of SimHash for; does not
             change the answers.
-        track_sources : store the source of each document: answers and `documents` then have the
+        track_sources : store the sources of documents: answers and `documents` then have the
             columns sources and num_sources.
-        track_dates : as track_sources, and store the date of each document: answers and `documents`
+        track_dates : as track_sources, and store the dates of documents: answers and `documents`
             also have the columns first_date and last_date, as strings.
         idf : the document frequencies for the weights of the method, from `document_frequencies`,
-            or their file. Required with boost_rare, and thus for structure and page.
+            or their file. Required with boost_rare, thus for structure and page.
 
         Raises
         ------
@@ -165,7 +165,7 @@ class Index(FileJobs):
             If there is no index, it is damaged or of another version, or another process writes to
             it.
         SchemeError
-            If it was created with another method, or by a version that computes other fingerprints.
+            If it was created with another method, or by a version with other fingerprints.
         """
         address = check_path("address", address)
         read_only = check_flag("read_only", read_only)
@@ -318,11 +318,11 @@ class Index(FileJobs):
             ids of their own; the index does not recognise them if they are sent again.
         payload_column : the column to store with the documents, or several, which become a JSON
             object. Default: `payload`, if it exists.
-        sources : the column of the sources of documents, or "input" for the names of the inputs;
-            for an index that tracks sources.
-        dates : the column of the dates of documents, or of numbers such as the year; for an index
-            that tracks dates.
-        import_name : a name for the documents of this call, by which `remove_import` removes them.
+        sources : the column of the sources of documents, or "input" for the names of the inputs, if
+            the index tracks sources.
+        dates : the column of the dates of documents, or of numbers such as the year, if the index
+            tracks dates.
+        import_name : a name for these documents, by which `remove_import` removes them.
         threads : worker threads. Default: one per processor.
 
         Returns

@@ -389,8 +389,8 @@ class FileJobs:
         Parameters
         ----------
         source : files, as in `dedup`.
-        if_new : whether documents that are similar to a kept one are removed.
-        output : a file in the format of the only input, or a folder, for the rows of the kept
+        if_new : whether documents similar to a kept one are removed.
+        output : a file in the format of the only input, or a folder, for the rows of kept
             documents.
         only_new : leave out of `output` the documents that the index had already.
         answers : a file (.parquet, .jsonl, .csv) for the answers, `schemas.answers_schema`.
@@ -499,16 +499,14 @@ class FileJobs:
 
         Parameters
         ----------
-        groups : lines without line ends, such as lines that arrived together; a group is stored at
-            once.
+        groups : lines without line ends; a group is stored at once.
         on_error : reject, or stop at the first line that has no document.
         text_column, id_column : the fields of the text and of the id, as columns in `dedup`.
             Default: the first of the usual names in the first line. Documents without an id get
             one.
         roles : as in `dedup`.
         payload_column, import_name : as in `add_many_if_new`.
-        sources, dates : the fields of the sources and of the dates of documents, for an index that
-            tracks them.
+        sources, dates : the fields of the sources and dates of documents, if the index tracks them.
         max_document_bytes : longer texts are refused.
 
         Returns

@@ -168,7 +168,7 @@ def plan(
     memory_bytes : the maximum memory of a `HammingIndex`, for which the number of blocks is chosen.
         Default: no limit.
     threads : of a local run. Default: 2.
-    plot : of a local run, an SVG file for the plot of the S-curve, replaced if it exists.
+    plot : of a local run, an SVG file for the S-curve, replaced if it exists.
 
     Returns
     -------

@@ -59,8 +59,7 @@ def sweep(
         and the result has two grades and a suggestion.
     method : settings of MinHash or their name, as in `dedup`; the grade of copies has their
         threshold.
-    plot : an SVG file for the plot of the removed documents at each threshold, replaced if it
-        exists.
+    plot : an SVG file for the removed documents at each threshold, replaced if it exists.
     text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
 
