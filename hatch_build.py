@@ -64,7 +64,7 @@ def manual_page(name: str, text: str, version: str) -> Iterator[str]:
     title = name.replace(" ", "-")
     yield f'.TH {title.upper()} 1 "" "neardup {version}" "neardup"'
     yield from (".SH NAME", f"{_escaped(title)} \\- {_escaped(summary)}", ".SH SYNOPSIS")
-    yield _escaped(" ".join(usage.removeprefix("Usage:").split()))
+    yield _escaped(" ".join(usage.split()))
     yield from (".SH DESCRIPTION", ".nf")
     for line in rest.split("\n"):
         if re.fullmatch(r"\S.*:", line):
@@ -72,6 +72,8 @@ def manual_page(name: str, text: str, version: str) -> Iterator[str]:
         else:
             yield _escaped(line.removeprefix("  "))
     yield ".fi"
+    if title != "neardup-options":
+        yield from (".SH SEE ALSO", "neardup\\-options(1)")
 
 
 def _escaped(line: str) -> str:

@@ -3,6 +3,9 @@ settings.
 
 `python tools/make_api_docs.py` writes it; with `--check` it fails if the page is not what the code
 says now.
+
+Docstrings repeat for `help()` what a page says once: the page describes the arguments of reading in
+a section, writes `**reading` for them in signatures, and lists the errors of `dedup` there only.
 """
 
 from __future__ import annotations
@@ -11,19 +14,22 @@ import dataclasses
 import inspect
 import re
 import sys
+import textwrap
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import neardup
 from neardup import errors, suggestion
 from neardup.api import index_files
 from neardup.runs.options import ReadingSettings
+from neardup.runs.run import ReadingOptions
 from neardup.settings import methods, run
-from neardup.settings.run import IndexSettings
+from neardup.settings.constraints import Constraint
 from neardup.stores import base
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
+WIDTH = 100
 FUNCTIONS = (
     "dedup",
     "find_pairs",
@@ -68,21 +74,31 @@ ARGUMENTS = (
     run.RunSettings,
     run.EngineSettings,
 )
+READING = tuple(ReadingOptions.__annotations__)
+AS_IN_DEDUP = "as in `dedup`."
+_IMPORT = ">>> import neardup\n"
 _HEAD = """# API
 
 Everything public can be imported from `neardup`, less common parts from `neardup.lsh`. `tools/make_api_docs.py`
 generates this page from the code. Arguments after the first are keyword-only. `neardup.__version__` is the version.
+`**reading` in a signature stands for the [arguments of reading](#arguments-of-reading).
+"""  # noqa: E501
+_FUNCTIONS = """## Functions
+
+An argument without a description is as in `dedup`, and so are errors that are not listed. Examples leave out `import
+neardup`.
 """  # noqa: E501
 _SETTINGS = """## Settings
 
 `MinHash`, `SimHash` and `Vectors` are the settings of a comparison, `Jieba` those of Chinese word segmentation.
 The other settings are arguments of `dedup` and `find_pairs`. A value outside its limits raises `SettingError`, which
-names the limits. On the command line `num_bands` is `--num-bands`, and so on.
+names the limits. On the command line `num_bands` is `--num-bands`, and so on. `None` is accepted where it is the
+default.
 """  # noqa: E501
 
 _INDEX = """## The index
 
-[The index](index.md) explains it; these are its settings, its methods and their results.
+[The index](index.md) explains it; these are its methods and their results.
 """
 _LSH = """## neardup.lsh
 
@@ -91,21 +107,33 @@ Bands and blocks by themselves, and records that other results contain: `from ne
 """  # noqa: E501
 
 
+class Item(NamedTuple):
+    """A parameter, an attribute or an error of a docstring, with its description."""
+
+    names: str
+    text: str
+
+    def written(self) -> str:
+        """Return the item as a paragraph with an indent."""
+        return _filled(f"{self.names}: {self.text}")
+
+
 def render() -> str:
     """Return the page."""
-    parts = [_HEAD, "## Functions\n", *map(_entry, FUNCTIONS), _SETTINGS]
-    parts += [*map(_settings_table, (*METHODS, methods.Jieba)), _limits_table()]
+    parts = [_HEAD, _FUNCTIONS, *map(_entry, FUNCTIONS), _reading(), _SETTINGS]
+    parts += [*map(_settings_list, (*METHODS, methods.Jieba))]
     parts += ["## Methods by name\n", *map(_entry, PAGES)]
     parts += [
         "## Results\n",
-        *map(_entry, RESULTS),
+        *map(_entry, RESULTS[: RESULTS.index("Sweep") + 1]),
         *_methods("Sweep"),
+        *map(_entry, RESULTS[RESULTS.index("Sweep") + 1 :]),
         _entry("Suggestion", suggestion),
         _entry("Grade", suggestion),
         _entry("Differences", suggestion),
     ]
-    parts += [_INDEX, _settings_table(IndexSettings)]
     parts += [
+        _INDEX,
         _entry("Index"),
         *_methods("Index"),
         *map(_entry, OF_INDEX),
@@ -119,16 +147,16 @@ def render() -> str:
 
 def _entry(name: str, module: ModuleType = neardup) -> str:
     thing = getattr(module, name)
-    doc = inspect.getdoc(thing) or ""
-    return (
-        f"### {name}\n\n```text\n{_signature(f'{module.__name__}.{name}', thing)}\n\n{doc}\n```\n"
-    )
+    return f"### {name}\n\n{_described(_signature(f'{module.__name__}.{name}', thing), thing)}"
 
 
 def _methods(name: str) -> list[str]:
-    """Return an entry for each public method of a class, in the order of the code."""
+    """Return an entry for each public method of a class, in the order of the code, then the methods
+    without parameters or errors to describe in one entry.
+    """
     owner = getattr(neardup, name)
     entries = []
+    short = []
     for method in [method for kind in owner.__mro__[:-1] for method in vars(kind)]:
         thing = getattr(owner, method)
         if method.startswith("_") or not callable(thing):
@@ -136,23 +164,131 @@ def _methods(name: str) -> list[str]:
         signature = (
             _signature(f"{name}.{method}", thing).replace("(self, ", "(").replace("(self)", "()")
         )
+        prose, sections = _sections(inspect.getdoc(thing) or "")
+        if sections:
+            entries.append(f"#### {name}.{method}\n\n{_described(signature, thing)}")
+        else:
+            short.append(f"{_filled(signature)}\n{textwrap.indent(prose, '    ')}")
+    if short:
         entries.append(
-            f"#### {name}.{method}\n\n```text\n{signature}\n\n{inspect.getdoc(thing)}\n```\n"
+            "#### {}: other methods\n\n```text\n{}\n```\n".format(name, "\n\n".join(short))
         )
     return entries
+
+
+def _described(signature: str, thing: Any) -> str:
+    """Return the signature and the docstring of a name as a block of text."""
+    prose, sections = _sections(inspect.getdoc(thing) or "")
+    result = sections.pop("Returns", "")
+    if result and "\n" not in result:
+        signature = f"{signature} -> {result}"
+        result = ""
+    # The heading has the name, except of a class that is in no public module.
+    is_named = inspect.isclass(thing) and any(
+        getattr(module, thing.__name__, None) is thing for module in (neardup, neardup.lsh)
+    )
+    parts = ["" if is_named else _filled(signature), prose]
+    for heading, text in sections.items():
+        if heading in ("Parameters", "Attributes"):
+            parts.append(_parameters(text, thing))
+        else:
+            parts += [_returns(result), _raises(text) if heading == "Raises" else text]
+            result = ""
+    parts.append(_returns(result))
+    return "```text\n{}\n```\n".format("\n\n".join(filter(None, parts)))
+
+
+def _sections(doc: str) -> tuple[str, dict[str, str]]:
+    """Return the text of a docstring before its first section, and its sections by heading."""
+    prose, *others = re.split(r"(?m)^(\w+)\n-{3,}\n", doc)
+    pairs = zip(others[::2], others[1::2], strict=True)
+    sections = {heading: text.strip("\n") for heading, text in pairs}
+    return _with_colons(prose.strip()), {
+        heading: text.removeprefix(_IMPORT) if heading == "Examples" else _with_colons(text)
+        for heading, text in sections.items()
+    }
+
+
+def _with_colons(text: str) -> str:
+    return re.sub(r"(?<=\S) :(?=\s)", ":", text)
+
+
+def _items(text: str) -> list[Item]:
+    """Return the items of a section; a line without an indent begins one."""
+    items = []
+    for part in re.split(r"\n(?=\S)", text):
+        names, _, rest = _joined(part).partition(": ")
+        items.append(Item(names, rest))
+    return items
+
+
+def _filled(text: str) -> str:
+    """Return a paragraph of lines, all but the first with an indent."""
+    return textwrap.fill(
+        text, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _parameters(text: str, thing: Any) -> str:
+    """Return the parameters, without those of reading and those as in `dedup`."""
+    paragraphs = text.split("\n\n")
+    items = _items(paragraphs[0])
+    if thing is neardup.dedup:
+        items = [
+            _with_limits(item) for item in items if not set(item.names.split(", ")) <= set(READING)
+        ]
+    lines = [item.written() for item in items if item.text != AS_IN_DEDUP]
+    return "\n\n".join(filter(None, ["\n".join(lines), *paragraphs[1:]]))
+
+
+def _returns(text: str) -> str:
+    """Return the description of a result of several lines; empty if there is none."""
+    kind, _, meaning = text.partition("\n    ")
+    return _filled(f"Returns {_joined(f'{kind}: {meaning}' if meaning else kind)}") if text else ""
+
+
+def _raises(text: str) -> str:
+    """Return the errors, each in a paragraph; without the errors of `dedup`."""
+    lines = []
+    for part in re.split(r"\n(?=\S)", text):
+        names, _, reason = part.partition("\n")
+        reason = _joined(reason)
+        if reason != "As in `dedup`.":
+            lines.append(_filled(f"Raises {names} {reason[:1].lower()}{reason[1:]}"))
+    return "\n".join(lines)
+
+
+def _reading() -> str:
+    """Return the section of the arguments of reading, as the docstring of `dedup` has them."""
+    _, sections = _sections(inspect.getdoc(neardup.dedup) or "")
+    items = [i for i in _items(sections["Parameters"]) if set(i.names.split(", ")) <= set(READING)]
+    parameters = inspect.signature(neardup.dedup).parameters
+    shown = ", ".join(f"{name}={_default(parameters[name].default)}" for name in READING)
+    signature = textwrap.fill(shown, WIDTH, break_long_words=False)
+    lines = "\n".join(_with_limits(item).written() for item in items)
+    return f"### Arguments of reading\n\n```text\n{signature}\n\n{lines}\n```\n"
 
 
 def _signature(name: str, thing: Any) -> str:
     if inspect.isclass(thing):
         return f"class {name}"
-    parameters = inspect.signature(thing).parameters.values()
+    parameters = inspect.signature(thing).parameters
+    has_reading = set(READING) <= set(parameters)
     shown = []
-    for parameter in parameters:
+    for parameter in parameters.values():
+        if has_reading and parameter.name in READING:
+            continue
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in shown:
             shown.append("*")
         default = "" if parameter.default is parameter.empty else f"={_default(parameter.default)}"
         stars = "**" * (parameter.kind is parameter.VAR_KEYWORD)
         shown.append(f"{stars}{parameter.name}{default}")
+    if has_reading:
+        shown.append("**reading")
     return f"{name}({', '.join(shown)})"
 
 
@@ -160,56 +296,73 @@ def _default(value: Any) -> str:
     return f"{type(value).__name__}()" if isinstance(value, METHODS) else repr(value)
 
 
-def _settings_table(settings: type) -> str:
-    """Return the table of a class of settings; a row that `MinHash` has, too, is only named."""
-    rows = _rows(settings)
-    same = {} if settings is methods.MinHash else _rows(methods.MinHash)
+def _settings_list(settings: type) -> str:
+    """Return the list of a class of settings; one that `MinHash` has, too, is only named."""
+    entries = _entries(settings)
+    of_minhash = {} if settings is methods.MinHash else _entries(methods.MinHash)
     lines = [f"### {settings.__name__}\n"]
-    names = [f"`{name}`" for name, row in rows.items() if same.get(name) == row]
+    names = [f"`{name}`" for name, entry in entries.items() if of_minhash.get(name) == entry]
     if names:
         lines.append(f"As in MinHash: {', '.join(names)}.\n")
-    lines += ["| name | default | accepted | meaning |", "|---|---|---|---|"]
-    lines += [row for name, row in rows.items() if same.get(name) != row]
+    for name, entry in entries.items():
+        same = of_minhash.get(name)
+        if same != entry:
+            meaning = "as in MinHash." if same and same.meaning == entry.meaning else entry.meaning
+            accepted = f" ({entry.accepted})" if entry.accepted else ""
+            lines.append(f"- `{name}={entry.default}`{accepted}: {meaning}")
     return "\n".join(lines) + "\n"
 
 
-def _rows(settings: type) -> dict[str, str]:
-    rows = {}
-    for field in dataclasses.fields(settings):
-        meaning = field.metadata["constraint"].help
-        rows[field.name] = (
-            f"| `{field.name}` | `{field.default!r}` | {_accepted(field)} | {meaning} |"
+class Entry(NamedTuple):
+    """A setting in a list."""
+
+    default: str
+    accepted: str
+    meaning: str
+
+
+def _entries(settings: type) -> dict[str, Entry]:
+    return {
+        field.name: Entry(
+            default=repr(field.default),
+            accepted=_accepted(field.metadata["constraint"]),
+            meaning=field.metadata["constraint"].help,
         )
-    return rows
+        for field in dataclasses.fields(settings)
+    }
 
 
-def _limits_table() -> str:
-    """Return the limits of the arguments of dedup; those that accept any string have none."""
-    fields = [
-        field
+def _with_limits(item: Item) -> Item:
+    """Return an argument of dedup with the values that it accepts, unless it accepts any string."""
+    constraints = {
+        field.name: field.metadata["constraint"]
         for settings in ARGUMENTS
         for field in dataclasses.fields(settings)
-        if not _accepted(field).startswith("a string or")
-    ]
-    rows = [f"| `{field.name}` | `{field.default!r}` | {_accepted(field)} |" for field in fields]
-    head = [
-        "### Limits of the arguments of dedup\n",
-        "| name | default | accepted |",
-        "|---|---|---|",
-    ]
-    return "\n".join([*head, *rows]) + "\n"
+    }
+    constraint = constraints.get(item.names)
+    accepted = "" if constraint is None else _accepted(constraint)
+    if not accepted or accepted.startswith("a string or"):
+        return item
+    return item._replace(names=f"{item.names} ({accepted})")
 
 
-def _accepted(field: dataclasses.Field[Any]) -> str:
-    return re.sub(r"'([^']*)'", r"`\1`", field.metadata["constraint"].describe())
+def _accepted(constraint: Constraint) -> str:
+    """Return the accepted values, a range in short; empty if the default or the help shows them."""
+    words = (*constraint.choices, *constraint.python_only)
+    if words and all(re.search(rf"\({word}\b", constraint.help) for word in words):
+        return "one, or a list of several" if constraint.is_set else ""
+    text = re.sub(r"'([^']*)'", r"`\1`", constraint.describe()).removesuffix(" or None")
+    text = re.sub(r"^a (whole )?number (of )?", "", text)
+    text = re.sub(r"^one of ", "", text)
+    if text in ("True or False", "a string", "a tuple of strings"):
+        return ""
+    return text.replace(" or more and at most ", " to ").replace(" and at most ", ", at most ")
 
 
 def _errors() -> str:
-    names = [name for name in neardup.__all__ if name.endswith("Error")]
-    lines = [f"- `{name}`: {inspect.getdoc(getattr(neardup, name))}" for name in names]
     tree = (inspect.getdoc(errors) or "").split("::\n\n", 1)[1].split("\n\n", 1)[0]
     tree = "\n".join(line.removeprefix("    ") for line in tree.splitlines())
-    return "\n".join(["## Errors\n", f"```text\n{tree}\n```\n", *lines]) + "\n"
+    return f"## Errors\n\n```text\n{tree}\n```\n"
 
 
 if __name__ == "__main__":

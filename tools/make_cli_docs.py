@@ -4,14 +4,17 @@
 says now.
 
 An option that several commands have in the same words is described once, in the section of shared
-options; each of these commands then lists its name only. `--help-all` describes all of them.
+options; each of these commands then lists its name only, and `--help` not even that. `--help-all`
+describes all of them.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,22 +28,19 @@ _SHARED = "neardup options"
 _HEAD = """# Command line
 
 `neardup COMMAND --help` shows the common options of a command, `neardup COMMAND --help-all` all of them.
-`tools/make_cli_docs.py` generates this page from the same declarations.
+`tools/make_cli_docs.py` generates this page from the same declarations: each command describes its own options, and
+lists the [options that it shares](#neardup-options) with others. Every command has `--lang` and `--help`.
 
 - An error in a command or an input is one line on standard error and exit code 2. An interrupted run ends with code
   130, after a line that explains how to continue. A run that could not read its input to the end exits with 1.
-- Progress is shown as bars on a terminal, and elsewhere as a line every 10 seconds. `--quiet` prints
-  nothing but errors, `--json` prints the report for a program.
 - An installed wheel has a manual page for each command: `man neardup-dedup`, in a virtual environment
-  `man .venv/share/man/man1/neardup-dedup.1`. [Options of several commands](#neardup-options) have one of their own.
+  `man .venv/share/man/man1/neardup-dedup.1`.
 - `neardup` is also `python -m neardup`.
 """  # noqa: E501
-_SHARED_HEAD = """Usage: neardup COMMAND [OPTIONS]
+_SHARED_HEAD = """neardup COMMAND [OPTIONS]
 
-  Options that several commands have.
-
-  A command describes the options that it alone has, or has in other words or
-  with another default; of the others it lists the names."""
+  Options that several commands have."""
+_OF_EVERY_COMMAND = ("--help", "--help-all", "--lang")
 
 
 class Described(NamedTuple):
@@ -93,7 +93,8 @@ def _shared(options: list[Described]) -> dict[tuple[str, str], Described]:
     for option in options:
         if frequent.get(option.names) == option.text:
             shared.setdefault(_wording(option), option)
-    return shared
+    # The options of printing last: the first command has them before those of its input.
+    return dict(sorted(shared.items(), key=lambda item: item[1].section == PRINTING))
 
 
 def _wording(option: Described) -> tuple[str, str]:
@@ -110,28 +111,84 @@ def _help(
     command.format_help_text(context, formatter)
     _write_options(formatter, [option for option in options if _wording(option) not in shared])
     if isinstance(command, click.Group):
-        command.format_commands(context, formatter)
+        _write_commands(context, command, formatter)
     lines = _listed([option for option in options if _wording(option) in shared], shared)
-    return "\n".join([formatter.getvalue(), *lines])
+    text = formatter.getvalue().removeprefix("Usage: ")
+    text = re.sub(r"\n  Examples:\n((?:    .*\n)+)", _examples(command), text)
+    return "\n".join([text, *lines])
+
+
+def _examples(command: click.Command) -> Callable[[re.Match[str]], str]:
+    """Return a function of the examples of a command in its help to the examples on the page.
+
+    The page leaves out an example without options, which repeats the usage, and the examples of a
+    group, which its commands have.
+    """
+
+    def shown(found: re.Match[str]) -> str:
+        is_usage = found[1].count("\n") == 1 and " -" not in found[1]
+        return "" if is_usage or isinstance(command, click.Group) else found[0]
+
+    return shown
+
+
+def _write_commands(
+    context: click.Context, group: click.Group, formatter: click.HelpFormatter
+) -> None:
+    """Write the commands of `neardup`; of another group their names, as their sections follow."""
+    if context.info_name == "neardup":
+        group.format_commands(context, formatter)
+        return
+    with formatter.section("Commands"):
+        formatter.write_text(", ".join(group.list_commands(context)))
 
 
 def _listed(options: list[Described], shared: dict[tuple[str, str], Described]) -> list[str]:
     """Return the lines that name the shared options of a command by section."""
-    lines = [f"Shared options, described in {_SHARED.replace(' ', '-')}:"]
+    options = [option for option in options if _long_flag(option) not in _OF_EVERY_COMMAND]
+    whole = []
+    names = []
     for section in dict.fromkeys(option.section for option in options):
         here = [option for option in options if option.section == section]
-        all_of_section = sum(option.section == section for option in shared.values())
+        all_of_section = {
+            wording
+            for wording, option in shared.items()
+            if option.section == section and _long_flag(option) not in _OF_EVERY_COMMAND
+        }
         other = [o for o in here if o.default != shared[_wording(o)].default]
-        if len(here) == all_of_section and len(here) > 2:
-            names = ["all", *map(_with_default, other)]
+        if len(here) > 1 and {_wording(option) for option in here} == all_of_section:
+            whole.append(section)
+            names += map(_with_default, other)
         else:
-            names = [_with_default(o) if o in other else _long_flag(o) for o in here]
-        # Without the remark in parentheses that a heading may have.
-        text = f"{section.partition(' (')[0]}: {', '.join(names)}"
-        lines += textwrap.wrap(
-            text, 78, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+            names += [_with_default(o) if o in other else _long_flag(o) for o in here]
+    listed = [", ".join(names)]
+    if whole:
+        listed.insert(0, f"All of {_ranges(whole, shared)}")
+    lines = [
+        line
+        for text in filter(None, listed)
+        for line in textwrap.wrap(
+            text, 78, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
         )
-    return lines if options else []
+    ]
+    return ["Shared options:", *lines] if lines else []
+
+
+def _ranges(sections: list[str], shared: dict[tuple[str, str], Described]) -> str:
+    """Return sections in the order of the shared options; three or more neighbours as a range."""
+    order = list(dict.fromkeys(option.section for option in shared.values()))
+    runs: list[list[str]] = []
+    for section in sorted(sections, key=order.index):
+        # Without the remark in parentheses that a heading may have.
+        title = section.partition(" (")[0]
+        before = order[order.index(section) - 1]
+        if runs and before in sections:
+            runs[-1].append(title)
+        else:
+            runs.append([title])
+    return ", ".join(
+        f"{titles[0]} to {titles[-1]}" if len(titles) > 2 else ", ".join(titles) for titles in runs
+    )
 
 
 def _with_default(option: Described) -> str:

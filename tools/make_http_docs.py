@@ -18,44 +18,39 @@ from neardup.version import __version__
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "http.md"
 TEXT = ROOT / "tools" / "http_docs.md"
+MESSAGES = """
+## Messages
+
+Times are as in RFC 3339.
+"""
 
 
 def render() -> str:
     """Return the page: the written part, then what the code says."""
     api = document(OPERATIONS, __version__, ServiceSettings())
+    schemas = api["components"]["schemas"]
     operations = [
-        _operation(method.upper(), path, record, api["components"]["schemas"])
+        _operation(method.upper(), path, record)
         for path, methods in api["paths"].items()
         for method, record in methods.items()
     ]
-    messages = [
-        _message(name, schema) for name, schema in sorted(api["components"]["schemas"].items())
-    ]
-    return "\n".join(
-        [
-            TEXT.read_text(encoding="utf-8"),
-            "## Operations\n",
-            *operations,
-            "## Messages\n",
-            *messages,
-        ]
-    )
+    messages = [_message(name, schema) for name, schema in sorted(schemas.items())]
+    text = TEXT.read_text(encoding="utf-8").rstrip("\n")
+    return "\n".join([text, *operations, MESSAGES, *messages])
 
 
-def _operation(method: str, path: str, record: dict[str, Any], schemas: dict[str, Any]) -> str:
-    role = record.get("x-role", "none: open to everybody")
-    [status, *errors] = [code for code in record["responses"] if code != "default"]
-    lines = [f"### {method} {path}\n", f"{record['summary']}\n", f"- Role: {role}."]
+def _operation(method: str, path: str, record: dict[str, Any]) -> str:
+    """Return the row of an operation."""
+    body = ""
     if "requestBody" in record:
-        lines.append(
-            f"- Body: {_link(record['requestBody']['content']['application/json']['schema'])}."
-        )
+        body = _link(record["requestBody"]["content"]["application/json"]["schema"])
+    status = next(iter(record["responses"]))
     media_type, content = next(iter(record["responses"][status]["content"].items()))
-    shown = _link(content["schema"]) if "$ref" in content["schema"] else f"`{media_type}`"
-    lines.append(f"- Answer: {status}, {shown}.")
-    if errors:
-        lines.append(f"- Problems: {', '.join(errors)}.")
-    return "\n".join(lines) + "\n"
+    answer = _link(content["schema"]) if "$ref" in content["schema"] else f"`{media_type}`"
+    if status != "200":
+        answer = f"{status}, {answer}"
+    role = record.get("x-role", "")
+    return f"| `{method} {path}` | {role} | {body} | {answer} | {record['summary']} |"
 
 
 def _link(schema: dict[str, Any]) -> str:
@@ -64,19 +59,19 @@ def _link(schema: dict[str, Any]) -> str:
 
 
 def _message(name: str, schema: dict[str, Any]) -> str:
-    lines = [
-        f"### {name}\n",
-        f"{' '.join(schema.get('description', '').split())}\n",
-        "| field | type | meaning |",
-        "|---|---|---|",
-    ]
+    """Return the section of a message; fields of one type and meaning share a line."""
+    described = " ".join(schema.get("description", "").split())
+    fields: dict[str, list[str]] = {}
     required = set(schema.get("required", ()))
     for field, kind in schema["properties"].items():
+        default = kind.get("default")
         meaning = kind.get("description", "")
-        if field not in required and "default" in kind:
-            meaning = f"{meaning} Default: `{json.dumps(kind['default'])}`.".strip()
-        lines.append(f"| `{field}` | {_type(kind)} | {meaning} |")
-    return "\n".join(lines) + "\n"
+        if field not in required and default is not None:
+            meaning = f"{meaning} Default: `{json.dumps(default)}`.".strip()
+        text = f"{_type(kind)}. {meaning}".strip()
+        fields.setdefault(text, []).append(f"`{field}`")
+    lines = [f"- {', '.join(names)}: {text}" for text, names in fields.items()]
+    return "\n".join([f"### {name}\n", f"{described}\n", *lines]) + "\n"
 
 
 def _type(schema: dict[str, Any]) -> str:
@@ -91,7 +86,7 @@ def _type(schema: dict[str, Any]) -> str:
         return f"array of {_type(schema['items'])}"
     if isinstance(kind, list):
         return " or ".join(kind)
-    return "time (RFC 3339)" if schema.get("format") == "date-time" else str(kind)
+    return "time" if schema.get("format") == "date-time" else str(kind)
 
 
 def main() -> None:

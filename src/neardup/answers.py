@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 class Hit:
     """A kept document that is similar to a query.
 
-    id : of the document. similarity, distance, structure, exact : a measure, None if the method
-    does not have it. first_seen : when it was added. last_seen : when it or a duplicate of it was
-    last sent. payload : the data stored with it.
+    id : of the document. similarity, distance, structure, exact : the measures that the method has.
+    first_seen : when it was added. last_seen : when it or a duplicate of it was last sent.
+    payload : the data stored with it.
     """
 
     id: str
@@ -31,16 +31,14 @@ class Hit:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of an index about one document.
+    """The answer of an index about one document; a value that does not apply is None.
 
     id : of the document. kept : whether it was kept. repeated : whether the index had the same id
-    and content before. kept_id : the document that removed it, None if it was kept. similarity,
-    distance, structure, exact : a measure of the two, None if it was kept. truncated : whether a
-    bucket had more documents than were compared, so that a duplicate may have been missed.
-    first_seen, last_seen, payload : of the kept document, None if that is gone. sources : the
-    sources of the kept document and of the documents removed for it up to this one, None if the
-    index does not track them. num_sources : the number of these sources. first_date, last_date :
-    the least and the greatest of their dates, None if the index does not track them.
+    and content before. kept_id : the document that removed it. similarity, distance, structure,
+    exact : the measures of the two. truncated : whether a full bucket may have hidden a duplicate.
+    first_seen, last_seen, payload : of the kept document. sources : of the kept document and of
+    the documents removed for it so far, if the index tracks them. num_sources : their number.
+    first_date, last_date : the least and the greatest of their dates.
     """
 
     id: str
@@ -66,10 +64,10 @@ class Document:
     """A document of an index.
 
     id : of the document. kept : whether it was kept. kept_id : the document that removed it.
-    first_seen : when it was added. last_seen : when it or a duplicate of it was last sent. payload
-    : the data stored with it. import_name : the import that brought it. text : if texts are stored
-    and it was kept. sketch : the signature, a uint32 array of shape (num_hashes,), or the words of
-    the fingerprint, uint64 (num_words,), the lowest first; over HTTP hexadecimal digits.
+    first_seen : when it was added. last_seen : when it or a duplicate of it was last sent.
+    payload : the data stored with it. import_name : the import that brought it. text : of a kept
+    document, if texts are stored. sketch : the signature, uint32 of shape (num_hashes,), or the
+    words of the fingerprint, uint64 (num_words,), the lowest first; over HTTP hexadecimal digits.
     """
 
     id: str

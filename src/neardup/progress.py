@@ -15,15 +15,13 @@ from neardup.errors import SettingError
 
 
 class Progress(Protocol):
-    """An object that follows a run: a progress bar, a log. Any class with these three methods is
-    one.
+    """An object that follows a run: a progress bar, a log. Any class with its methods is one.
 
-    begin(stage, total_documents) : a stage begins; total_documents is None if the number is
-    unknown. advance(documents, num_bytes) : the number of further documents and bytes of text
-    processed in this stage. end(stage, seconds) : the stage ends, after this many seconds without
-    the time of compilation. tasks(done, total) : optional; called every second of a stage on Spark,
-    by another thread: the number of finished
-        tasks of the stages of Spark that run at this moment, and of all their tasks.
+    begin(stage, total_documents) : a stage begins; the number is None if it is unknown.
+    advance(documents, num_bytes) : further documents and bytes of text were processed in this
+    stage. end(stage, seconds) : the stage ends, after this time without compilation. tasks(done,
+    total) : optional, the finished tasks and all tasks of a stage on Spark, called every second by
+    another thread.
 
     Stages follow one another. The other calls come from one thread.
     """

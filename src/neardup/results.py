@@ -118,19 +118,17 @@ class Deduplication(_Reported):
 
     Attributes
     ----------
-    removed : Arrow table, see schemas.removed_schema; in the order of the documents.
-    pairs : Arrow table, see schemas.pairs_schema: every pair that was measured at or above the
-        threshold.
-    mask : bool array of shape (num_rows,): whether each row of the source is kept; rows of several
-        inputs follow one another. A rejected row, or an empty line of JSON, is not kept.
-    report : the counts, settings, measures and timings of the run, a dictionary; report.json has
-        the same.
-    output : the folder it was written to, a str if it is an address; or None.
-    passages : Arrow table of the passages cut from kept documents, see schemas.passages_schema;
-        None without `passages`.
-    groups : Arrow table of the groups that were kept or removed, see schemas.groups_schema; None
-        without `group_by`.
-    rule_tables : the tables of the rule that decided, by name, such as groups; a dictionary.
+    removed : Arrow table, schemas.removed_schema, in the order of the documents.
+    pairs : Arrow table, schemas.pairs_schema: every pair measured at or above the threshold.
+    mask : bool array of shape (num_rows,): whether each row of the source, of several inputs one
+        after the other, is kept; False for a rejected row or an empty line of JSON.
+    report : the counts, settings, measures and timings of the run, a dictionary, as in report.json.
+    output : the folder, or file, that was written, a str if it is an address; or None.
+    passages : Arrow table, schemas.passages_schema: the passages cut from kept documents; None
+        without `passages`.
+    groups : Arrow table, schemas.groups_schema: the groups kept or removed; None without
+        `group_by`.
+    rule_tables : the tables of the rule that decided, such as groups, by name.
 
     With tables=False, removed and pairs raise SettingError; so do mask and kept where workers of a
     cluster wrote the output.
@@ -285,15 +283,10 @@ class Clustering(_Reported):
 
     Attributes
     ----------
-    documents : Arrow table, see schemas.clusters_schema: the cluster of each document; in the order
-        of the documents.
-    clusters : Arrow table, see schemas.cluster_summary_schema: size, name and examples of each
-        cluster of two documents or more, the largest first.
-    report : the counts, settings, measures and timings of the run, a dictionary; report.json has
-        the same.
-    output : the folder it was written to, a str if it is an address; or None.
-
-    With tables=False, documents and clusters raise SettingError.
+    documents : Arrow table, schemas.clusters_schema: the cluster of each document, in their order.
+    clusters : Arrow table, schemas.cluster_summary_schema: size, name and examples of each cluster
+        of two documents or more, the largest first.
+    report, output : as in `Deduplication`.
     """
 
     _documents: pa.Table | None
@@ -318,14 +311,11 @@ class Contamination(_Reported):
 
     Attributes
     ----------
-    hits : Arrow table, see schemas.found_items_schema: the items that were found, by item, the best
-        document first.
-    items : Arrow table, see schemas.items_schema: all items.
-    boilerplate : Arrow table, see schemas.boilerplate_schema: the words of items that do not count.
-    report : the counts, settings and timings of the run, a dictionary; report.json has the same.
-    output : the folder it was written to, a str if it is an address; or None.
-
-    With tables=False, hits, items and boilerplate raise SettingError.
+    hits : Arrow table, schemas.found_items_schema: the items found, by item, the best document
+        first.
+    items : Arrow table, schemas.items_schema: all items.
+    boilerplate : Arrow table, schemas.boilerplate_schema: the words of items that do not count.
+    report, output : as in `Deduplication`.
     """
 
     _tables: Mapping[str, pa.Table]
@@ -354,12 +344,9 @@ class PassageRemoval(_Reported):
 
     Attributes
     ----------
-    passages : Arrow table, see schemas.passages_schema: the passages that were cut, in the order of
-        the documents.
-    report : the counts, settings and timings of the run, a dictionary; report.json has the same.
-    output : the folder it was written to, a str if it is an address; or None.
-
-    With tables=False, passages raises SettingError.
+    passages : Arrow table, schemas.passages_schema: the passages cut, in the order of the
+        documents.
+    report, output : as in `Deduplication`.
     """
 
     _passages: pa.Table | None
@@ -386,11 +373,8 @@ class DuplicatePairs(_Reported):
 
     Attributes
     ----------
-    pairs : Arrow table, see schemas.pairs_schema, by left and then by right document.
-    report : the counts, settings, measures and timings of the run, a dictionary.
-    output : the file it was written to, or None.
-
-    With tables=False, pairs raises SettingError.
+    pairs : Arrow table, schemas.pairs_schema, by left and then by right document.
+    report, output : as in `Deduplication`.
     """
 
     _pairs: pa.Table | None
@@ -430,11 +414,11 @@ class Sweep(_Reported):
 
     Attributes
     ----------
-    counts : Arrow table, see schemas.sweep_schema: a row for each threshold, rising.
-    examples : a list of SweepExample: up to three for each threshold, and the closest miss of the
-        first one.
+    counts : Arrow table, schemas.sweep_schema: a row for each threshold, rising.
+    examples : list of SweepExample: up to three for each threshold, and the closest miss of the
+        first.
     suggestion : a Suggestion; None if the thresholds were given.
-    report : the counts, the grades, the suggestion and the cost, a dictionary.
+    report : the counts, grades, suggestion and cost, a dictionary.
     grades : a pair of Grade, copies and versions; None if the thresholds were given, or the method
         does not compare words by their Jaccard similarity.
     """
@@ -457,18 +441,18 @@ class Sweep(_Reported):
         """Ask about pairs of nine bands of similarity, and return the settings with the largest
         estimated F1.
 
-        Where answers contradict each other, up to a third more pairs are asked about.
+        If answers contradict each other, it asks about up to a third more pairs.
 
         Parameters
         ----------
         answer : called with each SweepPair; returns whether they are duplicates, None to skip the
-            pair. It raises StopIteration to end.
-        count : the number of answers, including the answers in the file.
-        answers : a file of JSON lines that answers are read from, if it exists, and appended to:
-            the judged pairs that `evaluate` reads. Default: None.
-        min_precision : the least estimated precision of settings that are suggested, from 0 to
-            0.95; the lower end of its 95 % interval is at least half of it. If no settings are
-            precise enough, the settings of the sweep stay.
+            pair; raises StopIteration to end.
+        count : the number of answers, with the answers in the file.
+        answers : a file of JSON lines to which answers are appended, and which counts if it exists:
+            judged pairs of `evaluate`. Default: None.
+        min_precision : the least estimated precision of suggested settings, from 0 to 0.95; the
+            lower end of its 95 % interval is at least half of it. If none reach it, the settings of
+            the sweep stay.
 
         Raises
         ------
@@ -476,8 +460,7 @@ class Sweep(_Reported):
             If the thresholds were given, the method does not compare words by their Jaccard
             similarity, or min_precision is outside its limits.
         InputError, OutputError
-            If an answer is none of these, a line of the file is no answer, or the file does not end
-            in .jsonl or cannot be written.
+            If an answer, or a line of the file, is none of these, or the file cannot be written.
         """
         asked: Suggestion = self._asker().ask(answer, count, _file_of(answers), min_precision)
         return asked
@@ -485,12 +468,11 @@ class Sweep(_Reported):
     def write_questions(
         self, path: AnyPath, *, count: int = 27, answers: AnyPath | None = None
     ) -> int:
-        """Write a page that asks about the pairs of `ask`, and saves the answers as a file for it;
-        return their number.
+        """Write a page that asks about the pairs of `ask` and saves answers; return their number.
 
         Parameters
         ----------
-        path : an HTML file. An existing file is replaced.
+        path : an HTML file, replaced if it exists.
         count, answers : as in `ask`.
         """
         questions, known = self._asker().questions(count, _file_of(answers))
@@ -526,7 +508,7 @@ class Sweep(_Reported):
 
         Parameters
         ----------
-        path : an SVG file to write it to. An existing file is replaced.
+        path : an SVG file to write, replaced if it exists.
         """
         return _drawn(self.report, path, charts.sweep_chart)
 
@@ -546,9 +528,9 @@ class Comparison(_OneLine, answers.Comparison):
     ----------
     left, right : the texts that were compared; of pages with html="main" their main texts.
     measures : every measure of the pair.
-    similarity, threshold : the similarity of the method, and its threshold.
+    similarity, threshold : of the method.
     bands : the bands of MinHash; None with another method.
-    duplicate : whether the method counts the two as duplicates.
+    duplicate : whether the two are duplicates.
     """
 
     left: str
@@ -624,17 +606,15 @@ class Evaluation(_Reported):
 
     Attributes
     ----------
-    at_threshold : neardup.lsh.Score of the method at its own limit: found, correct, positives,
-        precision, recall, f1.
+    at_threshold : neardup.lsh.Score of the method at its own limit.
     best : the score of the curve with the highest F1.
-    curve : Arrow table, see schemas.curve_schema: the scores at thresholds from `curve_from` on, or
-        at distances up to 16, all from one search at the loosest limit.
-    by_length : Arrow table, see schemas.length_schema: the scores of at_threshold by the length of
-        the shorter text of a pair, in powers of two of characters.
+    curve : Arrow table, schemas.curve_schema: the scores at thresholds from `curve_from` on, or at
+        distances up to 16, all from one search at the loosest limit.
+    by_length : Arrow table, schemas.length_schema: the scores of at_threshold by the length of the
+        shorter text of a pair, in powers of two of characters.
     adjusted_rand : the agreement of the clusters of `dedup` with the labels, 1 if equal, about 0 by
-        chance; None with judged pairs. adjusted_rand_connected : the same of
-        dedup(linkage="connected").
-    report : all of the above and the report of the search, a dictionary.
+        chance; None with judged pairs. adjusted_rand_connected : of dedup(linkage="connected").
+    report : all of these and the report of the search, a dictionary.
     """
 
     at_threshold: Score

@@ -91,10 +91,10 @@ class Grade:
     name : copies, or versions.
     method : the settings.
     removed : the number of documents that `dedup` removes with them.
-    above, below : up to three SweepPair, the closest to the threshold from each side among the
-        pairs drawn from the collection.
+    above, below : up to three SweepPair on each side of the threshold, the closest of the drawn
+        pairs.
     differences : a Differences of pairs that are no exact copies, and of versions no copies; None
-        if no such pair was drawn.
+        without such pairs.
     """
 
     name: GradeName
@@ -165,13 +165,13 @@ class Suggestion:
 
     Attributes
     ----------
-    method : the suggested settings, or the settings of the sweep if no others are suggested.
-    changes : whether others are suggested.
-    reason : why, in a sentence.
+    method : the suggested settings, or the settings of the sweep.
+    changes : whether the two differ.
+    reason : in a sentence.
     clearest : the settings that separate groups best, suggested or not; None if there are none.
-    levels : the graph of the pairs at each threshold; see `verify.choosing.Level`.
+    levels : the graph of the pairs at each threshold, `verify.choosing.Level`.
     estimate : the settings with the largest F1 by answers, suggested or not, with their precision
-        and recall, as in `verify.asking.Estimate`; None without an answer that is yes.
+        and recall, `verify.asking.Estimate`; None without an answer that is yes.
     """
 
     method: MinHash

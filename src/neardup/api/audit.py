@@ -58,13 +58,11 @@ class Audit:
 
     Attributes
     ----------
-    removals : Arrow table, see schemas.judged_schema: the removed documents with their verdicts.
-    left : Arrow table, see schemas.pairs_schema: the near-duplicates among the kept documents.
-    unmatched : Arrow table, see schemas.unmatched_schema: the kept documents that are not in the
+    removals : Arrow table, schemas.judged_schema: the removed documents with their verdicts.
+    left : Arrow table, schemas.pairs_schema: the near-duplicates among the kept documents.
+    unmatched : Arrow table, schemas.unmatched_schema: the kept documents that are not in the
         original.
-    report : the shares, faults, settings and timings of the audit, a dictionary; report.json has
-        the same.
-    output : the folder it was written to, a str if it is an address; or None.
+    report, output : as in `Deduplication`, with shares and faults.
     """
 
     removals: pa.Table | None = field(repr=False)
@@ -115,33 +113,26 @@ def audit(
 
     Parameters
     ----------
-    source : the original documents, as in `dedup`.
-    kept : the documents that were kept, as the source of `dedup`, in any format that it reads.
-    removed_ids : a list of the removed documents instead of `kept`: lines of ids, a table with a
-        column of ids, or a folder of datatrove with .remove files. Without an id column in the
-        original, ids are numbers of documents from 0.
+    source : the original documents.
+    kept : the documents that were kept, in any format that `source` may have.
+    removed_ids : instead of `kept`, the removed documents: lines of ids, a table with a column of
+        ids, or a folder of .remove files of datatrove. Without an id column in the original, ids
+        are numbers from 0.
     clusters : the clusters of the other tool: a table with a column of ids and a column of
-        clusters, or a folder of datatrove with .clusters files. Default: None.
+        clusters, or a folder of .clusters files of datatrove.
     cluster_column : the column of clusters. Default: the first known name, such as cluster or
         __CLUSTER__.
-    match : id, text or auto: whether kept documents are found in the original by id, or by the
-        exact text; auto is by id if both sides have an id column, and no id of the original
-        repeats. If m of n copies of a text were kept, the first m count as kept.
+    match : the key that finds kept documents in the original: id, the exact text, or auto: id if
+        both sides have an id column and no id of the original repeats. If m of n copies of a text
+        were kept, the first m count as kept.
     method, threshold : as in `dedup`; minhash, or its settings with Jaccard similarity.
-    sample : the maximum number of removals without a similar kept document in the search that are
-        compared with all kept documents; of more, a sample is drawn. Shares from a sample have an
-        interval.
-    count_by : the columns by whose values removals are counted, besides the inputs. Default:
-        source, language and lang, if the original has them.
-    lang : the language of the report: English or simplified Chinese.
-    tables : fill the tables of the result; with False they are None, and only in the files of
-        `output`.
-    output : a folder to write removals.parquet, left.parquet, unmatched.parquet, rejected.jsonl,
-        report.json and report.html to; or an address, as in `dedup`. Default: None, which only
-        returns the result.
-    overwrite, scratch, resume : as in `dedup`.
-    text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : of both sides,
-        as in `dedup`.
+    sample : of removals for which the search found no similar kept document, the maximum number to
+        compare with all kept documents; of more, a sample. Shares from a sample have an interval.
+    count_by : columns by whose values removals are counted. Default: source, language and lang.
+    output : a folder for removals.parquet, left.parquet, unmatched.parquet and the report.
+    lang, tables, overwrite, scratch, resume : as in `dedup`.
+    text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`,
+        of both sides.
     threads, batch_rows, cache_bytes, on_error, max_unreadable, progress : as in `dedup`.
 
     Returns
@@ -150,9 +141,12 @@ def audit(
 
     Raises
     ------
+    SettingError
+        Unless one of `kept` and `removed_ids` is given.
+    InputError
+        If no kept document is in the original.
     SettingError, InputError, ColumnError, OutputError, ResumeError
-        As in `dedup`. SettingError also unless one of `kept` and `removed_ids` is given, or if the
-        method has another similarity. InputError also if no kept document is in the original.
+        As in `dedup`.
 
     Examples
     --------

@@ -49,17 +49,12 @@ def cluster(
     ----------
     source, method, threshold, max_distance, keep, within, lang, max_bucket_size, recall_sample : as
         in `dedup`.
-    overwrite, scratch, resume, engine, master : as in `dedup`.
-    against : known documents, each the first of a cluster. A document joins the most similar of all
-        first documents, known or new. Known documents are not compared with each other, and have no
-        row in the result. Default: None.
-    output : a folder to write clusters.parquet, cluster_summary.parquet, rejected.jsonl,
-        report.json and report.html to; or an address, as in `dedup`. Default: None, which only
-        returns the result.
+    tables, overwrite, scratch, resume, engine, master : as in `dedup`.
+    against : known documents, each the first of a cluster, which have no row in the result. A
+        document joins the most similar of all first documents, known or new.
+    output : a folder for clusters.parquet, cluster_summary.parquet and the report.
     linkage : sieve, where a cluster is a document and the documents that `dedup` would remove
         because of it; or connected, for chains of similar documents.
-    tables : fill the tables of the result. Use False with `output` if they do not fit into memory;
-        accessing them then raises SettingError.
     text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
     threads, batch_rows, cache_bytes, on_error, max_unreadable, progress : as in `dedup`.
 

@@ -78,48 +78,40 @@ def find_contamination(
 
     Parameters
     ----------
-    items : the test items, as the source of `dedup`: short texts of one column or of several.
-    corpus : the documents, as the source of `dedup`; read once, however many they are. Or an index
-        with storage="text", or its address; its kept documents are read. Default: the items
-        themselves; then the inputs, such as the splits of a DatasetDict, are searched for the items
-        of each other.
+    items : the test items, read as the source of `dedup`.
+    corpus : the documents, as the source of `dedup`; read once. Or an index with storage="text", or
+        its address. Default: the inputs themselves, such as the splits of a DatasetDict, each
+        searched for the items of the others.
     item_columns : the columns of an item; a list, each perhaps with its weight, as in "answer:0.5".
         Default: the first of question, problem, prompt, query, instruction, input, text, content
         and sentence; and choices, options, answer, answers, solution, solutions, target, output,
-        canonical_solution and code, if there are any.
+        canonical_solution and code.
     item_id_column : the id column of the items. Default: as of a corpus.
-    benchmark_column : the column with the benchmark of an item. Default: the name of the input.
+    benchmark_column : the column of the benchmark. Default: the name of the input.
     threshold : the minimum containment: the share of an item's shingles in a stretch of a document.
     ngram : words in a shingle of an item; of an item in Chinese, Japanese or Thai, 2N - 1
         characters.
     min_shingles : the fewest shingles that show an item, half of them rare; one with fewer must be
         whole.
     common : the most documents that may have a sequence of eight words of an item, and the most
-        items that may have a shingle of it. A sequence or shingle beyond that is boilerplate, which
-        is listed and does not count.
-    fold : spellings to treat as one, by commas or repeated: traditional as simplified Chinese
-        (chinese), text without vowel marks and with one alef, yeh, kaf and heh (arabic), without
-        points (hebrew), without accents (greek), the four letters i (turkish), hòa as hoà
-        (vietnamese), ä as ae (german), and words divided at the ends of lines (hyphens). In
-        Python a list. Items and documents are folded alike.
-    markup : fold markup of items and documents: decode the entities of HTML, and compare formulas
-        in LaTeX with rendered ones.
-    answers : find long answers alone: enough of the columns of answers, 20 rare shingles or more,
-        shows an item without its question.
-    structure : find code with other names: compare the kinds of its tokens, too, so that each name,
-        number and string is like any other.
-    max_documents : the most documents that are listed for one item, the best first; among documents
-        with at least 0.95 of a long item, the first. All are counted.
-    output : a folder to write hits.parquet, items.parquet, boilerplate.parquet, rejected.jsonl,
-        report.json and report.html to; or an address, as in `dedup`. Default: None, which only
-        returns the result.
-    write : the clean copies to write: of the items without the found ones (items), of the
-        corpus without the documents that contain items (corpus), or none. Both are in kept/.
-    lang : the language of the report: English or simplified Chinese.
-    tables : fill the tables of the result; False leaves them to the files of `output`, and
-        accessing them then raises SettingError.
-    overwrite, scratch, resume, engine, master : as in `dedup`. Workers search the corpus; the
-        driver reads the items, and decides.
+        items that may have a shingle. Beyond that it is boilerplate, which is listed and does not
+        count.
+    fold : spellings to treat as one in items and documents: one or several of chinese, arabic,
+        hebrew, greek, turkish, vietnamese, german and hyphens.
+    markup : fold markup of items and documents: decode HTML entities, and compare formulas in LaTeX
+        with rendered ones.
+    answers : find long answers alone: enough of an answer, 20 rare shingles or more, shows an item
+        without its question.
+    structure : find code with other names: compare the kinds of its tokens, too, so that names,
+        numbers and strings are each alike.
+    max_documents : the most documents to list for one item, the best first; among documents with at
+        least 0.95 of a long item, the first. All are counted.
+    output : a folder for hits.parquet, items.parquet, boilerplate.parquet and the report.
+    write : the clean copies to write: the items that were not found (items), the documents of the
+        corpus without items (corpus), or none. Both are in kept/.
+    lang : the language of output: English, or simplified Chinese, the default of commands in a
+        Chinese locale.
+    tables, overwrite, scratch, resume, engine, master : as in `dedup`.
     text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : of the corpus,
         as in `dedup`. text_unit, quote and roles also apply to the items.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
@@ -137,8 +129,7 @@ def find_contamination(
     --------
     >>> import neardup
     >>> item = "Which planet of the solar system has the shortest year of all eight?"
-    >>> question = "Which planet of the solar system has the shortest year of all eight?"
-    >>> page = f"Quiz night. Question 3: {question} Mercury!"
+    >>> page = f"Quiz night. Question 3: {item} Mercury!"
     >>> found = neardup.find_contamination([item], [page, "Nothing of it here."])
     >>> found.hits.select(["item_id", "document_id", "start", "end", "rule"]).to_pylist()
     [{'item_id': '0', 'document_id': '0', 'start': 24, 'end': 91, 'rule': 'perfect'}]

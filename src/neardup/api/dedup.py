@@ -57,109 +57,95 @@ def dedup(
 
     Parameters
     ----------
-    source : a path, a glob, an address (`s3://...`), or a list of them; a list of texts; or any
-        object with Arrow's PyCapsule interface (pyarrow, polars, pandas, duckdb, Hugging Face
-        Dataset), or a Hugging Face DatasetDict, whose splits are inputs in their order. A str is a
-        path. A list of str is a list of paths if each of them exists, has a known suffix, or is a
-        pattern or an address; otherwise it is a list of texts.
+    source : a path, a glob, an address (`s3://...`), or a list of them; a list of texts; an object
+        with Arrow's PyCapsule interface (pyarrow, polars, pandas, duckdb, Hugging Face Dataset); or
+        a DatasetDict, whose splits are inputs. A str is a path. A list of str is a list of paths if
+        each of them exists, has a known suffix, or is a pattern or an address.
     method : settings of the comparison, or their name: minhash, simhash, structure, content, page.
-        Default: minhash, or the method of the index passed as `against`; another method is then an
-        error.
-    threshold, max_distance : the limit of a duplicate, in place of the limit of the named method:
-        the minimum similarity, or the maximum number of differing bits (SimHash). If `method` is an
-        object, set them there.
-    against : an earlier collection whose documents are always kept, read as `source` is. They come
-        before all others. Or an Index, or its address: documents are decided one after the other,
-        as by `Index.add_if_new`; unless it is updated, their ids do not matter. `pairs` then
-        contains the pairs that removed a document.
-    update : add the documents to the index of `against` once the output is complete. A run that is
-        repeated writes the same output: a document that the index has already, with the same id and
-        text, gets its earlier answer. The documents need ids.
-    output : the folder to write, or its address on remote storage, such as s3://bucket/out. It gets
-        kept/, removed.parquet, rejected.jsonl, report.json and report.html; for remote storage the
-        files are written to `scratch` and copied at the end, report.json last. Default: None, which
-        only returns the result.
+        Default: minhash, or the method of the index passed as `against`.
+    threshold, max_distance : the minimum similarity, or the maximum number of differing bits
+        (SimHash), of duplicates, in place of the limit of the named method.
+    against : an earlier collection whose documents are always kept, read as `source` is; by its
+        default text column if it has none of the named ones. Or an Index, or its address: documents
+        are decided one after the other, as by `Index.add_if_new`; `pairs` contains the pairs that
+        removed a document.
+    update : add the documents, which need ids, to the index of `against` once the output is
+        complete. A repeated run writes the same output.
+    output : the folder to write, or its address on remote storage, such as s3://bucket/out, with
+        rejected.jsonl, report.json and report.html. It appears once it is complete. It gets kept/
+        and removed.parquet. Default: the result is only returned.
     write : the output besides removed.parquet: the kept documents in the format of the input
-        (kept), a true or false for each input row (mask), the ids of the kept documents (ids), all
-        documents with the columns duplicate_of, similarity, cluster and duplicates (annotated), or
-        nothing (removed). In the folder these are kept/, mask.parquet, ids.parquet and annotated/.
-    passages : the fewest characters of a passage: passages that are repeated in the kept documents
-        are then cut, as by remove_passages; also passages.parquet and passages.html are written.
-        Default: None, nothing is cut.
-    keep : which document of a cluster to keep: by position, length in UTF-8 bytes, a column of
-        numbers or dates, or the order of the inputs (source). Separate several by commas: each
-        decides the ties of the ones before. longest:3 keeps three of a cluster, and so on; none
-        keeps no document that has a near-duplicate. "max:date,longest" has two orders; "none"
-        implies linkage="connected".
+        (kept), true or false for each input row (mask), the kept ids (ids), all documents with the
+        columns duplicate_of, similarity, cluster and duplicates (annotated), or nothing (removed).
+    passages : the fewest characters of a passage: passages that kept documents repeat are then cut,
+        as by `remove_passages`, and passages.parquet and passages.html are written.
+    keep : the document of a cluster to keep: by position, length in UTF-8 bytes, a column of
+        numbers or dates, or the order of the inputs (source). Later ones, after commas, decide
+        ties. longest:3 keeps three of a cluster; none keeps no document that has a near-duplicate.
+        "none" implies linkage="connected".
     within : compare only documents with the same value in this column, such as a language or a
         site.
     count_by : count removed documents by the values of this column, such as a source. Default: the
         column of within.
-    sources : add the columns sources and num_sources to kept rows: the values of this column, or
-        with input the names of the inputs, of the row and of all rows that were removed for it.
+    sources : add the columns sources and num_sources to kept rows: the values of this column
+        (input: the names of the inputs) in the row and in the rows removed for it.
     dates : add the columns first_seen and last_seen to kept rows: the least and the greatest value
-        of this column, of dates or numbers, of the row and of all rows that were removed for it.
+        of this column, of dates or numbers, in the row and in the rows removed for it.
     group_by : keep or remove all documents with the same value in this column together, such as the
-        files of a repository; folder:1 is the first folder below the input. Writes
-        groups.parquet. `groups` of the result lists the groups.
+        files of a repository; folder:1 is the first folder below the input. Writes groups.parquet.
     group_share : remove a group if at least this share of its documents are near-duplicates of
         documents in kept groups. Groups come in the order of `keep`, by their first document.
-    lang : the language of reports and tables: English, or simplified Chinese, which is the default
-        of a Chinese locale.
+    lang : the language of output: English, or simplified Chinese, the default of commands in a
+        Chinese locale.
     linkage : remove each document that is similar to a kept one (sieve), or all but one of each
         chain of similar documents (connected).
-    max_bucket_size : the maximum number of documents in a bucket; later ones are left out, and
-        counted in the report. It keeps the work linear on boilerplate. Default: 64 in a band (1,000
-        in a search for all pairs), 1,000 with one fingerprint, 10,000 with one sampled shingle
-        (containment).
-    recall_sample : the number of sampled documents to compare exactly with all others, to measure
-        the recall; 0 for none.
-    text_column, id_column : names of columns. Default: the first of text, content, body,
-        raw_content and html; of id, doc_id, document_id, _id and url. The texts of several columns,
-        such as ["title", "body"], are joined by line ends; the ids of several, such as ["repo",
-        "path"], by colons, with percent signs and colons of their values as %25 and %3A. A dot
-        leads into a struct, as in doc.body; brackets lead into a list, as in messages[].content,
-        whose values are joined by line ends. If `against` has none of the named text columns, its
-        default is used.
-    roles : the roles whose turns are compared, if the text is of turns, such as messages[].content:
-        values of their field role or from, separated by commas. Default: all turns.
-    text_unit : whether a document of a text file is a line or the whole file. auto: a line if the
-        input is a single file.
+    max_bucket_size : the maximum number of documents in a bucket; later ones are left out, which
+        keeps the work linear on boilerplate. Default: 64 in a band (1,000 in a search for all
+        pairs), 1,000 with one fingerprint, 10,000 with containment.
+    recall_sample : compare this number of sampled documents exactly with all others, to measure the
+        recall.
+    text_column : the column of the text, or several, which are joined by line ends. Default: the
+        first of text, content, body, raw_content and html. A dot leads into a struct, as in
+        doc.body; brackets lead into a list, as in messages[].content, whose values are joined by
+        line ends.
+    roles : of a text of turns, such as messages[].content, the roles to compare, separated by
+        commas: values of the field role or from. Default: all.
+    text_unit : a document of a text file: a line, the whole file, or a line if the input is a
+        single file (auto).
     in_format : the format of all inputs. Default: detected from the suffix, or from the first bytes
         of standard input.
-    quote : the quotes of CSV and TSV: double quotes may enclose delimiters and line ends, or none:
-        each line is a row, as in dumps of databases.
+    quote : the quotes of CSV and TSV: double, which may enclose delimiters and line ends, or none,
+        where each line is a row.
     max_document_bytes : longer documents are rejected.
-    tables : fill `removed` and `pairs` of the result. Use False with `output` if they do not fit
-        into memory; accessing them then raises SettingError.
-    rethreshold : measure all pairs, also of removed documents, and keep them in memory, so
-        that `result.rethreshold` answers at stricter limits. Not with an index,
-        linkage="connected", keep="none", passages, group_by or containment. The result is the same
-        where no bucket overflows; the search takes longer where clusters are large.
-    overwrite : replace an existing output once the new one is complete. A folder
-        that has files but no report.json is not the output of a run, and is not replaced; remote
-        storage is never overwritten.
-    scratch : the folder for temporary files; use a fast local disk. Default: next to the output, or
-        for remote output the temporary folder of the system. Without an output, it is the
-        temporary folder, too. Resuming an interrupted run needs the same folder.
+    tables : fill the tables of the result. With False and `output` they do not take memory;
+        accessing them raises SettingError.
+    rethreshold : keep all pairs, also of removed documents, in memory, for `result.rethreshold` at
+        stricter limits. Not with an index, linkage="connected", keep="none", passages, group_by or
+        containment.
+    overwrite : replace an existing output once the new one is complete. A folder without
+        report.json, and remote storage, are not replaced.
+    scratch : the folder for temporary files; use a fast local disk. Default: next to the output;
+        for remote output the temporary folder of the system. Resuming an interrupted run needs the
+        same folder.
     resume : continue an interrupted run. It needs the same inputs, settings and output.
     threads : worker threads. Default: one per processor available to this process.
-    batch_rows : documents per batch. Default: chosen from their size. It does not change the
-        result.
-    cache_bytes : memory for caching the input documents, in bytes; inputs that do not fit are read
-        and decoded again when needed. Default: a quarter of the memory.
-    on_error : reject documents that cannot be read, and warn with IncompleteWarning if a file
-        cannot be read to its end; skip both without a warning; or stop at the first. With `update`,
-        reject raises InputError instead of the warning, and neither output nor index is written.
-    max_unreadable : the share of unreadable rows above which a file counts as one that could not be
-        read completely.
+    batch_rows : documents per batch, which do not change the result. Default: chosen from their
+        size.
+    cache_bytes : bytes of memory for caching input documents; inputs that do not fit are read again
+        when needed. Default: a quarter of the memory.
+    on_error : documents that cannot be read: reject lists them, and warns with IncompleteWarning
+        (with `update`, raises InputError) if a file cannot be read to its end; skip only lists
+        them; stop ends the run at the first.
+    max_unreadable : the share of unreadable rows above which a file counts as not read to its end.
     progress : True for progress bars on stderr (plain lines if it is no terminal), or an object
         with the methods of neardup.Progress.
-    engine : run on this machine, or on Spark (pip install 'neardup[spark]'), with the same result.
-        docs/what-works-where.md lists the options that each refuses. Workers open files under the
-        names that are given here.
+    engine : run on this machine, or with the same result on Spark (pip install 'neardup[spark]').
+        docs/what-works-where.md lists the options of each.
     master : the cluster, such as spark://host:7077. Default: the active session, the cluster of
         spark-submit, or this machine.
+    id_column : the column of the id, or several, such as ["repo", "path"], which are joined by
+        colons, with percent signs and colons of their values as %25 and %3A. Default: the first of
+        id, doc_id, document_id, _id and url.
 
     Returns
     -------

@@ -60,22 +60,20 @@ def evaluate(
     Parameters
     ----------
     source, method, threshold, max_distance : as in `dedup`.
-    label : the column of labels; default: cluster. Documents with the same label are duplicates,
-        documents with different labels are not; pairs with a document whose label is null or empty
-        are ignored. With `pairs`, the column of verdicts; default: duplicate, otherwise label.
+    label : the column of labels; default: cluster. Documents with the same label are duplicates;
+        null or empty is unknown. With `pairs`, the column of verdicts; default: duplicate,
+        otherwise label.
     pairs : judged pairs, a file or a table with the columns left_id, right_id, and the verdict:
-        true or false, 1 or 0. All other pairs are ignored.
-    plot : an SVG file for the plot of the curve. Default: None.
-    errors : an HTML file for twenty wrong and twenty missed pairs, side by side with their
-        differences marked. Default: None.
-    lang : the language of that page: en, or zh for simplified Chinese.
+        true or false, 1 or 0. All others are ignored.
+    plot : an SVG file for the curve.
+    errors : an HTML file for twenty wrong and twenty missed pairs.
+    lang : the language of this page: en or zh.
     overwrite : replace these files, if they exist.
-    curve_from : the threshold where the curve begins, from 0.05 to 1, rounded down to a multiple of
+    curve_from : the first threshold of the curve, from 0.05 to 1, rounded down to a multiple of
         0.05. Lower values are slower. Default: 0.2. SimHash, whose curve has distances, does not
         accept it.
     max_bucket_size : as in `find_pairs`.
-    engine, master : as in `dedup`. Workers read the documents for each of the searches; the driver
-        collects all pairs, and reads labels and the lengths of texts.
+    engine, master : as in `dedup`; the driver collects all pairs, labels and lengths of texts.
     text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
 
@@ -92,9 +90,8 @@ def evaluate(
 
     Notes
     -----
-    It searches three times, on this machine among documents that are read once: with the unchanged
-    method for the scores at its threshold; at `curve_from` (SimHash: distance 16) for the curve;
-    and as `dedup` does for the clusters.
+    It searches three times: with the unchanged method for the scores at its threshold; at
+    `curve_from` (SimHash: distance 16) for the curve; and as `dedup` does for the clusters.
 
     Examples
     --------
@@ -156,8 +153,8 @@ def compare_methods(
     text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
     methods : two or more names of methods, or a dictionary of names to settings.
-    plot : an SVG file for the plot of the curves of all methods. Default: None.
-    overwrite : replace that file, if it exists.
+    plot : an SVG file for all curves.
+    overwrite : replace the plot, if it exists.
     curve_from : as in `evaluate`; curves of distances always begin at 0.
 
     Returns

@@ -64,10 +64,8 @@ class AddOptions(StageOptions, total=False):
 class Index(FileJobs):
     """A durable index of documents, which finds out whether a similar document was seen before.
 
-    `add_if_new` decides as `dedup` does on the same documents in the same order: it keeps a
-    document unless its measured similarity to a kept one reaches the threshold, for any batch
-    sizes. `Index.create` creates an index, `Index.open` opens one; an index is a context manager,
-    and closes on exit. Threads can share it.
+    `add_if_new` decides as `dedup` does on the same documents in the same order, for any batch
+    sizes. An index is a context manager, and closes on exit. Threads can share it.
 
     Attributes
     ----------
@@ -115,27 +113,24 @@ class Index(FileJobs):
         address : a new folder; `postgresql://...` or `redis://...`; or `memory:`, which lasts as
             long as the process.
         method, threshold, max_distance : as in `dedup`.
-        storage : the data stored for a kept document: fingerprints alone, if these decide;
-            features, which confirm duplicates exactly; or text, from which the features are
-            computed again: this takes a third of the space and twice the time to confirm a pair,
-            and `get` and the page of the service can show the text.
+        storage : the data stored for a kept document besides its fingerprint: nothing
+            (fingerprints), if that decides; the hashes of its features, which confirm duplicates
+            exactly (features); or its text (text), in a third of the space and twice the time,
+            which `get` and the page of the service show.
         max_bucket_size : as in `dedup`.
         expected_documents : the number of documents to choose the blocks of SimHash for; does not
             change the answers.
-        track_sources : store the source of each document (`sources` of `add_many_if_new`), so that
-            answers and `documents` have the columns sources and num_sources of kept documents.
-        track_dates : as track_sources, and store the date of each document (`dates` of
-            `add_many_if_new`), so that answers and `documents` also have the columns first_date and
-            last_date, as strings.
-        idf : the document frequencies for the weights of the method, as returned by
-            `document_frequencies`, or their file. Required by methods that boost rare features:
-            boost_rare, structure and page.
+        track_sources : store the sources of documents: answers and `documents` then have the
+            columns sources and num_sources.
+        track_dates : as track_sources, and store the dates of documents: answers and `documents`
+            also have the columns first_date and last_date, as strings.
+        idf : the document frequencies for the weights of the method, from `document_frequencies`,
+            or their file. Required with boost_rare, thus for structure and page.
 
         Raises
         ------
         SettingError
-            If a value is outside its limits, an index cannot use the method, or `idf` is missing or
-            not for the method.
+            If an index cannot use the method, or `idf` is missing or not for the method.
         SchemeError
             If `idf` counts other features than the method has.
         StoreError
@@ -160,17 +155,17 @@ class Index(FileJobs):
         Parameters
         ----------
         address : as in `create`.
-        read_only : whether it is only queried. One process can write to a folder, and any number
-            can read.
-        method : the settings that the index must have been created with; None accepts any.
+        read_only : whether it is only queried. A folder has one writing process, and any number of
+            readers.
+        method : the settings that the index must have been created with. Default: any.
 
         Raises
         ------
         StoreError
-            If there is no index, it is damaged or has another version, or another process writes to
+            If there is no index, it is damaged or of another version, or another process writes to
             it.
         SchemeError
-            If it was created with another method, or by a version that computes other fingerprints.
+            If it was created with another method, or by a version with other fingerprints.
         """
         address = check_path("address", address)
         read_only = check_flag("read_only", read_only)
@@ -186,12 +181,11 @@ class Index(FileJobs):
         payload_column: ColumnNames = None,
         **settings: Any,
     ) -> Index:
-        """Create an index of the documents that a run of `dedup` kept, with its method and their
-        ids, and open it.
+        """Create an index of the documents that a run of `dedup` kept, with its method; open it.
 
         Parameters
         ----------
-        address, idf, settings : as in `create`, which has the errors.
+        address, idf, settings : as in `create`.
         folder : the output of the run.
         payload_column : as in `add_many_if_new`.
         """
@@ -257,27 +251,23 @@ class Index(FileJobs):
         payload: str | None = None,
         source: str | None = None,
     ) -> Answer:
-        """Add a document unless a kept one is similar to it; either way the index remembers its id
-        and the answer.
+        """Add a document unless a kept one is similar to it; the index remembers its id and the
+        answer.
 
         Parameters
         ----------
-        text : the text, or the HTML of a page if the method compares pages, or the numbers of a
-            vector.
-        id : its id; by default one that no other document of any index has: "#", random letters and
-            a number. If the index has the id with the same content, nothing changes and the first
-            answer is returned; with other content, the document is replaced.
-        payload : a text to return with answers about this document, such as its address.
-        source : where the document comes from; for an index that tracks sources.
+        text : the text; the HTML of a page or the numbers of a vector, if the method compares
+            these.
+        id : its id. Default: one that no other document of any index has. If the index has the id
+            with the same content, nothing changes and the first answer is returned; with other
+            content, the document is replaced.
+        payload : a text to return with answers about this document.
+        source : where it comes from, for an index that tracks sources.
 
         Raises
         ------
         StoreError
             If the index cannot be written.
-        InputError
-            If a value is not a string.
-        SettingError
-            If the index does not track sources, and `source` is set.
         """
         return self._add_one(text, id, payload, source, if_new=True)
 
@@ -296,13 +286,12 @@ class Index(FileJobs):
         return _answer(self.opened.add(batch, if_new=if_new))
 
     def query(self, text: str | Sequence[float], limit: int = 10) -> list[Hit]:
-        """Return the kept documents that are similar to a text, the most similar first. Nothing is
-        stored.
+        """Return the kept documents that are similar to a text, the most similar first.
 
         Parameters
         ----------
         text : as in `add_if_new`.
-        limit : the maximum number of documents returned, 1 or more.
+        limit : the maximum number of documents, 1 or more.
         """
         # A query needs no id; None would ask for a new one.
         batch = batch_of_text(text, "", None, self.method.vector_length)
@@ -326,17 +315,15 @@ class Index(FileJobs):
         ----------
         source : documents, as in `dedup`.
         text_column, roles, id_column, in_format : as in `dedup`. Documents without an id column get
-            ids as in `add_if_new`, so that the index does not recognise them when they are sent
-            again.
+            ids of their own; the index does not recognise them if they are sent again.
         payload_column : the column to store with the documents, or several, which become a JSON
-            object; by default the column `payload`, if it exists.
-        sources : the column of the sources of documents, or "input" for the names of the inputs;
-            for an index that tracks sources.
-        dates : the column of the dates of documents, or of numbers such as the year; for an index
-            that tracks dates.
-        import_name : a name for the documents of this call, by which `remove_import` removes them.
-        threads : worker threads that compute features. Default: one per processor available to this
-            process.
+            object. Default: `payload`, if it exists.
+        sources : the column of the sources of documents, or "input" for the names of the inputs, if
+            the index tracks sources.
+        dates : the column of the dates of documents, or of numbers such as the year, if the index
+            tracks dates.
+        import_name : a name for these documents, by which `remove_import` removes them.
+        threads : worker threads. Default: one per processor.
 
         Returns
         -------
@@ -398,7 +385,7 @@ class Index(FileJobs):
         Parameters
         ----------
         source, text_column, roles : as in `dedup`.
-        limit : the maximum number of documents returned for each, the most similar.
+        limit : the maximum number of documents for each, the most similar.
 
         Returns
         -------
@@ -428,13 +415,7 @@ class Index(FileJobs):
         return None if row is None else Document(**row)
 
     def remove(self, ids: str | Iterable[str]) -> int:
-        """Forget documents by id; ids that are not in the index are ignored.
-
-        Returns
-        -------
-        int
-            The number of documents forgotten.
-        """
+        """Forget documents by id; return their number. Unknown ids are ignored."""
         return self.opened.remove(array_of_ids(ids)).num_documents
 
     def remove_import(self, import_name: str) -> int:
@@ -449,19 +430,14 @@ class Index(FileJobs):
         unseen_for: timedelta | float | None = None,
         max_documents: int | None = None,
     ) -> int:
-        """Forget old documents, both kept and removed.
+        """Forget old documents, both kept and removed; return their number.
 
         Parameters
         ----------
-        older_than : forget documents that were added longer ago than this, in seconds if a number.
-        unseen_for : forget documents that were neither added, nor found as a duplicate, nor sent
-            again for this long, in seconds if a number.
-        max_documents : forget the oldest until no more than this number are left.
-
-        Returns
-        -------
-        int
-            The number of documents forgotten.
+        older_than : forget documents that were added longer ago, in seconds if a number.
+        unseen_for : forget documents that were not added, sent again or found as a duplicate for
+            this long.
+        max_documents : forget the oldest documents until no more are left.
         """
         added_before = _moment_before(older_than)
         seen_before = _moment_before(unseen_for)
@@ -513,13 +489,12 @@ class Index(FileJobs):
         return self.opened.describe_all()
 
     def growth(self, *, points: int = 64) -> list[tuple[datetime, int]]:
-        """Return how many documents the index had at `points` moments, as far as they were not
-        forgotten.
+        """Return how many documents the index had at `points` moments, without the forgotten ones.
 
         Returns
         -------
-        list of (datetime in UTC, number of documents), from the first document to now; empty for an
-        empty index. Reads one column of all documents.
+        list of (datetime in UTC, number of documents), from the first document to now; reads one
+        column of all documents.
         """
         check_limit(points, "points")
         with self.opened.store.reading() as snapshot:
@@ -529,10 +504,10 @@ class Index(FileJobs):
         ]
 
     def verify(self) -> list[str]:
-        """Return a sentence for each damaged part; an empty list if there is none.
+        """Return a sentence for each damaged part.
 
-        First the files are compared with their checksums. Only if they are whole, each document is
-        looked up by its own keys.
+        The files are compared with their checksums; if they are whole, each document is looked up
+        by its own keys.
         """
         with self.opened.store.reading() as snapshot:
             # Damaged files are reported alone: keys cannot be checked in them.
@@ -563,30 +538,26 @@ class Index(FileJobs):
         """Yield all documents by the thousand.
 
         Columns: id, kept, kept_id, first_seen, last_seen, payload, import_name, text, sketch and
-        duplicates, which is the number of documents of the index that a kept document removed, as
-        in the files of `dedup` with write="annotated"; null for a removed one. A forgotten document
-        no longer counts. If the index tracks sources, also sources and num_sources of a kept
-        document and of all documents that it removed, as `dedup` adds them to kept rows. If it
-        tracks dates, also first_date and last_date, the least and the greatest date of these
-        documents: first_seen and last_seen are of the clock of the index.
+        duplicates, the number of documents of the index that a kept document removed; null for a
+        removed one. If the index tracks sources, also sources and num_sources of a kept document
+        and of all documents that it removed; if it tracks dates, also first_date and last_date, the
+        least and the greatest of theirs. first_seen and last_seen are of the clock of the index.
         """
         with self.opened.store.reading() as snapshot:
             yield from maintenance.documents(self.opened.rules, snapshot)
 
     def rebuild(self, address: AnyPath, *, method: MethodSettings) -> Index:
-        """Make another index of the same documents with other bands or blocks, from the stored
-        data, without texts.
+        """Make another index of the same documents with other bands or blocks, without texts.
 
         Parameters
         ----------
-        address : the address of the new index, which appears when it is complete.
+        address : of the new index, which appears when it is complete.
         method : settings of the same scheme: the same features, seed and bits. Limits, bands and
-            blocks may differ; bands take no more hashes than the stored signatures have.
+            blocks may differ; bands take no more hashes than stored signatures have.
 
         Returns
         -------
-        Index
-            The new index, open.
+        Index, open
         """
         return Index(self.opened.rebuild(check_path("address", address), method_of(method)))
 

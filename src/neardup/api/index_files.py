@@ -388,14 +388,12 @@ class FileJobs:
 
         Parameters
         ----------
-        source : files, as in `dedup`. Small files are stored together; each group before its
-            answers are written.
-        if_new : whether documents that are similar to a kept one are removed.
-        output : a file in the format of the only input, or a folder, for the rows of the kept
+        source : files, as in `dedup`.
+        if_new : whether documents similar to a kept one are removed.
+        output : a file in the format of the only input, or a folder, for the rows of kept
             documents.
-        only_new : whether to leave out of it the documents that the index had already.
-        answers : a file (.parquet, .jsonl, .csv) for a row about each document:
-            `schemas.answers_schema`.
+        only_new : leave out of `output` the documents that the index had already.
+        answers : a file (.parquet, .jsonl, .csv) for the answers, `schemas.answers_schema`.
         overwrite : whether the two may replace files.
         payload_column, sources, dates, import_name : as in `add_many_if_new`.
         text_column, roles, id_column : as in `dedup`.
@@ -404,8 +402,6 @@ class FileJobs:
 
         Raises
         ------
-        OutputError
-            If a file exists without `overwrite`, or cannot be written.
         InputError, StoreError
             As in `add_many_if_new`.
         """
@@ -437,14 +433,13 @@ class FileJobs:
         overwrite: bool = False,
         **options: Unpack[ReadingOptions],
     ) -> FileHits:
-        """Find the kept documents that are similar to each document of files; return `.hits` and
-        `.report`.
+        """Find the kept documents similar to each document of files; return `.hits` and `.report`.
 
         Parameters
         ----------
         source, options : as in `add_files`.
         limit : the maximum number of hits for each, the most similar.
-        output : a file for the hits (.parquet, .jsonl, .csv); without one they are returned.
+        output : a file for the hits (.parquet, .jsonl, .csv). Default: they are returned.
         overwrite : whether it may replace a file.
         """
         limit = check_limit(limit)
@@ -500,23 +495,19 @@ class FileJobs:
         on_error: OnError = "reject",
         **options: Unpack[LineOptions],
     ) -> Iterator[list[tuple[bytes, JsonObject]]]:
-        """Add the documents of lines of JSON that are new, and yield each group of lines with their
-        answers.
+        """Add the documents of JSON lines that are new, and yield each group of lines with answers.
 
         Parameters
         ----------
-        groups : lines without line ends, such as lines that arrived together; a group is
-            stored at once, before its answers are yielded.
-        on_error : stop ends with the first line that has no document.
-        text_column, id_column : the fields of the text and of the id, several joined as in `dedup`;
-            a dot leads into an object: `response.body`, and brackets into a list:
-            `messages[].content`. Default: the first of the usual names that
-            the first line has. Documents without an id get one.
+        groups : lines without line ends; a group is stored at once.
+        on_error : reject, or stop at the first line that has no document.
+        text_column, id_column : the fields of the text and of the id, as columns in `dedup`.
+            Default: the first of the usual names in the first line. Documents without an id get
+            one.
         roles : as in `dedup`.
         payload_column, import_name : as in `add_many_if_new`.
-        sources, dates : the fields of the sources and of the dates of documents; for an index that
-            tracks them.
-        max_document_bytes : above which a text is refused.
+        sources, dates : the fields of the sources and dates of documents, if the index tracks them.
+        max_document_bytes : longer texts are refused.
 
         Returns
         -------
@@ -531,10 +522,7 @@ class FileJobs:
     def export(
         self, output: AnyPath, *, overwrite: bool = False, progress: bool | Progress = False
     ) -> JsonObject:
-        """Write all documents to a file, and return a report; documents that are added meanwhile
-        are left out.
-
-        The columns are as in `documents`.
+        """Write all documents, with the columns of `documents`, to a file, and return a report.
 
         Parameters
         ----------

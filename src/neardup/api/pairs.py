@@ -53,17 +53,12 @@ def find_pairs(
     ----------
     source : as in `dedup`; or Fingerprints, or files or a table of them, which need no text.
     method, threshold, max_distance : as in `dedup`. Default: minhash; simhash for fingerprints.
-    engine, master : as in `dedup`.
+    overwrite, tables, engine, master : as in `dedup`.
     text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
-    output : a file to write the pairs to: .parquet, .jsonl or .csv. Default: None; the pairs are
-        only returned.
-    overwrite : replace an existing output once the new one is complete.
-    tables : fill `pairs` of the result. Use False with `output` if they do not fit into memory;
-        accessing it then raises SettingError.
-    max_bucket_size : the maximum number of documents in one bucket, the earliest ones. Default:
-        1,000; 10,000 for containment. Pairs beyond it are missed, and the report counts the
-        documents that it concerns.
+    output : a file for the pairs: .parquet, .jsonl or .csv.
+    max_bucket_size : as in `dedup`; default 1,000, 10,000 for containment. Pairs of later documents
+        are missed; the report counts these documents.
 
     Returns
     -------
@@ -72,7 +67,7 @@ def find_pairs(
     Raises
     ------
     SettingError, InputError, ColumnError, OutputError
-        As in `dedup`; SettingError also if the method needs texts and the source is fingerprints.
+        As in `dedup`.
     SchemeError
         If fingerprints have different schemes.
 

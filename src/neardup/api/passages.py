@@ -66,35 +66,33 @@ def remove_passages(
     Parameters
     ----------
     source : as in `dedup`.
-    against : an earlier collection, read as `source` is. Nothing is cut from it, and it comes
-        before all others.
-    min_length : the fewest characters of a passage that is cut, counted before its ends move to
-        whole words; or of a unit. Default: 200, with unit 20.
-    unit : cut whole paragraphs, which are separated by blank lines, lines or sentences, instead of
-        passages that may begin anywhere.
+    against : an earlier collection, read as `source` is, which comes first and from which nothing
+        is cut.
+    min_length : the fewest characters of a passage, before its ends move to whole words, or of a
+        unit. Default: 200, with unit 20.
+    unit : cut whole paragraphs (between blank lines), lines or sentences, instead of passages that
+        may begin anywhere.
     normalise : with unit, compare words as dedup does: without case, width, white space and
         punctuation. Default: compare their characters, but for white space at their ends.
     fold : with normalise, spellings to treat as one, as in `find_contamination`.
-    cut_at : where cuts end: between characters as readers see them, words, sentences or lines. An
-        incomplete unit stays.
-    bridge : cut the text between two passages, too, if it has at most this many characters. Less
+    cut_at : the places where cuts end: between characters as readers see them, words, sentences or
+        lines.
+    bridge : also cut the text between two passages, if it has at most this many characters. Less
         than min_length.
-    keep : the copy of a passage that stays: the first one; or none, which cuts the passages that at
-        least min_share of the documents have from all of them.
-    min_share : with keep=none, the least share of the documents (with within, of the documents of
-        equal value) that have a passage, and two at least.
-    within : with keep="none", a column, such as the site of a page.
-    max_loss : drop a document that loses more than this share of its characters. With 1, only one
-        that loses all of them.
-    output : a folder to write kept/, passages.parquet, rejected.jsonl, report.json and report.html
-        to; or an address, as in `dedup`. Default: None, which only returns the result.
+    keep : the copy of a passage that stays: the first one; or none, which cuts passages of at least
+        min_share of the documents from all of them.
+    min_share : with keep=none, the least share of the documents (with within, of equal value) that
+        have a passage; at least two documents.
+    within : with keep="none", a column, such as the site of a page: min_share is of its values.
+    max_loss : drop a document that loses more than this share of its characters; with 1, all of
+        them.
+    output : a folder for kept/, passages.parquet and the report.
     write : the output besides passages.parquet: the documents without the passages, in the format
         of the input (kept), all documents with each passage between ⟦ and ⟧ (marked), or nothing
         (removed).
-    lang : the language of the report: English or simplified Chinese.
-    tables : fill `passages` of the result. Use False with `output` if it does not fit into memory;
-        accessing it then raises SettingError.
-    overwrite, scratch, resume : as in `dedup`.
+    lang : the language of output: English, or simplified Chinese, the default of commands in a
+        Chinese locale.
+    tables, overwrite, scratch, resume : as in `dedup`.
     text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`;
         the text must be one column.
     threads, batch_rows, cache_bytes, on_error, max_unreadable, progress : as in `dedup`.

@@ -75,18 +75,15 @@ class Plan:
     num_tables : bands, or tables of an index. bands, threshold, recall : of MinHash; recall is the
     share of the pairs just at the threshold that are compared. num_blocks : of SimHash.
     false_candidates : pairs below the threshold that a run compares, as in manual pages and
-    chapters; with the defaults, 4 a document there, 16 in licences, which share sentences, and 0.03
-    in poems. comparisons : of a query with the fingerprints in memory, if all bits are random.
-    curve : pairs of a similarity and the probability of a comparison, from 0 to 1 in steps of 0.05.
+    chapters: 4 a document with the defaults (16 in licences, which share sentences, 0.03 in poems).
+    comparisons : of a query with the fingerprints in memory, if all bits are random. curve : pairs
+    of a similarity and the probability of a comparison.
 
     memory_bytes : of a local run, an upper limit, with the cached documents; on Spark, for each
-    core of an executor, the JVM and the Python worker together. cache_bytes : of a local run, the
-    part for its documents, if they fit into a quarter of the memory of this machine, otherwise 0: a
-    run decodes its files again. A compressed file is cached until it does not fit. Columns besides
-    text and id take more. parts : bytes by content: of scratch files, an upper limit for English,
-    reached if each document has a candidate and none is cached, and twice as much for Chinese,
-    where a character is a token; shuffled on Spark; or of the files of an index after compaction.
-    core_hours : on Spark, of a core like the measured one.
+    core of an executor. cache_bytes : of a local run, the part for its documents, 0 if they do not
+    fit into a quarter of the memory. parts : bytes by content: of scratch files, an upper limit for
+    English (twice as much for Chinese, where a character is a token); shuffled on Spark; or of the
+    files of an index after compaction. core_hours : on Spark, of a core like the measured one.
     """
 
     documents: int
@@ -159,20 +156,19 @@ def plan(
 
     Parameters
     ----------
-    documents : the number of documents; for an index, of the kept ones. A removed document takes
-        its keys and fingerprint alone.
+    documents : the number of documents; of an index, the kept ones. A removed document takes its
+        keys and fingerprint alone.
     document_bytes : the average size of a text in bytes of UTF-8.
     method, threshold, max_distance : as in `dedup`.
-    engine : "local" or "spark" for a run with a method based on MinHash; "index" for an `Index` in
-        a folder; "memory" for a `HammingIndex` of SimHash fingerprints.
+    engine : "local" or "spark" for a run with MinHash; "index" for an `Index` in a folder; "memory"
+        for a `HammingIndex` of SimHash fingerprints.
     storage : of an index, as in `Index.create`. Default: features.
-    document_features : of an index, the average number of distinct features of a text; estimated
-        for English when None.
-    memory_bytes : the maximum memory of a `HammingIndex`, for which the number of blocks is chosen;
-        no limit when None.
-    threads : of a local run; 2 when None.
-    plot : of a local run, an SVG file for the plot of the S-curve, the probability of a comparison
-        by similarity. An existing file is replaced.
+    document_features : of an index, the average number of distinct features of a text. Default: as
+        in English.
+    memory_bytes : the maximum memory of a `HammingIndex`, for which the number of blocks is chosen.
+        Default: no limit.
+    threads : of a local run. Default: 2.
+    plot : of a local run, an SVG file for the S-curve, replaced if it exists.
 
     Returns
     -------
@@ -183,9 +179,8 @@ def plan(
     InputError
         If a number is not from 1 to 1e15.
     SettingError
-        If the engine is unknown, does not support the method or an argument; or if no number of
-        blocks fits into the memory. The message names a distance and a number of fingerprints that
-        would fit.
+        If the engine is unknown, does not support the method or an argument, or no number of blocks
+        fits into the memory.
 
     Examples
     --------

@@ -78,12 +78,12 @@ def document_frequencies(
     Parameters
     ----------
     source : as in `dedup`.
-    method : the settings that cut texts into features, or the name of a method. For `page`, the
-        features of the structure are counted: its index weighs them.
+    method : the settings that cut texts into features, or the name of a method. Of `page`, the
+        features of the structure are counted.
     engine, master : as in `dedup`. The driver collects the counts.
     text_column, roles, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
-    threads, on_error, max_unreadable, progress : as in `dedup`. A document that cannot be read is
-        not counted; the table lists it as `rejected`.
+    threads, on_error, max_unreadable, progress : as in `dedup`. The table lists a document that
+        cannot be read as `rejected`.
 
     Returns
     -------
@@ -202,31 +202,27 @@ def sign(
 
     Parameters
     ----------
-    source : documents as of `dedup`: files, texts, a table, a column of texts; or sets of tokens: a
-        list, or an Arrow column, of lists of strings, which are used unchanged; or weighted sets:
-        lists of struct<feature: string, weight: double>, maps, and in Python also dictionaries and
-        lists of pairs. A str that is not a path, a set, or a dictionary is one document. A null row
-        is an empty document; a null or empty token is left out.
-    method : how a text becomes features, and these a signature (MinHash) or a fingerprint
-        (SimHash); or a name: minhash, simhash; of web pages structure, signatures of the template,
-        content, of the main text, or tags, decay, paths, fingerprints of the tags. Of tokens, only
-        the seed and length of signatures matter, the bits, hash and weights of fingerprints.
-    output : a file to write to batch by batch, in bounded memory: .parquet, whose rows are read
-        again when the result is used; or .jsonl or .csv, which contain hexadecimal digits. Default:
-        None; the rows are kept in memory.
+    source : documents as of `dedup`; or sets of tokens, used unchanged: a list, or an Arrow column,
+        of lists of strings; or weighted sets: lists of struct<feature: string, weight: double>,
+        maps, dictionaries, or lists of pairs. A str that is not a path, a set, or a dictionary is
+        one document. A null row is an empty document; a null or empty token is left out.
+    method : the settings, or their name: minhash (signatures), simhash (fingerprints); of web pages
+        structure, signatures of the template, content, of the main text, or tags, decay, paths,
+        fingerprints of the tags. For tokens, only the seed and length of signatures, or the bits,
+        hash and weights of fingerprints matter.
+    output : a file written batch by batch: .parquet, whose rows are read again when the result is
+        used, or .jsonl or .csv, with hexadecimal digits. Default: the rows are kept in memory.
     with_hex : add a column `hex` of hexadecimal digits to a Parquet file.
-    overwrite : replace an existing output once the new one is complete.
-    engine, master : as in `dedup`. Workers sign documents, no sets of tokens; the driver collects
-        their rows.
+    overwrite, engine, master : as in `dedup`. Workers sign documents, no sets of tokens; the driver
+        collects their rows.
     text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
-    threads, on_error, max_unreadable, progress : as in `dedup`. Threads do not change the values. A
-        document that cannot be read has no row; in a list or a column of texts it is an InputError.
+    threads, on_error, max_unreadable, progress : as in `dedup`. A document that cannot be read has
+        no row; in a list or a column of texts it is an InputError.
 
     Returns
     -------
-    Signatures of MinHash, Fingerprints of SimHash, a row for each document. Signatures of weighted
-    sets have a scheme of their own. `report` has the counts and times if files, a table or an
-    output file were processed.
+    Signatures of MinHash, or Fingerprints of SimHash
+        A row for each document. `report` has the counts and times of files, a table or an output.
 
     Raises
     ------
@@ -234,17 +230,16 @@ def sign(
         If a row contains another type, or a weight is outside its limits: for MinHash 0, or from
         1e-100 to 1e100.
     SettingError
-        If method uses `min_structure`, which compares two sets of features, or `boost_rare` for
-        lists of tokens.
+        If method uses `min_structure`, or `boost_rare` for lists of tokens.
     OutputError
-        If the output file exists, has another suffix, or cannot be written.
+        As in `dedup`.
 
     Notes
     -----
-    Broder (1997): two signatures agree in a hash with probability J, the Jaccard similarity of the
-    sets, up to 2^-32 times their size. Weighted sets: Christiani (2020), with the weighted Jaccard
-    similarity, up to 2^-23. Charikar (2002): two fingerprints differ in a bit with probability
-    angle / pi.
+    Two signatures agree in a hash with probability J, the Jaccard similarity of the sets, up to
+    2^-32 times their size (Broder, 1997); of weighted sets with the weighted Jaccard similarity, up
+    to 2^-23 (Christiani, 2020). Two fingerprints differ in a bit with probability angle / pi
+    (Charikar, 2002).
 
     Examples
     --------

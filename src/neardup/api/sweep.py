@@ -50,18 +50,16 @@ def sweep(
     plot: AnyPath | None = None,
     **options: Unpack[BatchOptions],
 ) -> Sweep:
-    """Count the documents that `dedup` would remove at each of several thresholds, with examples on
-    both sides of each.
+    """Count the documents that `dedup` would remove at each of several thresholds, with examples.
 
     Parameters
     ----------
     source, keep, within : as in `dedup`.
-    thresholds : numbers above 0 and at most 1, at most 50. Default: None; 0.5 to 0.95 in steps of
-        0.05, and the result has two grades and a suggestion.
-    method : settings of MinHash or their name, as in `dedup`; the grade of copies has
-        their threshold.
-    plot : an SVG file for the plot of the removed documents at each threshold. An existing file is
-        replaced.
+    thresholds : at most 50 numbers above 0 and at most 1. Default: 0.5 to 0.95 in steps of 0.05,
+        and the result has two grades and a suggestion.
+    method : settings of MinHash or their name, as in `dedup`; the grade of copies has their
+        threshold.
+    plot : an SVG file for the removed documents at each threshold, replaced if it exists.
     text_column, roles, id_column, text_unit, in_format, quote, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
 
@@ -71,19 +69,18 @@ def sweep(
 
     Raises
     ------
-    SettingError
-        If there is no threshold, a threshold is outside its limits, or the method has none.
     InputError, ColumnError
         As in `dedup`.
+    SettingError
+        If there is no threshold, or a threshold is outside its limits.
     OutputError
-        If the plot cannot be written, or does not end in .svg.
+        As in `dedup`.
 
     Notes
     -----
-    The inputs are read once, then searched at each threshold as `dedup` searches them, so the
-    counts equal its counts. For the suggestion they are read and searched once more, with shingles
-    of 2 words or 1, from similarity 0.1 on, and again to count the documents that the grade of
-    versions removes.
+    The inputs are read once, then searched at each threshold as `dedup` does, so the counts equal
+    its counts. For the suggestion they are read twice more, and searched with shingles of 2 words
+    or 1, from similarity 0.1 on.
 
     Examples
     --------

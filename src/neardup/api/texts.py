@@ -40,8 +40,8 @@ def compare(
     ----------
     left, right : a text, or a file as an os.PathLike such as pathlib.Path: UTF-8, an HTML page
         (.html, .htm, .xhtml) in any encoding, or .docx, .odt, .epub, .eml, .mbox of one message,
-        .ipynb or .pdf (extra office); or a list of numbers, or the JSON of one, if the method
-        compares vectors.
+        .ipynb or .pdf (extra office); or a list of numbers, or its JSON, if the method compares
+        vectors.
     method, threshold, max_distance : as in `dedup`. Default: structure for two HTML files,
         otherwise minhash. similarity="containment" measures how much of `left` is in `right`.
 
@@ -51,10 +51,10 @@ def compare(
 
     Raises
     ------
+    SettingError
+        As in `dedup`.
     InputError
         If a file cannot be read or is not UTF-8, or a text is not valid Unicode.
-    SettingError
-        If a value is outside its limits, or does not apply to the method.
 
     Examples
     --------
@@ -93,21 +93,18 @@ def explain(
     method: MethodSettings | str = "simhash",
     idf: IdfTable | None = None,
 ) -> Explanation | SignatureExplanation:
-    """Return the computation of a fingerprint step by step: the votes of SimHash, or the minima of
-    MinHash.
+    """Return the computation of a fingerprint: the votes of SimHash, or the minima of MinHash.
 
     Parameters
     ----------
-    text : a text, which the method cuts into features; or features: strings, or for SimHash pairs
-        of a string and its weight, which are used unchanged. The weights of repeated features are
-        added.
+    text : a text, which the method cuts into features; or features, used unchanged: strings, or for
+        SimHash pairs of a string and its weight, added up for repeated features.
     method : settings of fingerprints, or their name.
-    idf : the document frequencies, if the weights use them. Default: the frequencies of the method.
+    idf : the document frequencies, if the weights use them. Default: of the method.
 
     Returns
     -------
-    neardup.lsh.Explanation of a SimHash fingerprint: features, weights, hashes, sums of votes; or
-    neardup.lsh.SignatureExplanation of a MinHash signature: shingles, minima, keys of bands.
+    neardup.lsh.Explanation of a SimHash fingerprint, or neardup.lsh.SignatureExplanation
 
     Raises
     ------
@@ -121,10 +118,6 @@ def explain(
     --------
     >>> explain("to be or not to be").counts
     (2, 2, 1, 1)
-    >>> left = explain("to be or not to be at all", method="minhash")
-    >>> right = explain("to be or not to be", method="minhash")
-    >>> [band for band, keys in enumerate(zip(left.keys, right.keys)) if keys[0] == keys[1]]
-    []
     """
     return method_of(method_named(method)).explain(text, idf)
 

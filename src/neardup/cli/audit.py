@@ -43,9 +43,8 @@ from neardup.settings.run import RunSettings
 @option(
     "--fail-above RATE",
     "Output",
-    "Exit with 3 if a greater share of the removed documents is lost, as in CI; or with 4 if "
-    "documents could not be read, unless --on-error skip accepts that, or if the sample does not "
-    "decide it.",
+    "Exit with 3 if a greater share of the removed documents is lost; or with 4 if documents could "
+    "not be read (unless --on-error skip accepts that), or the sample does not decide it.",
     type=SettingType(Constraint("", float, low=0.0, high=1.0)),
 )
 @settings_options(KeptSettings, "Input")
@@ -59,17 +58,13 @@ def audit(inputs: list[Named], output: str, fail_above: float | None, **values: 
     """Check the removals of a deduplication: is each removed document similar to a kept one?
 
     INPUT has the original documents, --kept the documents that a tool kept, or --removed-ids the
-    ids that it removed. The output folder DIR contains removals.parquet with a verdict about each
-    removed document and the nearest kept one, left.parquet with the near-duplicates among the kept
-    documents, unmatched.parquet with kept documents that are not in the original, rejected.jsonl,
-    report.json and report.html; it appears once it is complete.
+    ids that it removed. DIR gets removals.parquet with a verdict about each removed document and
+    the nearest kept one, left.parquet with the near-duplicates among kept documents, and
+    unmatched.parquet with kept documents that are not in the original.
 
     \b
     Examples:
       neardup audit original/ --kept kept/ -o out/
-      neardup audit original/ --kept kept/ --clusters clusters.parquet -o out/
-      neardup audit original/ --removed-ids removed.txt --threshold 0.7 -o out/
-      neardup audit original/ --removed-ids datatrove/remove/ -o out/
       neardup audit original/ --kept kept/ -o out/ --fail-above 0.01        exit code 3 above 1 %
     """
     values["method"] = build_method(values)

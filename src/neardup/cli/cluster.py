@@ -32,16 +32,13 @@ def cluster(inputs: list[Named], output: str, **values: Any) -> None:
     """Group the similar documents of a collection into clusters, and show their sizes, names and
     common parts.
 
-    A cluster consists of a document and the documents that dedup would remove because of it, or of
-    a chain of similar documents (--linkage connected). INPUT is as in dedup. The output folder DIR
-    contains clusters.parquet, which maps each document to its cluster; cluster_summary.parquet with
-    the size, name and examples of each cluster; rejected.jsonl, report.json and report.html. It
-    appears once it is complete.
+    A cluster is a document and the documents that dedup would remove because of it, or a chain of
+    similar documents (--linkage connected). DIR gets clusters.parquet, the cluster of each
+    document, and cluster_summary.parquet, the size, name and examples of each cluster.
 
     \b
     Examples:
       neardup cluster crawl.warc.gz -o out/ --method structure        pages by template
-      neardup cluster pages/ -o out/ --method content                 pages by article
       neardup cluster new/ -o out/ --method structure --against known/    which known template is this?
       neardup cluster news.jsonl -o out/ --threshold 0.6 --linkage connected
     """  # noqa: E501

@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 @option(
     "--explain",
     PRINTING,
-    "Show how the fingerprints are computed, and how a search finds one by the other: shingles, "
-    "minima and bands of MinHash; words, weights, bits, sums and blocks of SimHash.",
+    "Show how the fingerprints are computed and found: shingles, minima and bands of MinHash; "
+    "words, weights, bits, sums and blocks of SimHash.",
 )
 @option("--full", PRINTING, "Show all passages in full, and with --explain all words.")
 @option(
     "--plain",
     PRINTING,
     (
-        "Mark differences with [-...-] and {+...+}, and lines with - and +, instead of colours. "
+        "Mark differences with [-...-] and {+...+}, or - and + before lines, instead of colours. "
         "The default when piped."
     ),
 )
@@ -56,15 +56,12 @@ def compare(
 
     A and B are files of UTF-8 text, pages, or documents (.docx, .odt, .epub, .eml, .mbox of one
     message, .ipynb, .pdf); one of them can be - for standard input. Text only in A is red, text
-    only in B is green, and long common passages are folded to a few words. For HTML pages (--method
-    structure, the default for two files named .html) the outlines are shown side by side, a line
-    for each element that shapes the page.
+    only in B is green, and long common passages are shortened. Of HTML pages (--method structure,
+    the default for two .html files) the outlines are shown side by side.
 
     \b
     Examples:
       neardup compare a.txt b.txt
-      neardup compare a.txt b.txt --ngram 3 --threshold 0.7
-      neardup compare a.txt b.txt --explain
       neardup compare a.txt b.txt --method simhash --explain
       neardup compare a.html b.html
       curl -s https://example.org/ | neardup compare - saved.html --plain

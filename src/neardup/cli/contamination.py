@@ -52,9 +52,9 @@ from neardup.settings.run import RunSettings
 @option(
     "--fail-above RATE",
     "Output",
-    "Exit with 3 if a greater share of the items of any benchmark is contaminated, as in CI; or "
-    "with 4 if items or documents could not be read, or there is nothing to compare, unless "
-    "--on-error skip accepts that.",
+    "Exit with 3 if a greater share of the items of any benchmark is contaminated; or with 4 if "
+    "items or documents could not be read, or there is nothing to compare, unless --on-error skip "
+    "accepts that.",
     type=SettingType(Constraint("", float, low=0.0, high=1.0)),
 )
 @settings_options(CorpusSettings, "Input")
@@ -70,16 +70,13 @@ def contamination(
 ) -> None:
     """Find which items of test sets are in the documents of a corpus, and show where.
 
-    INPUT has the items: questions, with choices and answers in columns of their own, or texts. The
-    corpus is read once. The output folder DIR contains hits.parquet with the place of each item in
-    each document, items.parquet with the findings about each item, boilerplate.parquet with the
-    passages that did not count because many documents have them, rejected.jsonl, report.json and
-    report.html; it appears once it is complete.
+    INPUT has the items: questions, with choices and answers in columns of their own, or texts. DIR
+    gets hits.parquet with the position of each item in each document, items.parquet with the
+    findings about each item, and boilerplate.parquet with frequent passages, which did not count.
 
     \b
     Examples:
       neardup contamination evals/*.jsonl --corpus train/*.parquet -o out/
-      neardup contamination evals/ --item-columns question,choices --corpus train/ -o out/
       neardup contamination evals.jsonl --corpus train/ -o out/ --fail-above 0.01       exit code 3 above 1 %
       neardup contamination evals.jsonl --corpus train/ -o out/ --write corpus          the corpus without them
       neardup contamination train.jsonl test.jsonl -o out/                              between the splits of a dataset

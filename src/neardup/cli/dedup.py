@@ -40,9 +40,8 @@ def dedup(inputs: list[Named], output: str, **values: Any) -> None:
     """Remove the near-duplicates of a collection, keep one of each, and show why.
 
     INPUT is a file (Parquet, Arrow, JSONL, CSV, TSV, text; .gz, .zst, .bz2, .xz), a folder, a
-    pattern, an address such as s3://bucket/key, or - for standard input. The output folder DIR
-    contains kept/ in the format of the input, removed.parquet, rejected.jsonl, report.json and
-    report.html; it appears once it is complete.
+    pattern, an address such as s3://bucket/key, or - for standard input. DIR gets kept/ in the
+    format of the input, and removed.parquet.
 
     \b
     Examples:
@@ -50,11 +49,9 @@ def dedup(inputs: list[Named], output: str, **values: Any) -> None:
       neardup dedup pages/ -o out/ --threshold 0.7 --ngram 3 --recall 0.999 --keep longest
       neardup dedup new.parquet --against old.parquet -o out/
       neardup dedup new.parquet --against news.index -o out/ --update
-      neardup dedup corpus/ -o out/ --resume          after an interruption
       neardup dedup --config out/report.json -o again/        the same run again
       zstdcat big.jsonl.zst | neardup dedup - -o out/ --json | jq .counts
       neardup dedup in.jsonl -o - | gzip > clean.jsonl.gz     one input, to standard output
-      neardup dedup corpus/ -o out/ --engine spark --master spark://host:7077
     """
     # --threshold alone chooses no method: the default method takes it, and an index compares it
     # with its own.

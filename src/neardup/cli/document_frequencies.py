@@ -37,14 +37,13 @@ def document_frequencies(inputs: list[Named], output: str, overwrite: bool, **va
     """Count the documents of a corpus that contain each word, and save the table for --weights
     tfidf.
 
-    The table depends on how texts are split into words: use it with the same --tokens, --ngram and
-    other text options. A run that weights its own corpus needs no table.
+    Use the table with the same --tokens, --ngram and other text options. A run that weights its own
+    corpus needs no table.
 
     \b
     Examples:
       neardup document-frequencies corpus.parquet -o idf.parquet
       neardup sign new.jsonl -o fp.parquet --method simhash --weights tfidf --idf idf.parquet
-      neardup document-frequencies zh.jsonl -o zh.parquet --tokens jieba
     """
     method = build_method(values, "simhash")
     with running(f"Nothing was written to {output}."):

@@ -40,13 +40,13 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
     "--pairs FILE",
     "Truth",
     "Judged pairs: left_id, right_id, and whether they are duplicates (true or false, 1 or 0). All "
-    "other pairs are ignored.",
+    "others are ignored.",
 )
 @option(
     "--compare-methods METHOD...",
     "Method",
     (
-        "Compare several methods instead of --method: repeat it for each. Each takes the options "
+        "A method to compare with others, instead of --method; repeatable. Each takes the options "
         "that apply to it."
     ),
 )
@@ -54,7 +54,7 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 @option(
     "--errors FILE",
     "Output",
-    "Write twenty wrong and twenty missed pairs to this HTML file, differences marked.",
+    "Write twenty wrong and twenty missed pairs to this HTML file.",
 )
 @settings_options(OutputSettings, "Output", only=("lang",))
 @overwrite_option
@@ -73,15 +73,14 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 def evaluate(
     inputs: list[Named], pairs: str | None, compare_methods: tuple[str, ...], **values: Any
 ) -> None:
-    """Score a method on labelled documents: precision, recall and F1 of the pairs that it finds,
-    over a curve of thresholds and by length of text, and the adjusted Rand index of its clusters.
+    """Score a method on labelled documents: precision, recall and F1 of its pairs, by threshold and
+    length of text, and the adjusted Rand index of its clusters.
 
     \b
     Examples:
       neardup evaluate labelled.jsonl --label cluster
       neardup evaluate labelled.jsonl --compare-methods minhash --compare-methods simhash --plot curves.svg
       neardup evaluate corpus.parquet --pairs judged.csv --threshold 0.7 --json
-      neardup evaluate labelled.jsonl --label cluster --errors errors.html
     """  # noqa: E501
     methods = _methods(values, compare_methods)
     if compare_methods and values["errors"] is not None:

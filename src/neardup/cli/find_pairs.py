@@ -25,7 +25,7 @@ from neardup.settings.run import FileSettings, RunSettings, SelectionSettings
     common="output overwrite text_column id_column method threshold max_distance ngram threads",
 )
 @inputs_argument
-@output_options(FileSettings)
+@output_options(FileSettings, help="The file for the pairs: .parquet, .jsonl or .csv.")
 @source_options
 @method_options
 @settings_options(SelectionSettings, "Running", only=("max_bucket_size",))
@@ -36,10 +36,9 @@ from neardup.settings.run import FileSettings, RunSettings, SelectionSettings
 def find_pairs(inputs: list[Named], output: str, **values: Any) -> None:
     """Find all pairs of near-duplicates in a collection, with their exact similarity.
 
-    FILE contains a row for each pair: left_id, right_id, similarity (for fingerprints: distance),
-    exact. It appears once it is complete. INPUT can also be the fingerprints that `neardup sign
-    --method simhash` writes to Parquet files: no text is needed then, and --method simhash is the
-    default.
+    FILE gets a row for each pair: left_id, right_id, similarity (for fingerprints: distance),
+    exact. INPUT can also be Parquet files of fingerprints that `neardup sign --method simhash`
+    wrote; --method simhash is then the default.
 
     \b
     Examples:

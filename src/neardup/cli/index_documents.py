@@ -193,7 +193,7 @@ _UNSTORED = (
 _answers_options = composed(
     option(
         "--answers FILE",
-        "Output",
+        "Index",
         "Write a row with the answer about each document: .jsonl, .parquet or .csv.",
     ),
     overwrite_option,
@@ -239,8 +239,8 @@ def add(address: str, inputs: list[Named], **values: Any) -> None:
 @option(
     "--stream",
     "Output",
-    "Read JSON lines from standard input, and print an answer to each line at once. Dotted names "
-    "refer to nested fields: --text-column response.body.",
+    "Read JSON lines from standard input, and print an answer to each at once. Dots lead into "
+    "nested fields: --text-column response.body.",
 )
 @option("--print-kept", "Output", "With --stream, print the kept lines instead of the answers.")
 @option(
@@ -252,13 +252,12 @@ def add(address: str, inputs: list[Named], **values: Any) -> None:
 def add_if_new(
     address: str, inputs: list[Named], stream: bool, print_kept: bool, **values: Any
 ) -> None:
-    """Add the documents that are not similar to a kept one. The others are removed: only their ids
-    and answers are stored.
+    """Add the documents that are not similar to a kept one. Of the others, only ids and answers are
+    stored.
 
     The decisions equal those of `neardup dedup` on all documents in order of arrival. A document
-    already stored with the same id and content gets the same answer again, so an interrupted stream
-    can simply be sent again: a kept document is then written or printed again, unless you use
-    --only-new.
+    stored with the same id and content gets the same answer again, so an interrupted stream can be
+    sent again. Kept documents are then written again, unless you use --only-new.
 
     \b
     Examples:
@@ -319,7 +318,7 @@ def query(address: str, inputs: list[Named], output: str | None, **values: Any) 
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @result_options
 def get(address: str, ids: tuple[str, ...]) -> None:
-    """Show documents by id: whether each was kept, or which document removed it, when, and its
+    """Show documents by id: whether each was kept or which document removed it, when, and its
     payload.
 
     Exits with 1 if an id is not in the index.

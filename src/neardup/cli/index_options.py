@@ -32,22 +32,22 @@ import_option = option(
 )
 payload_option = option(
     "--payload-column NAME...",
-    "Input",
-    "The column to store with the documents and return with answers; repeatable: several become a "
-    "JSON object. Default: the column `payload`, if it exists.",
+    "Index",
+    "The column to store with the documents and return with answers; several become a JSON object. "
+    "Default: `payload`, if it exists.",
     callback=one_or_several,
 )
 sources_option = option(
     "--sources COLUMN",
-    "Input",
+    "Index",
     "The column of the sources of documents, or input for the names of the inputs; for an index "
-    "created with --track-sources.",
+    "with --track-sources.",
 )
 dates_option = option(
     "--dates COLUMN",
-    "Input",
-    "The column of the dates of documents, or of numbers such as the year; for an index created "
-    "with --track-dates.",
+    "Index",
+    "The column of the dates of documents, or of numbers such as the year; for an index with "
+    "--track-dates.",
 )
 
 

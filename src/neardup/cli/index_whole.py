@@ -50,14 +50,13 @@ _LAYOUT = {"num_bands": None, "rows_per_band": None, "num_blocks": None}
 def create(address: str, from_run: str | None, payload_column: Any, **values: Any) -> None:
     """Create an index, empty or with the documents that a run kept.
 
-    INDEX is a new folder or the address of a database: postgresql://..., redis://... The method and
-    its limit cannot be changed later; see `neardup index rebuild`.
+    INDEX is a new folder or the address of a database. To change the limit of the method later, use
+    `neardup index rebuild`.
 
     \b
     Examples:
       neardup index create news.index
       neardup index create pages.index --method structure --idf tags.parquet
-      neardup index create fp.index --method simhash --confirm hamming --storage fingerprints
       neardup index create news.index --from-run out/
     """
     settings = {field.name: values.pop(field.name) for field in fields(IndexSettings)}
@@ -161,7 +160,6 @@ def info(address: str) -> None:
     \b
     Examples:
       neardup index info news.index
-      neardup index info news.index --json
     """
     with opened(address, read_only=True) as index:
         show_info(index)
@@ -231,14 +229,13 @@ def backup(address: str, folder: str) -> None:
 
 @command("Write the documents of an index to a file.")
 @address_argument
-@output_options(FileSettings)
+@output_options(FileSettings, help="The file for the documents: .parquet, .jsonl or .csv.")
 @printing_options
 def export(address: str, output: str, overwrite: bool, progress: bool) -> None:
     """Write all documents of an index, kept and removed, to a file: ids, times, payloads, texts and
     signatures.
 
-    The column duplicates is the number of documents that each kept document removed; it is null for
-    removed ones.
+    The column duplicates counts the documents that each kept document removed.
 
     \b
     Examples:

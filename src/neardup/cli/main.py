@@ -144,16 +144,13 @@ def cli() -> None:
     \b
     Examples:
       neardup dedup news.parquet more/*.jsonl.zst -o out/
-      neardup find-pairs corpus.parquet -o pairs.parquet
       neardup cluster pages/ -o out/ --method structure
-      neardup passages corpus/*.parquet -o out/
       neardup contamination evals/*.jsonl --corpus train/ -o out/
       neardup compare a.txt b.txt
       neardup index add-if-new news.index stream.jsonl -o new.jsonl
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
 
-    Run `neardup COMMAND --help` for a command and its common options. Add -all to --help for all
-    options.
+    `neardup COMMAND --help` shows the common options of a command, --help-all shows all.
     """
 
 

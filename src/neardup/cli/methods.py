@@ -37,10 +37,10 @@ def method_options(function: Function) -> Function:
     return _options_of(
         list(METHODS),
         [name for name in _OPTIONS if name not in _STORED],
-        "For texts: compare sets of shingles (minhash) or fingerprints of weighted words "
-        "(simhash). For web pages: compare the template (structure), the main text (content), both "
-        "(page), or the template by fingerprints (tags, and two methods of the literature: decay, "
-        "paths). For vectors: compare their cosine (vectors).  [default: minhash]",
+        "Compare texts by sets of shingles (minhash) or fingerprints of weighted words (simhash); "
+        "web pages by the template (structure), the main text (content), both (page), or "
+        "fingerprints of the template (tags, and two methods of the literature: decay, paths); or "
+        "vectors by their cosine (vectors).  [default: minhash]",
     )(text_options(function))
 
 
@@ -51,10 +51,9 @@ def sketch_options(function: Function) -> Function:
     return _options_of(
         [name for name, settings in METHODS.items() if settings.has_sketch],
         list(dict.fromkeys(name for kind in _TYPES for name in kind.sketch_options)),
-        "For texts: signatures of sets of shingles (minhash) or fingerprints of weighted words "
-        "(simhash). For web pages: signatures of the template (structure) or of the main text "
-        "(content), or fingerprints of the tags (tags, and two methods of the literature: decay, "
-        "paths). For vectors: sides of hyperplanes (vectors).  [default: minhash]",
+        "Signatures of sets of shingles: of a text (minhash), the template (structure) or the main "
+        "text (content) of a page; or fingerprints of weighted words (simhash), tags (tags, decay, "
+        "paths) or vectors (vectors).  [default: minhash]",
     )(text_options(function, methods=("minhash", "simhash")))
 
 

@@ -31,7 +31,7 @@ from neardup.settings.run import RunSettings
 @option(
     "--within COLUMN",
     "Decision",
-    "With --keep none, a column, such as the site of a page: shares are of its values.",
+    "With --keep none, a column, such as the site of a page: --min-share is of its values.",
 )
 @settings_options(PassageInputs, "Input")
 @source_options
@@ -43,19 +43,15 @@ def passages(inputs: list[Named], output: str, **values: Any) -> None:
     """Cut the passages of documents that occurred before, in this document or an earlier one; the
     first copy stays.
 
-    INPUT is as of dedup. The output folder DIR contains kept/ with the documents in the format of
-    the input, all but their text as it was; passages.parquet with the position of each passage and
-    of the copy that stays; rejected.jsonl, report.json and report.html; it appears once it is
-    complete.
+    DIR gets kept/ in the format of the input, and passages.parquet with the position of each
+    passage and of the copy that stays.
 
     \b
     Examples:
-      neardup passages corpus/*.parquet -o out/                     at least 200 characters, the first copy stays
-      neardup passages corpus/ -o out/ --min-length 500 --bridge 20
+      neardup passages corpus/*.parquet -o out/                     the first copy stays
       neardup passages corpus/ -o out/ --unit line --normalise      whole lines, without case and punctuation
       neardup passages site/ -o out/ --within site --keep none --min-share 0.3      what 30 % of a site's pages have
       neardup passages new/ --against old/ -o out/                  also what is in old/
-      neardup passages corpus/ -o out/ --write removed              passages.parquet alone
     """  # noqa: E501
     result = write_folder(neardup.remove_passages, inputs, output, values)
     finish(result.report, result.output)

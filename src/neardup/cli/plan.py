@@ -28,7 +28,7 @@ _COUNT = SettingType(Constraint("A count.", low=1, high=1e15))
 @option(
     "--documents N",
     "Corpus",
-    "The number of documents, such as 1e8 or 100_000_000; of an index, those that are kept.",
+    "The number of documents, such as 1e8; of an index, the kept ones.",
     type=_COUNT,
     required=True,
 )
@@ -81,9 +81,7 @@ def plan(**values: Any) -> None:
     \b
     Examples:
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
-      neardup plan --documents 1e8 --threads 64
       neardup plan --documents 5e6 --num-bands 20 --rows-per-band 5 --plot curve.svg
-      neardup plan --documents 1e9 --engine spark
       neardup plan --documents 1e8 --engine index --method simhash --storage text
       neardup plan --documents 1e9 --engine memory --method simhash --max-distance 4 --memory-bytes 64e9
     """  # noqa: E501

@@ -21,7 +21,7 @@ _LOG = ("log",)
     "--token-file FILE...",
     "Address",
     (
-        "A file of lines `read TOKEN` or `write TOKEN`; clients must then send `Authorization: "
+        "A file of lines `read TOKEN` or `write TOKEN`, which clients send as `Authorization: "
         "Bearer TOKEN`. Repeatable."
     ),
     "token_files",
@@ -33,14 +33,13 @@ def serve(index: str, token_files: tuple[str, ...], **values: Any) -> None:
     """Serve an index over HTTP: add documents, look up texts, and view near-duplicates in a
     browser.
 
-    INDEX is a folder or the URL of a store, as for `neardup index`. The service accepts connections
-    from this host only; to change that, set --host, which then requires --token-file. On SIGTERM it
-    finishes the requests in progress and stops.
+    INDEX is a folder or the URL of a store. The service accepts connections from this host only,
+    unless you set --host and --token-file. On SIGTERM it finishes the requests in progress and
+    stops.
 
     \b
     Examples:
       neardup serve news.index
-      neardup serve news.index --port 9000 --log text
       neardup serve news.index --host 0.0.0.0 --token-file tokens.txt
       curl -H 'Content-Type: application/json' http://127.0.0.1:8765/v1/query -d '{"texts": ["a text"]}'
     """  # noqa: E501

@@ -88,7 +88,8 @@ class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
 
 _LANGUAGE = Constraint(
-    "The language of tables and errors: en or zh. Default: that of the locale.",
+    "The language of output: English, or simplified Chinese, the default of commands in a Chinese "
+    "locale.",
     str,
     choices=("en", "zh"),
 )
@@ -370,6 +371,7 @@ def setting_option(
     """
     if name == "lang":  # read first, so that errors of the other options are in this language
         more |= {"is_eager": True, "callback": _speak}
+        section = PRINTING
     flag = flag_of(name)
     text = f"{constraint.help}  [default: {shown_default}]" if shown_default else constraint.help
     if constraint.value_type is bool:

@@ -44,15 +44,13 @@ from neardup.settings.run import FileSettings
 def sign(inputs: list[Named], output: str, **values: Any) -> None:
     """Save a MinHash signature or a SimHash fingerprint of each document, together with its id.
 
-    Similar documents have similar signatures: two MinHash signatures estimate the Jaccard
-    similarity, two SimHash fingerprints of similar documents differ in few bits. The signature of a
-    document without features is null. `neardup find-pairs FILE` finds pairs of similar fingerprints
-    without the texts. Signatures made with different settings cannot be compared.
+    Two MinHash signatures estimate the Jaccard similarity; two SimHash fingerprints of similar
+    documents differ in few bits. `neardup find-pairs FILE` finds pairs of similar fingerprints.
+    Signatures made with different settings cannot be compared.
 
     \b
     Examples:
       neardup sign corpus.parquet -o signatures.parquet --num-hashes 256
-      neardup sign corpus.parquet -o fp.parquet --method simhash --bits 64
       neardup sign corpus.jsonl -o fp.parquet --method simhash --scheme mfonda --hex
       neardup sign zh.jsonl -o fp.parquet --method simhash --tokens jieba --weights tfidf --max-features 20
     """  # noqa: E501

@@ -86,7 +86,7 @@ folder_options = output_options(FolderSettings)
 """Adds --output DIR, --overwrite, --resume and --scratch."""
 
 
-engine_options = settings_options(EngineSettings, "Running")
+engine_options = settings_options(EngineSettings, "Engine")
 """Adds --engine and --master."""
 
 

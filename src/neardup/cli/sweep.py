@@ -55,8 +55,8 @@ _STEP = 0.05
 @option(
     "--answers FILE",
     "Answers",
-    "The file of JSON lines that answers are appended to; those in it count. For evaluate --pairs. "
-    " [default: answers.jsonl]",
+    "The file of JSON lines to which answers are appended, for evaluate --pairs; those in it "
+    "count.  [default: answers.jsonl]",
 )
 @option(
     "--page FILE",
@@ -92,20 +92,18 @@ def sweep(
     overwrite: bool,
     **values: Any,
 ) -> None:
-    """Choose a threshold: see how many documents each one removes, with examples on both sides of
-    it; the settings of two grades, copies and versions of one work; and a suggestion with its
+    """Choose a threshold: see how many documents each removes, with examples on both sides of it;
+    the settings of two grades, copies and versions of one work; and a suggestion with its
     reason.
 
-    The inputs are read once, and searched at each threshold; for the grades they are read twice
-    more. A suggestion is made only where the texts decide. With --ask, your answers about pairs
-    decide; if they contradict each other, it asks about up to a third more pairs.
+    Settings are suggested only where the texts decide, or by your answers about pairs (--ask). If
+    these contradict each other, it asks about up to a third more.
 
     \b
     Examples:
       neardup sweep corpus.parquet
       neardup sweep corpus.parquet --grade versions --output versions.toml
       neardup sweep news/ --thresholds 0.6,0.7,0.8 --ngram 3 --plot removed.svg
-      neardup sweep news/ --ask 27 --output sweep.toml
       neardup sweep news/ --ask 27 --page pairs.html
     """
     if values.pop("threshold") is not None:

@@ -190,10 +190,9 @@ class IdfTable(IdfSource):
 
     num_documents : int, the documents of the corpus. hashes : uint64, rising: the native hashes of
     the features. counts : uint32, the documents that contain each. scheme : the settings that
-    determine features. max_undercount : int, the largest error of a count, which may be too low if
-    the corpus had more features than can be counted at once. rejected : the documents that could
-    not be read and are not counted; warnings : remarks about the inputs; neither is saved with the
-    table.
+    determine features. max_undercount : int, by how much a count may be too low, if the corpus had
+    more features than can be counted at once. rejected : the documents that could not be read;
+    warnings : remarks about the inputs; neither is saved with the table.
 
     Examples
     --------

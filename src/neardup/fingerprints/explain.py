@@ -29,11 +29,10 @@ WeightedFeature = tuple[str, float]
 class Explanation:
     """The computation of a fingerprint, by feature in order of first occurrence, and by bit.
 
-    features : the features. counts : the frequency of each feature. idf : its inverse document
-    frequency; None if the weights do not use it. weights : its weight. hashes : its hash, whose
-    bits vote. sums : the sum of the votes of each bit, the most significant bit first; integers if
-    the weights are integers. fingerprint : a bit is 1 if its sum is positive, or if the sum is zero
-    and the scheme sets such bits.
+    features : the features. counts : their frequencies. idf : their inverse document frequencies;
+    None if the weights do not use them. weights : their weights. hashes : their hashes, whose bits
+    vote. sums : the sum of the votes of each bit, the most significant first. fingerprint : a bit
+    is 1 if its sum is positive, or zero and the scheme sets such bits.
     """
 
     features: tuple[str, ...]
@@ -61,10 +60,10 @@ class Explanation:
 class SignatureExplanation:
     """The computation of a signature, by shingle in order of first occurrence, hash and band.
 
-    features : the shingles. counts : the frequency of each shingle, which has no effect. hashes :
-    its hash. signature : the minimum permuted value of all shingles, for each permutation. minima :
-    the index in `features` of the shingle with this value. keys : the key of each band; documents
-    that share the key of a band are compared.
+    features : the shingles. counts : their frequencies, which have no effect. hashes : their
+    hashes. signature : the minimum of all shingles, for each permutation. minima : the index in
+    `features` of the shingle with this minimum. keys : the key of each band; documents that share
+    the key of a band are compared.
     """
 
     features: tuple[str, ...]
@@ -101,9 +100,9 @@ def keywords(
     text : a text.
     idf : the document frequencies. Default: the table of the method, or counts of the lines of the
         text.
-    top : the maximum number of features to return.
-    method : the settings of the features, which must match the table. Default: the settings of the
-        table (except jieba and callables), or `SimHash()`.
+    top : the maximum number of features.
+    method : the settings of the features, which must match the table. Default: of the table (except
+        jieba and callables), or `SimHash()`.
 
     Returns
     -------

@@ -28,15 +28,14 @@ from neardup.fingerprints.sketches import (
 class Fingerprints(Sketches):
     """The SimHash fingerprints of documents, one row each.
 
-    Only fingerprints of equal schemes can be compared. A document without features has no
-    fingerprint: its bits are zeros, and it is similar to nothing. `fingerprints[rows]` returns some
-    of the rows: an integer, a slice, integers or a mask.
+    Only fingerprints of equal schemes can be compared. The bits of a document without features are
+    zeros; it is similar to nothing. `[rows]` selects rows by an integer, a slice, integers or a
+    mask.
 
     Attributes
     ----------
     values : uint64 array of shape (num_documents, num_words); bit i is bit i % 64 of word i // 64.
-    scheme : the scheme of the fingerprints, as values for JSON: name, version, bits, and the
-        definition of a feature.
+    scheme : name, version, bits and the definition of a feature, as values for JSON.
     ids : Arrow array, the id of each row.
     empty : bool array of shape (num_documents,), the documents without features.
 

@@ -20,14 +20,12 @@ class Signatures(Sketches):
     """The MinHash signatures of sets, one row each.
 
     Only signatures of equal schemes can be compared. The signature of an empty set is all ones; it
-    is similar to nothing, not even to another empty set. `signatures[rows]` returns some of the
-    rows: an integer, a slice, integers or a mask.
+    is similar to nothing. `[rows]` selects rows by an integer, a slice, integers or a mask.
 
     Attributes
     ----------
     values : uint32 array of shape (num_sets, num_hashes).
-    scheme : the scheme of the signatures, as values for JSON: name, version, seed, num_hashes,
-        features.
+    scheme : name, version, seed, num_hashes and features, as values for JSON.
     ids : Arrow array, the id of each row.
     empty : bool array of shape (num_sets,), the empty sets.
 
@@ -199,7 +197,7 @@ class PackedSignatures(Sketches):
     ----------
     values : uint8 array of shape (num_sets, bits, ceil(num_hashes / 8)), a plane for each bit: bit
         b of hash i is bit i % 8 of byte i // 8 of plane b.
-    scheme : the scheme of the signatures, and bits.
+    scheme : as of `Signatures`, and bits.
     ids : Arrow array, the id of each row.
     empty : bool array of shape (num_sets,), the empty sets.
 

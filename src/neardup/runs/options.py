@@ -24,23 +24,23 @@ class ReadingSettings(Validated):
     )
     roles: ColumnNames = parameter(
         None,
-        "The roles whose turns are compared, if the text is of turns, such as messages[].content: "
-        "values of their field role or from, separated by commas. Default: all turns.",
+        "Of a text of turns, such as messages[].content, the roles to compare, separated by "
+        "commas: values of the field role or from. Default: all.",
         list,
         sentinels=("NAME...",),
     )
     id_column: ColumnNames = parameter(
         None,
         "The id column; repeatable, to join several by colons. Default: id, doc_id, document_id, "
-        "_id or url, else row numbers.",
+        "_id, url, or row numbers.",
         list,
         sentinels=("NAME...",),
     )
     text_unit: TextUnit = parameter(
         "auto",
         (
-            "Whether a document of a text file is a line or the whole file; auto: a line if the "
-            "input is a single file."
+            "A document of a text file: a line, the whole file, or a line if the input is a single "
+            "file (auto)."
         ),
         choices=get_args(TextUnit),
     )
@@ -56,8 +56,8 @@ class ReadingSettings(Validated):
     quote: Quote = parameter(
         "double",
         (
-            "The quotes of CSV and TSV: double quotes may enclose delimiters and line ends, or "
-            "none: each line is a row, as in dumps of databases."
+            "The quotes of CSV and TSV: double, which may enclose delimiters and line ends, or "
+            "none, where each line is a row."
         ),
         choices=get_args(Quote),
     )

@@ -9,15 +9,10 @@ from msgspec import Meta, Struct, field
 
 from neardup.answers import Answer, Hit
 
-Id = Annotated[str, Meta(description="The id of a document: any text.")]
+Id = Annotated[str, Meta(description="Any text.")]
 Text = Annotated[
     str | list[float],
-    Meta(
-        description=(
-            "A text; an HTML page if the method of the index compares pages; a list of numbers if "
-            "vectors."
-        )
-    ),
+    Meta(description="A text; an HTML page or a list of numbers if the index compares these."),
 ]
 Time = Annotated[datetime, Meta(tz=True)]  # with a zone, as date-time of JSON Schema has
 Name = Annotated[
@@ -32,18 +27,16 @@ Name = Annotated[
 
 
 class NewDocument(Struct, forbid_unknown_fields=True):
-    """A document: its id, its text or page, any JSON value to return with answers about it, and its
-    source.
-    """
+    """A document to add."""
 
     id: Id
     text: Text
     payload: Annotated[
-        Any, Meta(description="Any JSON value of the caller: a URL, a date, an object.")
+        Any, Meta(description="Returned with answers: a URL, a date, an object.")
     ] = None
     source: Annotated[
         str | None,
-        Meta(description="Where the document comes from; for an index that tracks sources."),
+        Meta(description="The place it comes from, if the index tracks sources."),
     ] = None
 
 
@@ -55,8 +48,7 @@ class AddRequest(Struct, forbid_unknown_fields=True):
         Literal["add-if-new", "add"],
         Meta(
             description=(
-                "add-if-new keeps a document only if no kept one is similar; add keeps every "
-                "document."
+                "Keep a document only if no kept one is similar (add-if-new), or always (add)."
             )
         ),
     ] = "add-if-new"
@@ -109,17 +101,25 @@ class Passage(Struct):
     shared: bool
 
 
+Passages = Annotated[
+    list[Passage] | None, Meta(description="Each text by itself, if `stretches` is null.")
+]
+Fingerprint = Annotated[
+    str | None, Meta(description="The SimHash fingerprint in hexadecimal digits.")
+]
+
+
 class Compared(Struct):
     """The similarity of two texts, and their differences."""
 
-    duplicate: Annotated[bool, Meta(description="Whether the method counts the two as duplicates.")]
+    duplicate: Annotated[bool, Meta(description="Whether the two are duplicates.")]
     similarity: float
     threshold: float
     is_outline: Annotated[
         bool,
         Meta(
             description=(
-                "Whether pages are compared by their tags: the texts below are their outlines."
+                "Whether pages are compared by their tags; the texts below are their outlines."
             )
         ),
     ]
@@ -132,14 +132,10 @@ class Compared(Struct):
             )
         ),
     ]
-    left_passages: Annotated[
-        list[Passage] | None, Meta(description="Each text by itself, if `stretches` is null.")
-    ]
-    right_passages: list[Passage] | None
-    left_fingerprint: Annotated[
-        str | None, Meta(description="The SimHash fingerprint in hexadecimal digits, or null.")
-    ]
-    right_fingerprint: str | None
+    left_passages: Passages
+    right_passages: Passages
+    left_fingerprint: Fingerprint
+    right_fingerprint: Fingerprint
 
 
 class Removed(Struct):

@@ -14,8 +14,8 @@ class AuditSettings(Validated):
 
     sample: int = parameter(
         1_000,
-        "The maximum number of removals without a similar kept document in the search that are "
-        "compared with all kept documents; of more, a sample is drawn.",
+        "Of removals for which the search found no similar kept document, the maximum number to "
+        "compare with all kept documents; of more, a sample.",
         low=1,
         high=1_000_000,
     )
@@ -31,14 +31,14 @@ class KeptSettings(Validated):
     removed_ids: str | None = parameter(
         None,
         "A list of the removed documents instead of kept: lines of ids, a table with a column of "
-        "ids, or a folder of datatrove with .remove files.",
+        "ids, or a folder of .remove files of datatrove.",
         str,
         sentinels=("PATH",),
     )
     clusters: str | None = parameter(
         None,
         "The clusters of the other tool: a table with a column of ids and a column of clusters, or "
-        "a folder of datatrove with .clusters files.",
+        "a folder of .clusters files of datatrove.",
         str,
         sentinels=("PATH",),
     )
@@ -50,14 +50,14 @@ class KeptSettings(Validated):
     )
     match: Literal["auto", "id", "text"] = parameter(
         "auto",
-        "How kept documents are found in the original: by id, by the exact text, or auto: by id "
-        "if both sides have an id column, and no id of the original repeats.",
+        "The key that finds kept documents in the original: id, the exact text, or auto: id if "
+        "both sides have an id column and no id of the original repeats.",
         choices=("auto", "id", "text"),
     )
     count_by: ColumnNames = parameter(
         None,
-        "Columns by whose values removals are counted, besides the inputs; by commas or repeated. "
-        "Default: source, language and lang, if the original has them.",
+        "Columns by whose values removals are counted, by commas or repeated. Default: source, "
+        "language and lang.",
         list,
         sentinels=("NAME...",),
     )
@@ -68,5 +68,8 @@ class AuditOutput(Validated):
     """The output of an audit besides its tables."""
 
     lang: Literal["en", "zh"] = parameter(
-        "en", "The language of the report: English or simplified Chinese.", choices=("en", "zh")
+        "en",
+        "The language of output: English, or simplified Chinese, the default of commands in a "
+        "Chinese locale.",
+        choices=("en", "zh"),
     )

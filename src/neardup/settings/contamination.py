@@ -36,31 +36,31 @@ class ContaminationSettings(Validated):
     common: int = parameter(
         10,
         "The most documents that may have a sequence of eight words of an item, and the most items "
-        "that may have a shingle of it. A sequence or shingle beyond that is boilerplate, which is "
-        "listed and does not count.",
+        "that may have a shingle. Beyond that it is boilerplate, which is listed and does not "
+        "count.",
         low=1,
         high=1_000_000,
     )
     fold: Sequence[str] = parameter((), FOLD)
     markup: bool = parameter(
         True,
-        "Fold markup of items and documents: decode the entities of HTML, and compare formulas in "
-        "LaTeX with rendered ones.",
+        "Fold markup of items and documents: decode HTML entities, and compare formulas in LaTeX "
+        "with rendered ones.",
     )
     answers: bool = parameter(
         True,
-        "Find long answers alone: enough of the columns of answers, 20 rare shingles or more, "
-        "shows an item without its question.",
+        "Find long answers alone: enough of an answer, 20 rare shingles or more, shows an item "
+        "without its question.",
     )
     structure: bool = parameter(
         False,
-        "Find code with other names: compare the kinds of its tokens, too, so that each name, "
-        "number and string is like any other.",
+        "Find code with other names: compare the kinds of its tokens, too, so that names, numbers "
+        "and strings are each alike.",
     )
     max_documents: int = parameter(
         100,
-        "The most documents that are listed for one item, the best first; among documents with "
-        "at least 0.95 of a long item, the first. All are counted.",
+        "The most documents to list for one item, the best first; among documents with at least "
+        "0.95 of a long item, the first. All are counted.",
         low=1,
         high=100_000,
     )
@@ -98,7 +98,7 @@ class ItemSettings(Validated):
     )
     benchmark_column: str | None = parameter(
         None,
-        "The column with the benchmark of an item. Default: the name of the input.",
+        "The column of the benchmark. Default: the name of the input.",
         str,
         sentinels=("NAME",),
     )
@@ -110,10 +110,13 @@ class ContaminationOutput(Validated):
 
     write: Literal["none", "items", "corpus"] = parameter(
         "none",
-        "The clean copies to write: of the items without the found ones (items), of the corpus "
-        "without the documents that contain items (corpus), or none.",
+        "The clean copies to write: the items that were not found (items), the documents of the "
+        "corpus without items (corpus), or none.",
         choices=("none", "items", "corpus"),
     )
     lang: Literal["en", "zh"] = parameter(
-        "en", "The language of the report: English or simplified Chinese.", choices=("en", "zh")
+        "en",
+        "The language of output: English, or simplified Chinese, the default of commands in a "
+        "Chinese locale.",
+        choices=("en", "zh"),
     )

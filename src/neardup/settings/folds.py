@@ -15,11 +15,10 @@ FOLDS = (
     "hyphens",
 )
 FOLD = Constraint(
-    "Spellings to treat as one, by commas or repeated: traditional as simplified Chinese "
-    "(chinese), text without vowel marks and with one alef, yeh, kaf and heh (arabic), without "
-    "points (hebrew), without accents (greek), the four letters i (turkish), h\u00f2a as "
-    "ho\u00e0 (vietnamese), \u00e4 as ae (german), and words divided at the ends of lines "
-    "(hyphens).",
+    "Spellings to treat as one, by commas or repeated: traditional and simplified Chinese "
+    "(chinese); text without vowel marks, with one alef, yeh, kaf and heh (arabic), without points "
+    "(hebrew) or accents (greek); the four letters i (turkish); hòa and hoà (vietnamese); ä and ae "
+    "(german); words divided at line ends (hyphens).",
     tuple,
     choices=FOLDS,
 )

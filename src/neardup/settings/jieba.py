@@ -26,13 +26,13 @@ class Jieba(Validated):
 
     mode: str = parameter(
         "exact",
-        "Split each sentence into words (exact), list every dictionary word in it (full), or split "
-        "it and then split long words again (search).",
+        "Split sentences into words (exact), list every dictionary word in them (full), or split "
+        "them and then their long words (search).",
         choices=("exact", "full", "search"),
     )
     hmm: bool = parameter(
         True,
-        "Find words that are not in the dictionary, using a hidden Markov model of characters.",
+        "Find words that are not in the dictionary, by a hidden Markov model.",
     )
     user_dict: str | None = parameter(None, "An additional dictionary, in jieba's format.", str)
     words: tuple[str, ...] = parameter(

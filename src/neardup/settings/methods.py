@@ -65,13 +65,12 @@ class Shingling(DocumentSettings):
 
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
-        "The tokens of a text: Unicode words (each Chinese, Japanese or Thai character is a word), "
-        "code points (each run of white space counts as one space), words between white space, "
-        "Chinese words by jieba (extra zh), letters and digits by themselves, of which those alike "
-        "(0 and o, 1 and l) are one (letters), or the words, numbers, strings and operators of "
-        "source code, without its comments (uncommented) or with them (code). Of an HTML page: its "
-        "start tags with their attributes; with SimHash also its elements, or their tag paths. In "
-        "Python also the strings that a callable returns.",
+        "The tokens of a text: Unicode words, Chinese, Japanese and Thai characters by themselves "
+        "(words); code points, each run of white space as one (chars); words between white space; "
+        "Chinese words (jieba, extra zh); letters and digits alone, with 0 as o and 1 as l "
+        "(letters); or the tokens of source code, with comments (code) or without (uncommented). "
+        "Of an HTML page: its start tags; with SimHash also its elements or tag paths. In Python "
+        "also a callable that returns strings.",
         choices=("words", "chars", "whitespace", "jieba", "letters", "code", "uncommented", "tags"),
         or_callable=True,
         also_accepts=Jieba,
@@ -84,10 +83,7 @@ class Shingling(DocumentSettings):
     fold: Sequence[str] = parameter((), FOLD)
     html: str | None = parameter(
         None,
-        (
-            "Read documents as HTML pages, and compare their main text (extra web) or all visible "
-            "text."
-        ),
+        "Read documents as HTML pages: compare their main text (extra web) or all visible text.",
         str,
         choices=("main", "all"),
     )
@@ -203,22 +199,22 @@ class MinHash(TextSettings):
     )
     similarity: str = parameter(
         "jaccard",
-        "The similarity of two sets of shingles: the number of shared shingles divided by that of "
-        "all (jaccard), of those in the document that may be removed, in pairs the smaller one "
+        "The similarity of two sets of shingles: the shared shingles divided by all (jaccard), by "
+        "the shingles of the document that may be removed, in pairs of the smaller one "
         "(containment; removes excerpts with keep=longest), or by the geometric mean of both sizes "
         "(cosine).",
         choices=("jaccard", "containment", "cosine"),
     )
     boost_rare: bool = parameter(
         False,
-        "Count rare shingles of several documents more: twice if at most the square root of the "
-        "number of documents contain them, three times if at most the fourth root. Takes one more "
+        "Count rare shingles of several documents twice, if at most the square root of the number "
+        "of documents contain them, or three times, if at most the fourth root. Takes one more "
         "pass.",
     )
     above_chance: bool = parameter(
         False,
-        "Remove no document for shingles that unrelated texts of its length share by chance: a "
-        "pair must share more, by the number of shingles that each text repeats.",
+        "Require more shared shingles than unrelated texts share by chance, by the number of "
+        "shingles that each text repeats.",
     )
     num_bands: int | None = parameter(
         None,
@@ -232,10 +228,7 @@ class MinHash(TextSettings):
     )
     num_hashes: int | None = parameter(
         None,
-        (
-            "Hashes per signature that `sign` makes. Default: num_bands x rows_per_band if set, "
-            "else 128."
-        ),
+        "Hashes per signature of `sign`. Default: num_bands x rows_per_band if set, else 128.",
         int,
         low=1,
         high=MAX_HASHES,
@@ -243,8 +236,8 @@ class MinHash(TextSettings):
     min_structure: float | None = parameter(
         None,
         (
-            "The minimum structural similarity of two duplicates, for web pages that are also "
-            "compared by their text."
+            "The minimum structural similarity of two duplicates, for pages that are also compared "
+            "by their text."
         ),
         exclusive_min=0.0,
         high=1.0,
@@ -369,8 +362,8 @@ class SimHash(TextSettings):
     )
     weights: str = parameter(
         "tf",
-        "The weight of a feature: 1 (one), its frequency in the document (tf), or that times its "
-        "inverse document frequency (tfidf). For the elements and paths of a page: by their depth "
+        "The weight of a feature: 1 (one), its frequency in the document (tf), that times its "
+        "inverse document frequency (tfidf), or for elements and paths of a page by their depth "
         "(depth). In Python also the weight that a callable returns.",
         choices=("one", "tf", "tfidf", "depth"),
         python_only=("given",),
@@ -392,7 +385,7 @@ class SimHash(TextSettings):
         None,
         (
             "Use only the N features of a document with the highest weights; 0 for all. Default: "
-            "20 with tfidf, else all."
+            "20 with tfidf, else 0."
         ),
         int,
         low=0,
@@ -400,15 +393,12 @@ class SimHash(TextSettings):
     )
     weight_levels: bool = parameter(
         False,
-        (
-            "Replace weights by levels 1 to 5, the quintile of a weight among the weights of the "
-            "document."
-        ),
+        "Replace weights by levels 1 to 5, their quintiles in the document.",
     )
     hash: str | FeatureHash = parameter(
         "native",
         "The hash of a feature: neardup's own, or FNV-1, FNV-1a (64 bits) or MD5 (128 bits) of its "
-        "UTF-8 bytes; in Python also a callable from bytes to an integer.",
+        "UTF-8 bytes; in Python also a callable that returns an integer.",
         choices=("native", "fnv1", "fnv1a", "md5"),
         or_callable=True,
     )
@@ -423,9 +413,9 @@ class SimHash(TextSettings):
     )
     confirm: str | None = parameter(
         None,
-        "What makes two documents duplicates: the distance of their fingerprints alone (hamming), "
-        "or also the exact Jaccard similarity of their features, because fingerprints of unrelated "
-        "texts can collide (jaccard). Default: jaccard; hamming without texts.",
+        "Which measures decide: the distance of fingerprints alone (hamming), or also the exact "
+        "Jaccard similarity of the features, because fingerprints of unrelated texts can collide "
+        "(jaccard). Default: jaccard; hamming without texts.",
         str,
         choices=("jaccard", "hamming"),
     )
@@ -437,8 +427,8 @@ class SimHash(TextSettings):
     )
     num_blocks: int | None = parameter(
         None,
-        "Blocks per fingerprint in the search. Default: chosen from the number of fingerprints. "
-        "Does not change the result.",
+        "Blocks per fingerprint in the search, which do not change the result. Default: chosen "
+        "from the number of fingerprints.",
         int,
         low=1,
         high=64,
@@ -609,25 +599,23 @@ def method(
 
     Parameters
     ----------
-    name : minhash and simhash, of texts. Of web pages: structure, the set of runs of 3 start tags
-        with their attributes, where a run that few pages share counts up to three times; content,
-        the main text; page, both, the similarity of the structure from `min_structure`; tags,
-        fingerprints of the runs of tags; and two methods of the literature, decay and paths,
-        fingerprints of elements or tag paths weighted by depth, to compare with other programs:
-        `structure` is more accurate on every labelled set of docs/accuracy.md. Of lists of numbers:
+    name : of texts: minhash, simhash. Of web pages: structure (the set of runs of 3 start tags with
+        their attributes, where a run that few pages share counts up to three times), content (the
+        main text), page (both), tags (fingerprints of the runs of tags), and two methods of the
+        literature, decay and paths (fingerprints of elements or tag paths weighted by depth), less
+        accurate than structure on every labelled set of docs/accuracy.md. Of lists of numbers:
         vectors. Or a name that `neardup.methods.register` added.
     preset : "code", for source code: its tokens as they are written, and a threshold of 0.7.
     noise : the share of wrong characters in each text from OCR, typing or speech, 0.05 or "5%", and
-        half of it where the other text is clean: runs of 5 letters without spaces and signs are
-        compared, and the threshold follows.
-    settings : the settings of `MinHash`, `SimHash` or `Vectors`, by their names; they replace the
+        half of it where the other text is clean: compares runs of 5 letters without spaces and
+        signs, and sets the threshold.
+    settings : the settings of `MinHash`, `SimHash` or `Vectors`, by name, which replace the
         settings of a preset.
 
     Raises
     ------
     SettingError
-        If the name is unknown, or the method has no such setting, or the value is outside its
-        limits.
+        If the name is unknown, the method has no such setting, or a value is outside its limits.
 
     Examples
     --------

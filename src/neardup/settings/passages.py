@@ -24,16 +24,16 @@ class PassageSettings(Validated):
 
     min_length: int = parameter(
         None,
-        "The fewest characters of a passage that is cut, counted before its ends move to whole "
-        "words; or of a unit. Default: 200, with unit 20.",
+        "The fewest characters of a passage, before its ends move to whole words, or of a unit. "
+        "Default: 200, with unit 20.",
         int,
         low=1,
         high=100_000,
     )
     unit: Unit | None = parameter(
         None,
-        "Cut whole paragraphs, which are separated by blank lines, lines or sentences, instead of "
-        "passages that may begin anywhere.",
+        "Cut whole paragraphs (between blank lines), lines or sentences, instead of passages that "
+        "may begin anywhere.",
         str,
         choices=("paragraph", "line", "sentence"),
     )
@@ -45,15 +45,15 @@ class PassageSettings(Validated):
     cut_at: CutAt = parameter(
         "word",
         (
-            "Where cuts end: between characters as readers see them, words, sentences or lines. An "
-            "incomplete unit stays."
+            "The places where cuts end: between characters as readers see them, words, sentences "
+            "or lines."
         ),
         choices=("character", "word", "sentence", "line"),
     )
     bridge: int = parameter(
         0,
         (
-            "Cut the text between two passages, too, if it has at most this many characters. Less "
+            "Also cut the text between two passages, if it has at most this many characters. Less "
             "than min_length."
         ),
         low=0,
@@ -61,25 +61,22 @@ class PassageSettings(Validated):
     )
     keep: Literal["first", "none"] = parameter(
         "first",
-        "The copy of a passage that stays: the first one; or none, which cuts the passages that at "
-        "least min_share of the documents have from all of them.",
+        "The copy of a passage that stays: the first one; or none, which cuts passages of at least "
+        "min_share of the documents from all of them.",
         choices=("first", "none"),
     )
     min_share: float = parameter(
         0.0,
         (
-            "With keep=none, the least share of the documents (with within, of the documents of "
-            "equal value) that have a passage, and two at least."
+            "With keep=none, the least share of the documents (with within, of equal value) that "
+            "have a passage; at least two documents."
         ),
         low=0.0,
         high=1.0,
     )
     max_loss: float = parameter(
         1.0,
-        (
-            "Drop a document that loses more than this share of its characters. With 1, only one "
-            "that loses all of them."
-        ),
+        "Drop a document that loses more than this share of its characters; with 1, all of them.",
         low=0.0,
         high=1.0,
     )
@@ -148,5 +145,8 @@ class PassageOutput(Validated):
         choices=("kept", "marked", "removed"),
     )
     lang: Literal["en", "zh"] = parameter(
-        "en", "The language of the report: English or simplified Chinese.", choices=("en", "zh")
+        "en",
+        "The language of output: English, or simplified Chinese, the default of commands in a "
+        "Chinese locale.",
+        choices=("en", "zh"),
     )

@@ -13,15 +13,12 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 """The settings of each preset, by their names."""
 
-PRESET = Constraint(
-    "Settings for a kind of texts: source code (code).", str, choices=tuple(PRESETS), optional=True
-)
+PRESET = Constraint("Settings for source code (code).", str, choices=tuple(PRESETS), optional=True)
 NOISE = Constraint(
     "The share of wrong characters, such as 0.05 or 5%, in each text from OCR, typing or speech; "
-    "half of it where the other text of a pair is clean. Compares letters without spaces and "
-    "signs, and sets the threshold that such errors leave; a pair must also share more than "
-    "unrelated texts do. Above 0.1 rare shingles count more. Use 0.15 for texts with more errors, "
-    "too: a lower threshold removes unrelated texts.",
+    "half of it if the other text is clean. Compares letters without spaces and signs, sets the "
+    "threshold that such errors leave and --above-chance, and above 0.1 counts rare shingles more. "
+    "Use 0.15 for texts with more errors, too.",
     float,
     exclusive_min=0.0,
     high=0.15,

@@ -26,8 +26,8 @@ GradeName = Literal["copies", "versions"]
 GRADES: dict[GradeName, str] = {"copies": "copies", "versions": "versions of one work"}
 """The grades of a sweep, with their titles."""
 MIN_PRECISION = Constraint(
-    "The least estimated precision of settings that answers suggest; the lower end of its interval "
-    "is at least half of it. Else the given settings stay.",
+    "The least estimated precision of suggested settings; the lower end of its interval is at "
+    "least half of it. If none reach it, the given settings stay.",
     low=0.0,
     high=0.95,
 )
@@ -39,37 +39,35 @@ class IndexSettings(Validated):
 
     storage: Storage = parameter(
         "features",
-        "The data stored for a kept document besides its fingerprint: nothing (fingerprints; "
-        "SimHash with confirm=hamming), the hashes of its features, which confirm duplicates "
-        "exactly (features), or its compressed text, which takes a third of the space of the "
-        "features and twice the time to confirm a pair (text).",
+        "The data stored for a kept document: its fingerprint (fingerprints; SimHash with "
+        "confirm=hamming), also the hashes of its features, which confirm duplicates exactly "
+        "(features), or its compressed text, in a third of the space and twice the time of "
+        "features (text).",
         choices=get_args(Storage),
     )
     max_bucket_size: int | None = parameter(
         None,
-        (
-            "The maximum number of documents in a bucket; later ones are left out. Default: as in "
-            "dedup."
-        ),
+        ("The maximum number of documents in a bucket. Default: as in dedup."),
         int,
         low=1,
         high=100_000,
     )
     expected_documents: int = parameter(
         10_000_000,
-        "The number of documents to choose the blocks of SimHash for. Does not change the results.",
+        "The number of documents to choose the blocks of SimHash for, which does not change "
+        "results.",
         low=1,
         high=2**32 - 1,
     )
     track_sources: bool = parameter(
         False,
-        "Store the source of each document (--sources of add-if-new), so that answers and the "
-        "export have the columns sources and num_sources of kept documents.",
+        "Store the source of each document (--sources of add-if-new): answers and the export then "
+        "have the columns sources and num_sources.",
     )
     track_dates: bool = parameter(
         False,
-        "As --track-sources, and store the date of each document (--dates of add-if-new), so that "
-        "answers and the export also have the columns first_date and last_date.",
+        "As --track-sources, and store the date of each document (--dates of add-if-new): answers "
+        "and the export also have the columns first_date and last_date.",
     )
 
 
@@ -93,10 +91,10 @@ class SelectionSettings(Validated):
 
     keep: Keep = parameter(
         "first",
-        "Which document of a cluster to keep: by position, length in UTF-8 bytes, a column of "
-        "numbers or dates, or the order of the inputs (source). Separate several by commas: each "
-        "decides the ties of the ones before. longest:3 keeps three of a cluster, and so on; none "
-        "keeps no document that has a near-duplicate.",
+        "The document of a cluster to keep: by position, length in UTF-8 bytes, a column of "
+        "numbers or dates, or the order of the inputs (source). Later ones, after commas, decide "
+        "ties. longest:3 keeps three of a cluster; none keeps no document that has a "
+        "near-duplicate.",
         choices=get_args(get_args(Keep)[0]),
         prefixes=("max:", "min:"),
         counted=get_args(get_args(Keep)[0])[:-1],
@@ -116,10 +114,9 @@ class SelectionSettings(Validated):
     )
     max_bucket_size: int | None = parameter(
         None,
-        "The maximum number of documents in a bucket; later ones are left out, and counted in the "
-        "report. It keeps the work linear on boilerplate. Default: 64 in a band (1,000 in a search "
-        "for all pairs), 1,000 with one fingerprint, 10,000 with one sampled shingle "
-        "(containment).",
+        "The maximum number of documents in a bucket; later ones are left out, which keeps the "
+        "work linear on boilerplate. Default: 64 in a band (1,000 in a search for all pairs), "
+        "1,000 with one fingerprint, 10,000 with containment.",
         int,
         low=1,
         high=100_000,
@@ -127,8 +124,8 @@ class SelectionSettings(Validated):
     recall_sample: int = parameter(
         0,
         (
-            "The number of sampled documents to compare exactly with all others, to measure the "
-            "recall; 0 for none."
+            "Compare this number of sampled documents exactly with all others, to measure the "
+            "recall."
         ),
         low=0,
         high=100_000,
@@ -233,16 +230,16 @@ class OutputSettings(Validated):
     write: OutputKind = parameter(
         "kept",
         "The output besides removed.parquet: the kept documents in the format of the input (kept), "
-        "a true or false for each input row (mask), the ids of the kept documents (ids), all "
-        "documents with the columns duplicate_of, similarity, cluster and duplicates (annotated), "
-        "or nothing (removed).",
+        "true or false for each input row (mask), the kept ids (ids), all documents with the "
+        "columns duplicate_of, similarity, cluster and duplicates (annotated), or nothing "
+        "(removed).",
         choices=get_args(OutputKind),
     )
     passages: int | None = parameter(
         None,
         (
-            "Then cut the passages of at least N characters that are repeated in the kept "
-            "documents; see neardup passages."
+            "Then cut passages of at least N characters that kept documents repeat; see neardup "
+            "passages."
         ),
         int,
         low=MIN_LENGTH,
@@ -259,23 +256,23 @@ class OutputSettings(Validated):
     )
     sources: str | None = parameter(
         None,
-        "Add the columns sources and num_sources to kept rows: the values of this column, or with "
-        "input the names of the inputs, of the row and of all rows that were removed for it.",
+        "Add the columns sources and num_sources to kept rows: the values of this column (input: "
+        "the names of the inputs) in the row and in the rows removed for it.",
         str,
         sentinels=("COLUMN",),
     )
     dates: str | None = parameter(
         None,
         "Add the columns first_seen and last_seen to kept rows: the least and the greatest value "
-        "of this column, of dates or numbers, of the row and of all rows that were removed for it.",
+        "of this column, of dates or numbers, in the row and in the rows removed for it.",
         str,
         sentinels=("COLUMN",),
     )
     lang: Language = parameter(
         "en",
         (
-            "The language of reports and tables: English, or simplified Chinese, which is the "
-            "default of a Chinese locale."
+            "The language of output: English, or simplified Chinese, the default of commands in a "
+            "Chinese locale."
         ),
         choices=get_args(Language),
     )
@@ -301,9 +298,8 @@ class EarlierSettings(Validated):
     )
     update: bool = parameter(
         False,
-        "Add the documents to the index of --against once the output is complete. A run that is "
-        "repeated writes the same output: a document that the index has already, with the same id "
-        "and text, gets its earlier answer.",
+        "Add the documents to the index of --against once the output is complete. A repeated run "
+        "writes the same output.",
     )
 
 
@@ -312,7 +308,7 @@ class KnownSettings(Validated):
     """The known documents of a run that clusters."""
 
     against: Any = collection(
-        "Known documents; each document joins the cluster of the known one that it is similar to. "
+        "Known documents; a document joins the cluster of the known one that it is similar to. "
         "Repeatable."
     )
 
@@ -340,7 +336,8 @@ class FolderSettings(Validated):
 
     output: AnyPath | None = parameter(
         None,
-        "The folder to write, or its address on remote storage, such as s3://bucket/out.",
+        "The folder to write, or its address on remote storage, such as s3://bucket/out, with "
+        "rejected.jsonl, report.json and report.html. It appears once it is complete.",
         object,
         sentinels=("DIR",),
         alias="-o",
@@ -349,8 +346,8 @@ class FolderSettings(Validated):
     resume: bool = parameter(False, "Continue an interrupted run.")
     scratch: AnyPath | None = parameter(
         None,
-        "The folder for temporary files; use a fast local disk. Default: next to the output, or "
-        "for remote output the temporary folder of the system.",
+        "The folder for temporary files; use a fast local disk. Default: next to the output; for "
+        "remote output the temporary folder of the system.",
         object,
         sentinels=("DIR",),
     )
@@ -378,14 +375,14 @@ class EngineSettings(Validated):
 
     engine: Engine = parameter(
         "local",
-        "Run on this machine, or on Spark (pip install 'neardup[spark]'), with the same result.",
+        "Run on this machine, or with the same result on Spark (pip install 'neardup[spark]').",
         choices=get_args(Engine),
     )
     master: str | None = parameter(
         None,
         (
-            "The cluster of --engine spark, such as spark://host:7077. Default: that of "
-            "spark-submit, or this machine."
+            "The cluster of --engine spark, such as spark://host:7077. Default: of spark-submit, "
+            "or this machine."
         ),
         str,
         sentinels=("URL",),
@@ -422,23 +419,21 @@ class RunSettings(Validated):
     )
     cache_bytes: int | None = parameter(
         None,
-        "Memory for caching the input documents, in bytes; inputs that do not fit are read and "
-        "decoded again when needed. Default: a quarter of the memory.",
+        "Bytes of memory for caching input documents; inputs that do not fit are read again when "
+        "needed. Default: a quarter of the memory.",
         int,
         low=0,
         high=1 << 50,
     )
     on_error: OnError = parameter(
         "reject",
-        "How to handle documents that cannot be read: reject lists them in rejected.jsonl, and a "
-        "file that cannot be read to its end makes the result incomplete (exit code 1); skip lists "
-        "them and exits with 0; stop ends the run at the first one.",
+        "Documents that cannot be read: reject lists them in rejected.jsonl, and exits with 1 if a "
+        "file cannot be read to its end; skip only lists them; stop ends the run at the first.",
         choices=get_args(OnError),
     )
     max_unreadable: float = parameter(
         MAX_UNREADABLE,
-        "The share of unreadable rows of a file, such as 0.01, above which the file counts as not "
-        "read to its end, so that the result is incomplete (exit code 1).",
+        "The share of unreadable rows above which a file counts as not read to its end.",
         low=0.0,
         high=1.0,
     )

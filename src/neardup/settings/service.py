@@ -20,7 +20,7 @@ class ServiceSettings(Validated):
 
     host: str = parameter(
         "127.0.0.1",
-        "The address to listen on; one that other hosts can reach requires a token file.",
+        "The address to listen on; if other hosts can reach it, it requires a token file.",
         sentinels=("ADDRESS",),
     )
     port: int = parameter(8765, "The TCP port; 0 chooses a free one.", low=0, high=65_535)
@@ -47,23 +47,17 @@ class ServiceSettings(Validated):
     max_connections: int = _count(512, "The maximum number of open connections.", high=65_536)
     max_queued_documents: int = _count(
         10_000,
-        (
-            "The maximum number of documents waiting for the index; beyond it, requests are "
-            "answered with 429."
-        ),
+        "The maximum number of documents waiting for the index; beyond it, the answer is 429.",
         high=10_000_000,
     )
     max_pending_bytes: int = _bytes(
         256 << 20,
-        (
-            "The maximum total size of the request bodies in memory; beyond it, requests are "
-            "answered with 429."
-        ),
+        "The maximum size of all request bodies in memory; beyond it, the answer is 429.",
         low=1024,
     )
     batch_wait_ms: float = parameter(
         1.0,
-        "How long a request waits for others to share a batch with, in milliseconds.",
+        "How long a request waits to share a batch with others, in milliseconds.",
         low=0,
         high=1000,
     )
@@ -78,5 +72,5 @@ class ServiceSettings(Validated):
     )
     stop_timeout_s: float = _seconds(
         30.0,
-        "The time that requests in progress have to finish when the service stops, in seconds.",
+        "The time for requests in progress when the service stops, in seconds.",
     )

@@ -113,24 +113,19 @@ class HammingIndex(RowIndex[HammingTables]):
     ----------
     bits : the length of a fingerprint: 32, 64, 128 or 256.
     max_distance : the greatest distance that a query finds, 0 to 16.
-    scheme : the scheme of the fingerprints; by default the scheme of the first `Fingerprints`
-        added. An index with a scheme accepts only fingerprints of this scheme.
+    scheme : the scheme of the fingerprints. Default: of the first `Fingerprints` added. Only
+        fingerprints of this scheme are accepted.
     memory_bytes : the approximate limit of the memory of the tables; more tables make queries
-        faster. When unset, at most 16 tables.
-    threads : the number of threads of `query_many`; all processors of this process when unset.
+        faster. Default: at most 16 tables.
+    threads : the threads of `query_many`. Default: all processors of this process.
 
     Notes
     -----
-    Manku, Jain and Das Sarma (2007), section 3, with sorted runs as in a stored index: the latest
-    fingerprints of a table are scanned; 512 of them become a run, and runs are merged so that each
-    is at least twice as large as the next. Adding n fingerprints one by one takes O(n log n). The
-    number of tables is chosen by the expected cost of a query, again after each growth by an
-    eighth; if a scan of all fingerprints is faster, there is a single table. Removed fingerprints
-    are skipped, and the index is rebuilt once they are half of all.
-
-    With the default, 8 + 13 x (number of tables) bytes a fingerprint of 64 bits and 24 for an
-    integer id: about 85 bytes at distance 3. Threads can share the index unless one of them adds or
-    removes.
+    Manku, Jain and Das Sarma (2007), section 3, with sorted runs as in a stored index. Adding n
+    fingerprints one by one takes O(n log n). The number of tables is chosen by the expected cost of
+    a query; if a scan of all fingerprints is faster, there is a single table. Memory, by default: 8
+    + 13 x (number of tables) bytes a fingerprint of 64 bits and 24 for an integer id, about 85 at
+    distance 3. Threads can share the index unless one of them adds or removes.
 
     Examples
     --------

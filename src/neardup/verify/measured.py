@@ -34,8 +34,7 @@ def hamming_distance(left: int, right: int) -> int:
 
     Parameters
     ----------
-    left : a fingerprint of up to 256 bits, 0 or more.
-    right : a fingerprint of up to 256 bits, 0 or more.
+    left, right : fingerprints of up to 256 bits, 0 or more.
 
     Returns
     -------
