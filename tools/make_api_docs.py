@@ -250,6 +250,7 @@ def _parameters(text: str, thing: Any) -> str:
 def _returns(text: str) -> str:
     """Return the description of a result of several lines; empty if there is none."""
     kind, _, meaning = text.partition("\n    ")
+    meaning = meaning[:1].lower() + meaning[1:]
     return _filled(f"Returns {_joined(f'{kind}: {meaning}' if meaning else kind)}") if text else ""
 
 
