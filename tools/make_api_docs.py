@@ -90,10 +90,12 @@ neardup`.
 """  # noqa: E501
 _SETTINGS = """## Settings
 
-`MinHash`, `SimHash` and `Vectors` are the settings of a comparison, `Jieba` those of Chinese word segmentation.
-The other settings are arguments of `dedup` and `find_pairs`. A value outside its limits raises `SettingError`, which
-names the limits. On the command line `num_bands` is `--num-bands`, and so on. `None` is accepted where it is the
-default.
+`MinHash`, `SimHash` and `Vectors` are the settings of a comparison, `Jieba` the settings of Chinese words. `None` is
+accepted where it is the default. On the command line `num_bands` is `--num-bands`, and so on.
+"""  # noqa: E501
+_RESULTS = """## Results
+
+Tables are Arrow tables; `schemas` is `neardup.schemas`, and [File formats](file-formats.md) describes the columns.
 """  # noqa: E501
 
 _INDEX = """## The index
@@ -124,7 +126,7 @@ def render() -> str:
     parts += [*map(_settings_list, (*METHODS, methods.Jieba))]
     parts += ["## Methods by name\n", *map(_entry, PAGES)]
     parts += [
-        "## Results\n",
+        _RESULTS,
         *map(_entry, RESULTS[: RESULTS.index("Sweep") + 1]),
         *_methods("Sweep"),
         *map(_entry, RESULTS[RESULTS.index("Sweep") + 1 :]),
@@ -248,6 +250,7 @@ def _parameters(text: str, thing: Any) -> str:
 def _returns(text: str) -> str:
     """Return the description of a result of several lines; empty if there is none."""
     kind, _, meaning = text.partition("\n    ")
+    meaning = meaning[:1].lower() + meaning[1:]
     return _filled(f"Returns {_joined(f'{kind}: {meaning}' if meaning else kind)}") if text else ""
 
 
@@ -267,10 +270,12 @@ def _reading() -> str:
     _, sections = _sections(inspect.getdoc(neardup.dedup) or "")
     items = [i for i in _items(sections["Parameters"]) if set(i.names.split(", ")) <= set(READING)]
     parameters = inspect.signature(neardup.dedup).parameters
-    shown = ", ".join(f"{name}={_default(parameters[name].default)}" for name in READING)
-    signature = textwrap.fill(shown, WIDTH, break_long_words=False)
-    lines = "\n".join(_with_limits(item).written() for item in items)
-    return f"### Arguments of reading\n\n```text\n{signature}\n\n{lines}\n```\n"
+    lines = []
+    for item in map(_with_limits, items):
+        name, space, limits = item.names.partition(" ")
+        default = _default(parameters[name].default)
+        lines.append(item._replace(names=f"{name}={default}{space}{limits}").written())
+    return "### Arguments of reading\n\n```text\n{}\n```\n".format("\n".join(lines))
 
 
 def _signature(name: str, thing: Any) -> str:

@@ -67,7 +67,7 @@ def evaluate(
         true or false, 1 or 0. All others are ignored.
     plot : an SVG file for the curve.
     errors : an HTML file for twenty wrong and twenty missed pairs.
-    lang : the language of this page: en or zh.
+    lang : the language of the page of errors: en or zh.
     overwrite : replace these files, if they exist.
     curve_from : the first threshold of the curve, from 0.05 to 1, rounded down to a multiple of
         0.05. Lower values are slower. Default: 0.2. SimHash, whose curve has distances, does not

@@ -262,7 +262,7 @@ class Index(FileJobs):
             with the same content, nothing changes and the first answer is returned; with other
             content, the document is replaced.
         payload : a text to return with answers about this document.
-        source : where it comes from, for an index that tracks sources.
+        source : the place it comes from, if the index tracks sources.
 
         Raises
         ------

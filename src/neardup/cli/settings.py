@@ -314,7 +314,13 @@ def settings_options(
     constraints = constraints_of(settings)
     defaults = {field.name: field.default for field in dataclasses.fields(settings)}
     chosen = [name for name in defaults if (not only or name in only) and name not in without]
-    options = [setting_option(name, defaults[name], constraints[name], section) for name in chosen]
+    options = [
+        # All commands have the language below this heading.
+        setting_option(
+            name, defaults[name], constraints[name], PRINTING if name == "lang" else section
+        )
+        for name in chosen
+    ]
     return composed(*options)
 
 
@@ -371,7 +377,6 @@ def setting_option(
     """
     if name == "lang":  # read first, so that errors of the other options are in this language
         more |= {"is_eager": True, "callback": _speak}
-        section = PRINTING
     flag = flag_of(name)
     text = f"{constraint.help}  [default: {shown_default}]" if shown_default else constraint.help
     if constraint.value_type is bool:
