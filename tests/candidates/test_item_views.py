@@ -116,3 +116,10 @@ def test_the_code_of_all_columns_is_one_program():
 def test_an_item_with_its_own_names_is_found_by_its_words():
     [hit] = neardup.find_contamination([PYTHON], [PYTHON], structure=True).hits.to_pylist()
     assert hit["rule"] == "whole"
+
+
+def test_the_documents_with_the_words_of_a_hit_are_no_documents_with_renamed_code():
+    corpus = [PYTHON, *(f"{RENAMED} {number}" for number in range(5))]
+    hits = neardup.find_contamination([PYTHON], corpus, structure=True).hits
+    assert hits["rule"].to_pylist() == ["whole", *["structure"] * 5]
+    assert hits["num_documents"].to_pylist() == [1, *[6] * 5]
