@@ -178,6 +178,12 @@ def test_invisible_characters_are_in_tokens_of_code_whose_letters_grow():
     assert spans_of("a \u200bß\u2060", "code") == [(0, 1, "a"), (2, 5, "\u200bss\u2060")]
 
 
+def test_a_word_that_no_hyphen_divides_is_not_joined_once_ignorable_characters_are_dropped():
+    text = "half-\n\u200bﬁne"
+    assert spans_of(text, fold="hyphens") == [(0, 4, "half"), (7, 10, "fine")]
+    assert word_ranges(text, Shingling(fold="hyphens")).tolist() == [[0, 4], [7, 10]]
+
+
 def test_the_tokens_of_a_callable_are_found_in_order():
     text = "The cat saw the Cat"
     assert spans_of(text, tokens=str.split) == [

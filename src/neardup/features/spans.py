@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -306,7 +307,9 @@ def word_ranges(text: str, shingling: Shingling) -> Ints:
         return _word_ranges(text, shingling)
     # Lines are joined first: a block must not end inside a word.
     reduced = reduce(text, shingling)
-    found = _word_ranges(reduced.text, shingling)
+    # An ignorable character that was dropped may have kept a word from being joined: not twice.
+    other_folds = tuple(name for name in shingling.fold if name != "hyphens")
+    found = _word_ranges(reduced.text, replace(shingling, fold=other_folds))
     if reduced.kept is None:
         return found
     starts = reduced.kept[found[:, 0]]
