@@ -535,6 +535,12 @@ def test_the_place_is_that_in_the_document_whatever_document_stands_before_it(ba
     ]
 
 
+def test_marks_at_the_beginning_of_a_document_are_placed_alike_in_any_batch():
+    item = f"\u0307\u0308\u0334{ITEM}"
+    first, second = hits_of([item], [item, item], fold=["turkish"])
+    assert (first["start"], first["end"]) == (second["start"], second["end"])
+
+
 @pytest.mark.parametrize(("threshold", "place"), [(0.28, (0, 26)), (0.56, (66, 215))])
 def test_shares_at_the_threshold_are_enough(threshold, place):
     question, answer = (
