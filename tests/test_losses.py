@@ -476,7 +476,14 @@ def test_a_pipe_with_the_name_of_an_input_is_lost():
     assert (done.exit_code, "c/b.jsonl: it is not a regular file" in done.stderr) == (1, True)
 
 
-@pytest.mark.parametrize("corpus", [b'{"text": null}\n' * 5, b'{"text": ""}\n' * 5])
+PICTURES = b'{"html": "<html><body><img src=a.png></body></html>"}\n'
+
+
+@pytest.mark.parametrize(
+    "corpus",
+    [b'{"text": null}\n' * 5, b'{"text": ""}\n' * 5, PICTURES * 5],
+    ids=["null", "empty", "pages of pictures"],
+)
 def test_a_gate_does_not_pass_over_a_corpus_without_text(corpus):
     assert gate(corpus, "--fail-above", "0").exit_code == 4
 
@@ -610,6 +617,13 @@ def test_a_gate_does_not_pass_over_items_without_text_and_tells_documents_withou
     )
     assert (done.exit_code, "items have no text" in done.stderr) == (4, True)
     assert "1 of 501 documents have no text in the column that was read" in done.stderr
+
+
+def test_a_gate_tells_the_pages_without_text():
+    page = json.dumps({"html": "<p>Some words of a page, and some more."}).encode() + b"\n"
+    done = gate(PICTURES * 3 + page, "--fail-above", "0", "--quiet")
+    assert done.exit_code == 0
+    assert "3 of 4 documents have no text in the column that was read" in done.stderr
 
 
 def test_the_rows_before_one_that_is_too_long_stay(monkeypatch):

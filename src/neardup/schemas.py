@@ -768,6 +768,7 @@ REJECTED = Column(
     "rejected.jsonl", "uint8", "Lines of JSON, one for each row that could not be read."
 )
 # By item, shingle or text that is found in a document.
+NUM_TEXTLESS = Column("num-textless", "int64", "The documents of a batch that have no text.")
 FOUND_KEYS = Column(
     "found-keys", "int32", "A shingle of items that a document has, once for each document."
 )

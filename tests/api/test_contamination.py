@@ -535,6 +535,12 @@ def test_the_place_is_that_in_the_document_whatever_document_stands_before_it(ba
     ]
 
 
+def test_marks_at_the_beginning_of_a_document_are_placed_alike_in_any_batch():
+    item = f"\u0307\u0308\u0334{ITEM}"
+    first, second = hits_of([item], [item, item], fold=["turkish"])
+    assert (first["start"], first["end"]) == (second["start"], second["end"])
+
+
 @pytest.mark.parametrize(("threshold", "place"), [(0.28, (0, 26)), (0.56, (66, 215))])
 def test_shares_at_the_threshold_are_enough(threshold, place):
     question, answer = (
@@ -894,6 +900,36 @@ def test_files_of_one_name_are_benchmarks_of_their_own(files):
     assert "1 of 1 items of evals/quiz/test.v1.jsonl, above" in ended.output
     benchmarks = pq.read_table("out/items.parquet")["benchmark"].to_pylist()
     assert benchmarks == ["evals/quiz/test.v1.jsonl", "evals/sums/test.v1.jsonl", "quiz", "quiz"]
+
+
+def test_the_answers_of_one_input_are_looked_for_though_another_has_none(files):
+    with open("code.jsonl", "w") as file:
+        file.write(json.dumps({"question": OTHERS[1], "Answer": SOLUTION, "choices": ["a", "b"]}))
+    corpus = [f"class Page:\n{SOLUTION}\n"]
+    found = neardup.find_contamination(["quiz.jsonl", "code.jsonl"], corpus)
+    assert found.report["columns"]["items"] == {"question": 1.0, "choices": 1.0, "Answer": 1.0}
+    assert found.items["status"].to_pylist() == ["clean", "clean", "contaminated"]
+    alone = neardup.find_contamination("code.jsonl", corpus).hits
+    assert found.hits.drop_columns("item_id") == alone.drop_columns("item_id")
+
+
+def test_inputs_whose_questions_have_two_names_are_refused_with_both(files):
+    (files / "prompts.jsonl").write_text(json.dumps({"prompt": ITEM}))
+    with pytest.raises(
+        ColumnError,
+        match=r"No column of items that all inputs have: quiz.jsonl has 'id', 'question', 'task'; "
+        r"prompts.jsonl has 'prompt'. Looked for question, .* Run such inputs separately",
+    ):
+        neardup.find_contamination(["quiz.jsonl", "prompts.jsonl"], "one.parquet")
+
+
+def test_half_a_surrogate_pair_in_an_answer_is_no_text(files):
+    row = {"question": ITEM, "answer": "\ud83d yes", "task": "\ud800"}
+    (files / "half.jsonl").write_text(json.dumps(row))
+    found = neardup.find_contamination("half.jsonl", "one.parquet", benchmark_column="task")
+    assert found.items.select(["status", "benchmark"]).to_pylist() == [
+        {"status": "contaminated", "benchmark": "\ufffd"}
+    ]
 
 
 def test_items_that_cannot_be_read_are_refused_with_the_reason(files):

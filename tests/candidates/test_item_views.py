@@ -78,12 +78,21 @@ def test_code_has_many_signs(text, is_code):
     assert has_code(pa.array([text])).tolist() == [is_code]
 
 
-def test_code_with_other_names_is_found_where_it_is():
-    page = f"Homework of week 3\n\n{RENAMED}\nThat was it."
+@pytest.mark.parametrize(
+    ("before", "renamed"),
+    [
+        ("Homework of week 3\n\n", RENAMED),
+        ("# def return (row): \n", RENAMED),
+        ("", RENAMED.replace("< gap", "< '\u3000'")),
+    ],
+    ids=["prose", "words of it in a comment", "wide space in a string"],
+)
+def test_code_with_other_names_is_found_where_it_is(before, renamed):
+    page = f"{before}{renamed}\nThat was it."
     found = neardup.find_contamination([PYTHON], [*OTHERS, page], structure=True)
     [hit] = found.hits.to_pylist()
     assert (hit["rule"], hit["grade"]) == ("structure", "clear")
-    assert page[hit["start"] : hit["end"]] == RENAMED.strip()
+    assert page[hit["start"] : hit["end"]] == renamed.strip()
     assert found.items["shingles"].to_pylist() == [
         neardup.find_contamination([PYTHON], OTHERS).items["shingles"][0].as_py()
     ]
@@ -107,3 +116,10 @@ def test_the_code_of_all_columns_is_one_program():
 def test_an_item_with_its_own_names_is_found_by_its_words():
     [hit] = neardup.find_contamination([PYTHON], [PYTHON], structure=True).hits.to_pylist()
     assert hit["rule"] == "whole"
+
+
+def test_the_documents_with_the_words_of_a_hit_are_no_documents_with_renamed_code():
+    corpus = [PYTHON, *(f"{RENAMED} {number}" for number in range(5))]
+    hits = neardup.find_contamination([PYTHON], corpus, structure=True).hits
+    assert hits["rule"].to_pylist() == ["whole", *["structure"] * 5]
+    assert hits["num_documents"].to_pylist() == [1, *[6] * 5]

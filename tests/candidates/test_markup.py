@@ -18,6 +18,7 @@ from neardup.settings.methods import Shingling
 PIECES = [
     "a", "x", "word", " ", "\n", "7", "12", "é", "中", "_", "^", "{", "}", "\\", "&", ";", "$", "#",
     "&amp;", "&lt;", "&#39;", "&#x4e2d;", "&nbsp;", "&bogus;", "&amp;amp;quot;",
+    "&sup2;", "&radic;",
     r"\frac", r"\dfrac12", r"\le", r"\left(", r"\mathbf{b}", r"\text{ if }", r"\pi ", r"\Delta",
     r"\varepsilon", r"\begin{pmatrix}", "x^2", "x^{10}", "x^{n+1}", "a_1", "a_{12}", "²", "³", "√",
     "°", r"\new", r"\textile",
@@ -47,6 +48,7 @@ def words(text: str) -> list[str]:
         (r"$a_1 + a_{12} + a_{n+1}$", "a₁ + a₁₂ + aₙ₊₁"),
         (r"$\sqrt{2} \cdot \sin 30^\circ$", "√2 · sin 30°"),
         (r"\begin{pmatrix} 6 \\ -7 \end{pmatrix}", "6\n-7"),
+        ("x&sup2; + y&#xb3; + &radic;2 &middot; sin 30&deg;", "x² + y³ + √2 · sin 30°"),
     ],
     ids=[
         "fractions",
@@ -58,6 +60,7 @@ def words(text: str) -> list[str]:
         "indices",
         "root",
         "matrix",
+        "entities",
     ],
 )
 def test_a_formula_has_the_words_of_its_rendering(latex, rendered):

@@ -58,7 +58,7 @@ def test_spans_are_those_of_the_reference(text, tokens, options):
 
 
 @settings(max_examples=300, deadline=None)
-@given(TEXTS, st.sampled_from(KINDS), OPTIONS)
+@given(TEXTS, st.sampled_from([*KINDS, "code", "uncommented"]), OPTIONS)
 def test_tokens_are_those_that_a_run_compares_and_ranges_never_fall(text, tokens, options):
     nfkc, case_fold, fold = options
     shingling = Shingling(tokens=tokens, nfkc=nfkc, case_fold=case_fold, fold=fold)
@@ -158,6 +158,30 @@ def test_traditional_characters_are_simplified():
 def test_folded_words_have_their_places_in_the_text(fold, text, spans):
     assert spans_of(text, fold=fold) == spans
     assert word_ranges(text, Shingling(fold=fold)).tolist() == [list(span[:2]) for span in spans]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "spans"),
+    [
+        ("a; # b\nb", "uncommented", [(0, 1, "a"), (1, 2, ";"), (7, 8, "b")]),
+        ("a; # b\nb", "code", [(0, 1, "a"), (1, 2, ";"), (3, 4, "#"), (5, 6, "b"), (7, 8, "b")]),
+        ("a '\u3000' b", "uncommented", [(0, 1, "a"), (2, 5, "'\0'"), (6, 7, "b")]),
+        ("\ufeffé(\r\n'\ufeff'", "code", [(1, 2, "é"), (2, 3, "("), (5, 8, "'\ufeff'")]),
+    ],
+    ids=["word of a comment", "comment", "wide space in a string", "marks of the byte order"],
+)
+def test_tokens_of_code_have_their_places(text, tokens, spans):
+    assert spans_of(text, tokens, **PLAIN) == spans
+
+
+def test_invisible_characters_are_in_tokens_of_code_whose_letters_grow():
+    assert spans_of("a \u200bß\u2060", "code") == [(0, 1, "a"), (2, 5, "\u200bss\u2060")]
+
+
+def test_a_word_that_no_hyphen_divides_is_not_joined_once_ignorable_characters_are_dropped():
+    text = "half-\n\u200bﬁne"
+    assert spans_of(text, fold="hyphens") == [(0, 4, "half"), (7, 10, "fine")]
+    assert word_ranges(text, Shingling(fold="hyphens")).tolist() == [[0, 4], [7, 10]]
 
 
 def test_the_tokens_of_a_callable_are_found_in_order():

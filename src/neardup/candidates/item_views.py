@@ -94,9 +94,10 @@ class WordsView(View):
         """Return the texts without markup, and the places of their words."""
         folded = fold_texts(texts, is_marked_up=self.folds_markup)
         strings = [each.text for each in folded]
-        # All texts are cut as one string, with a separator after each.
-        text_starts = offsets_from_lengths([len(text) + 1 for text in strings])
-        words = word_ranges(TEXT_SEPARATOR.join(strings), self.shingling)
+        # All texts are cut as one string. A separator is before each, also before the first: marks
+        # at the beginning of a text are placed alike in any batch.
+        text_starts = offsets_from_lengths([len(text) + 1 for text in strings]) + 1
+        words = word_ranges(TEXT_SEPARATOR.join(["", *strings]), self.shingling)
         limits = np.searchsorted(words[:, 0], text_starts)
         words -= np.repeat(text_starts[:-1], np.diff(limits))[:, None]
         for number in np.flatnonzero([len(each.edits) for each in folded]).tolist():

@@ -66,13 +66,11 @@ _PATTERNS = (
     rf"(?<=\\)(?P<silent>{_one_of(_SILENT)}(?![A-Za-z])|(?:begin|end)\{{[a-z*]{{1,20}}\}})",
     # An index or an exponent is rendered as one word with its letter or number; the exponents 2 and
     # 3, which short formulas have, are words.
-    r"(?P<square>(?<=[²³]))",
+    r"(?P<sign>(?<=[²³√°]))",
     rf"(?<=[A-Za-z0-9}}][_^])(?!{_SQUARE})\{{(?P<script>[A-Za-z0-9]{{1,20}})\}}",
     rf"(?P<opening>(?<=[A-Za-z0-9}}][_^])(?!{_SQUARE})\{{)",
     rf"(?P<power>(?<=[A-Za-z0-9]\^)(?!{_SQUARE})(?=[A-Za-z0-9]))",
     r"(?P<index>(?<![A-Za-z0-9_]..)(?<=[A-Za-z]_)(?=[A-Za-z0-9](?![A-Za-z0-9_])))",
-    r"(?P<root>(?<=√))",
-    r"(?P<degree>(?<=°))",
 )
 _MARKUP = re.compile(f"{_FIRST}(?:{'|'.join(_PATTERNS)})")
 # Patterns of RE2 that find the texts with markup. Each begins with one byte, which makes it fast.
@@ -190,9 +188,14 @@ def _fold(match: re.Match[str]) -> str:
 def _decode(match: re.Match[str]) -> str:
     """Return the character of an entity; the entity, if its name has none."""
     name = match["entity"]
-    return html.unescape(f"&{name}") if name[0] == "#" or name in html5 else match.group()
+    if name[0] != "#" and name not in html5:
+        return match.group()
+    decoded = html.unescape(f"&{name}")
+    return _SIGNS.get(decoded, decoded)
 
 
+_SIGNS = {"²": " 2 ", "³": " 3 ", "√": " sqrt ", "°": " circ "}
+"""Signs that are folded, with the words of the commands of LaTeX."""
 _FOLDED: dict[str, Callable[[re.Match[str]], str]] = {
     "entity": _decode,
     "font": lambda match: "",
@@ -203,9 +206,6 @@ _FOLDED: dict[str, Callable[[re.Match[str]], str]] = {
     "opening": lambda match: "",
     "power": lambda match: "",
     "index": lambda match: "",
-    "square": lambda match: " 2 " if match.group() == "²" else " 3 ",
-    # As the commands of LaTeX, which are words.
-    "root": lambda match: " sqrt ",
-    "degree": lambda match: " circ ",
+    "sign": lambda match: _SIGNS[match.group()],
 }
 """By the group of a pattern: the function that returns its folded characters."""

@@ -118,7 +118,7 @@ def _reason_to_fail(report: JsonObject) -> str:
     counts = report["counts"]
     if not is_all_read(report):
         return "not all items and documents could be read, so --fail-above passes none."
-    if not report["bytes"]:
+    if counts["without_text"] == counts["read"]:
         return "the corpus has no text, so --fail-above does not pass."
     if counts["items_without_text"]:
         return "items have no text in the columns that were read, so --fail-above does not pass."

@@ -24,7 +24,7 @@ def are_possible(table: ItemTable, hits: Hits, is_rare: Mask) -> Mask:
     """
     if not len(hits.items):
         return np.zeros(0, np.bool_)
-    has_own = [table.is_own[entries].any() for entries in hits.found]
+    has_own = [table.is_own[entries].any() for entries in hits.found_in_view(table)]
     return _lack_part(table, hits, is_rare) | ~np.array(has_own, np.bool_)
 
 

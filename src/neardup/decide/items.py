@@ -22,7 +22,7 @@ from neardup.arrays import (
     ranges,
 )
 from neardup.candidates.items import ItemTable, Matches
-from neardup.decide.item_rules import Decided, ItemRule, Judged, rules_of
+from neardup.decide.item_rules import RULES, Decided, ItemRule, Judged, rules_of
 from neardup.decide.stretches import Stretches, find_stretches
 
 
@@ -47,6 +47,19 @@ class Hits(NamedTuple):
     def take(self, rows: Array) -> Hits:
         """Return some of the hits."""
         return Hits._make(column[rows] for column in self)
+
+    def found_in_view(self, table: ItemTable) -> list[Int32s]:
+        """Return by hit the entries found in the view of its rule: of words, or of structure.
+
+        In the other view, few entries of an item are no matches, so their number says nothing.
+        """
+        if table.has_words.all():
+            return list(self.found)
+        is_of_words = self.rules != RULES.index("structure")
+        return [
+            entries[table.has_words[table.fields[entries]] == of_words]
+            for entries, of_words in zip(self.found, is_of_words.tolist(), strict=True)
+        ]
 
 
 ENOUGH, KEPT, ALL, FURTHER = range(4)

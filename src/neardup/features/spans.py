@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from neardup import kernels
 from neardup.arrays import (
     Bytes,
     Ints,
@@ -50,6 +52,10 @@ word.
 """
 TEXT_SEPARATOR = "\f"
 """Between texts that are read as one: nothing combines with it, and no folding drops it."""
+_WIDE_SPACE = re.compile("[^\\S\0-\x7f]")
+"""White space beyond ASCII, which a kernel writes as a zero."""
+_BYTE_ORDER_MARK = "\ufeff"  # dropped at the beginning of source code
+_PADDING = 2  # zeros after source code
 _ALIKE_IN_LENGTH = ("chinese", "vietnamese", "hyphens")
 """The foldings of a reduced text that change no length."""
 _FIRST_HAN = 0x4E00
@@ -100,7 +106,7 @@ def token_spans(text: str, shingling: Shingling) -> list[TokenSpan]:
     if shingling.tokens in CODE_TOKENS:
         normalised = _without_carriage_returns(normalised)
     spans = []
-    for token, start, end in _locate(text, normalised.text, shingling):
+    for token, start, end in _locate(normalised.text, shingling):
         original_end = normalised.ends[end - 1] if end else 0
         original_start = normalised.starts[start] if start < end else original_end
         spans.append(TokenSpan(original_start, original_end, token))
@@ -127,8 +133,8 @@ def _without_carriage_returns(normalised: _Normalised) -> _Normalised:
     )
 
 
-def _locate(text: str, normalised: str, shingling: Shingling) -> Iterable[LocatedToken]:
-    """Return the tokens of a text with their ranges in the normalised text."""
+def _locate(normalised: str, shingling: Shingling) -> Iterable[LocatedToken]:
+    """Return the tokens of a normalised text with their ranges."""
     cut = cutter_of(shingling)
     if isinstance(cut, Segmenter):
         return cut.locate(normalised)
@@ -137,9 +143,27 @@ def _locate(text: str, normalised: str, shingling: Shingling) -> Iterable[Locate
         strings = (token if isinstance(token, str) else token[0] for token in tokens)
         return _find(normalised, strings)
     if shingling.tokens in CODE_TOKENS:
-        tokens_of_code = token_strings(arrow_of_strings([text]), shingling)
-        return _find(normalised, Strings(tokens_of_code.data, tokens_of_code.offsets).to_list())
+        return _locate_code(normalised, with_comments=shingling.tokens == "code")
     return _align(normalised, str(shingling.tokens))
+
+
+def _locate_code(normalised: str, *, with_comments: bool) -> Iterator[LocatedToken]:
+    """Yield the tokens that the kernel finds in normalised source code.
+
+    A search for their strings would find them in comments, which may have no tokens.
+    """
+    text = normalised.lstrip(_BYTE_ORDER_MARK)
+    data = _WIDE_SPACE.sub("\0", text).encode()
+    stream = np.frombuffer(bytearray(data) + bytes(_PADDING), np.uint8)
+    edges = np.empty(2 * len(data), np.int32)
+    count = kernels.code_tokens.find_code_tokens(stream, len(data), with_comments, edges)
+    limits = edges[: 2 * count].reshape(-1, 2)
+    # From bytes to characters: the number of characters that begin before.
+    num_before = offsets_from_lengths(stream & 0xC0 != 0x80) + len(normalised) - len(text)
+    for (first, stop), (start, end) in zip(
+        limits.tolist(), num_before[limits].tolist(), strict=True
+    ):
+        yield LocatedToken(data[first:stop].decode(), start, end)
 
 
 def _find(text: str, tokens: Iterable[str]) -> Iterator[LocatedToken]:
@@ -229,7 +253,12 @@ def _normalise_pieces(text: str, shingling: Shingling) -> _Normalised:
         )
 
     # Only these settings, so that other methods find the pieces in the cache.
-    plain = Shingling(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold=shingling.fold)
+    plain = Shingling(
+        tokens="code" if shingling.tokens in CODE_TOKENS else "words",
+        nfkc=shingling.nfkc,
+        case_fold=shingling.case_fold,
+        fold=shingling.fold,
+    )
     normal = partial(_normal, shingling=plain)
     limits = _cut_pieces(text, plain, normal)
     results = [normal(text[start:end]) for start, end in pairwise(limits)]
@@ -278,7 +307,9 @@ def word_ranges(text: str, shingling: Shingling) -> Ints:
         return _word_ranges(text, shingling)
     # Lines are joined first: a block must not end inside a word.
     reduced = reduce(text, shingling)
-    found = _word_ranges(reduced.text, shingling)
+    # An ignorable character that was dropped may have kept a word from being joined: not twice.
+    other_folds = tuple(name for name in shingling.fold if name != "hyphens")
+    found = _word_ranges(reduced.text, replace(shingling, fold=other_folds))
     if reduced.kept is None:
         return found
     starts = reduced.kept[found[:, 0]]

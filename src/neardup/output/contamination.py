@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from neardup.arrays import (
     Array,
+    Int32s,
     Mask,
     Positions,
     Rows,
@@ -173,7 +174,7 @@ class ItemTables:
     def _count_documents(self) -> Rows:
         """Return by listed hit the number of documents with its words."""
         counts = [
-            _documents_with_words(hits, self.found.num_documents)
+            _documents_with_words(hits.found_in_view(self._table), self.found.num_documents)
             for hits in self._blocks_of_listed()
         ]
         return np.concatenate([np.empty(0, np.int64), *counts])
@@ -490,7 +491,7 @@ def _joined(text: str, spans: list[list[int]]) -> str:
     return words + " …" if len(spans) > _MAX_WORDS else words
 
 
-def _documents_with_words(hits: Hits, num_documents: Rows) -> Rows:
+def _documents_with_words(found: list[Int32s], num_documents: Rows) -> Rows:
     """Return by hit the number of documents with its words: the lower median over the distinct
     shingles found, at least 1.
 
@@ -498,12 +499,12 @@ def _documents_with_words(hits: Hits, num_documents: Rows) -> Rows:
     many, and the largest to a common phrase in an item of one document. If words are changed, it
     may be that no document has a sequence around a shingle, so 1 is the minimum.
 
-    num_documents : int64 by entry, as in `FoundItems`.
+    found : by hit, the entries found. num_documents : int64 by entry, as in `FoundItems`.
     """
-    numbers = np.repeat(np.arange(len(hits.items)), [len(entries) for entries in hits.found])
+    numbers = np.repeat(np.arange(len(found)), [len(entries) for entries in found])
     # A hit and an entry, or a hit and a count, are packed into one integer, which sorts faster.
     num_entries = len(num_documents)
-    pairs = np.sort(numbers * num_entries + np.concatenate(hits.found))
+    pairs = np.sort(numbers * num_entries + np.concatenate(found))
     pairs = pairs[begins_run(pairs)]
     of_hit, entries = np.divmod(pairs, num_entries)
     num_counts = int(num_documents.max()) + 1

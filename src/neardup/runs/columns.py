@@ -338,8 +338,8 @@ def choose_item_columns(
     Parameters
     ----------
     item_columns : names, also separated by commas, with a weight that is not 1 as in "answer:0.5".
-        Default: the first of `QUESTION_NAMES`, and the `CHOICE_NAMES` and
-        `ANSWER_NAMES` that every part has.
+        Default: the first of `QUESTION_NAMES` that every part has, and the `CHOICE_NAMES` and
+        `ANSWER_NAMES` that any part has.
     benchmark_column : a column that every part must have.
 
     Raises
@@ -354,16 +354,10 @@ def choose_item_columns(
         _refuse_plain(parts, benchmark_column, "benchmark")
         _named(types, benchmark_column, "Name one of these (benchmark_column, --benchmark-column).")
 
-    weights = {}
-    for name in _item_names(types, item_columns):
-        weighted = re.fullmatch(r"(.+):(\d*\.?\d+)", name)  # answer:0.5
-        column = _named(types, weighted[1] if weighted else name, _ITEM_ADVICE)
-        weights[column] = float(weighted[2]) if weighted else 1.0
-        if weights[column] == 0:
-            raise ColumnError(
-                f"The weight of a column must be more than 0: got {name!r}. Leave the column out."
-            )
-
+    if item_columns is None:
+        weights = dict.fromkeys(_usual_item_columns(types), 1.0)
+    else:
+        weights = _weighted(types, item_columns)
     # Plain text has one column, which is text.
     if not types:
         return weights, []
@@ -375,10 +369,32 @@ def choose_item_columns(
     return weights, texts
 
 
+def _weighted(types: dict[str, ColumnTypes], item_columns: ColumnNames) -> dict[str, float]:
+    """Return the weight of each column that a user names."""
+    # On the command line, names are separated by commas, too.
+    names = [name for column in check_columns(item_columns) for name in column.split(",")]
+    weights = {}
+    for name in filter(None, names):
+        weighted = re.fullmatch(r"(.+):(\d*\.?\d+)", name)  # answer:0.5
+        column = _named(types, weighted[1] if weighted else name, _ITEM_ADVICE)
+        weights[column] = float(weighted[2]) if weighted else 1.0
+        if weights[column] == 0:
+            raise ColumnError(
+                f"The weight of a column must be more than 0: got {name!r}. Leave the column out."
+            )
+
+    return weights
+
+
 def _is_item_text(types: dict[str, ColumnTypes], name: str) -> bool:
-    """Return whether a column of an item has strings, or strings in lists that it names."""
-    kinds = [columns[name] for columns in types.values()]
-    return all(is_text(kind) or (ELEMENTS in name and is_turns(kind)) for kind in kinds)
+    """Return whether all parts have a column of an item, of strings, or of strings in lists that it
+    names.
+    """
+    kinds = [columns.get(name) for columns in types.values()]
+    return all(
+        kind is not None and (is_text(kind) or (ELEMENTS in name and is_turns(kind)))
+        for kind in kinds
+    )
 
 
 _ITEM_ADVICE = "Name columns of the items (item_columns, --item-columns)."
@@ -389,23 +405,37 @@ def is_answer(column: str) -> bool:
     return column.lower() in ANSWER_NAMES
 
 
-def _item_names(types: dict[str, ColumnTypes], item_columns: ColumnNames) -> list[str]:
-    """Return the names of the columns of an item, which may end with weights."""
-    if item_columns is not None:
-        # On the command line, names are separated by commas, too.
-        names = [name for column in check_columns(item_columns) for name in column.split(",")]
-        return [name for name in names if name]
+def _usual_item_columns(types: dict[str, ColumnTypes]) -> list[str]:
+    """Return the recognised columns of an item: a question, which every part has, and the choices
+    and answers of any part.
+    """
     if not types:
         return ["text"]
     question = _guess(types, QUESTION_NAMES)
     if question is None:
-        part, columns = next(iter(types.items()))
-        raise ColumnError(
-            f"No column of items in {part}: it has {listed(columns)}. Looked for "
-            f"{', '.join(QUESTION_NAMES)}. {_ITEM_ADVICE}"
-        )
-    answers = [_guess(types, (name,)) for name in (*CHOICE_NAMES, *ANSWER_NAMES)]
-    return [question, *(name for name in answers if name)]
+        raise _no_item_column(types)
+    answers = [
+        _guess({part: columns}, (name,))
+        for name in (*CHOICE_NAMES, *ANSWER_NAMES)
+        for part, columns in types.items()
+    ]
+    return list(dict.fromkeys([question, *filter(None, answers)]))
+
+
+def _no_item_column(types: dict[str, ColumnTypes]) -> ColumnError:
+    part, columns = next(iter(types.items()))
+    known = f"Looked for {', '.join(QUESTION_NAMES)}."
+    for other_part, other in types.items():
+        # Each part may have a column of items, but not the same one.
+        if set(other) != set(columns):
+            return ColumnError(
+                f"No column of items that all inputs have: {part} has {listed(columns)}; "
+                f"{other_part} has {listed(other)}. {known} Run such inputs separately, or give "
+                "their columns one name."
+            )
+    return ColumnError(
+        f"No column of items in {part}: it has {listed(columns)}. {known} {_ITEM_ADVICE}"
+    )
 
 
 def _named(types: dict[str, ColumnTypes], column: str, advice: str = "Name one of these.") -> str:

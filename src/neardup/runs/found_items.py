@@ -13,7 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels, schemas
-from neardup.arrays import Array, Int32s, Mask, Rows, arrow_of, begins_run
+from neardup.arrays import (
+    Array,
+    Int32s,
+    Mask,
+    Rows,
+    arrow_of,
+    begins_run,
+    flatten_strings,
+)
 from neardup.candidates.items import Finder, ItemTable, Matches
 from neardup.decide.item_rules import min_entries_of, rules_of
 from neardup.decide.items import ALL, ENOUGH, FURTHER, KEPT, Hits, decide_hits, keep_matches
@@ -43,7 +51,7 @@ class ItemsInTexts(NamedTuple):
     items that the texts have enough of, see `Kept`. matches : the matches of items that may be
     hits, their documents by number in the batch. ranges : int64 (num_matches, 2), the characters of
     each match in its text. excerpts : the text around each of these items, in the order of the
-    matches.
+    matches. num_textless : the texts without a character, such as pages of pictures.
     """
 
     keys: Int32s
@@ -52,6 +60,7 @@ class ItemsInTexts(NamedTuple):
     matches: Matches
     ranges: Rows
     excerpts: list[str]
+    num_textless: int
 
     def without_further_excerpts(
         self, table: ItemTable, num_excerpts: Counter[int]
@@ -103,6 +112,7 @@ class ItemSearch:
             matches=matches,
             ranges=ranges,
             excerpts=excerpts,
+            num_textless=int(np.count_nonzero(np.diff(flatten_strings(texts)[1]) == 0)),
         )
 
     def _locate(self, texts: pa.Array, matches: Matches) -> tuple[Rows, list[str]]:
@@ -239,6 +249,7 @@ class ItemCollection:
         # `add.at`, because keys repeat in a batch.
         np.add.at(self.num_documents, found.keys, 1)
         self._scratch.append(schemas.FOUND_KEYS, found.keys)
+        self._scratch.append(schemas.NUM_TEXTLESS, np.array([found.num_textless]))
         states = self._mark_further(found.items, found.states)
         self._scratch.append(schemas.FOUND_ITEMS, np.stack([found.items, states], axis=1))
         self._store_matches(found, states, first)

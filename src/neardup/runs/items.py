@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +27,8 @@ from neardup.runs.find import shown
 from neardup.runs.run import Inputs, names_of_roles, parts_of, tasks_of
 from neardup.settings.constraints import ColumnNames
 from neardup.settings.run import MAX_UNREADABLE
+
+_HALF_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass
@@ -239,10 +242,8 @@ def _parse(line: bytes) -> Any:
 
 def _text(value: Any) -> str:
     """Return a value of a column as text: the strings in a list or a dictionary as lines, numbers
-    as their digits.
+    as their digits. Half of a surrogate pair, which JSON can have, is no text.
     """
-    if isinstance(value, str):
-        return value
     lines = []
     waiting = [value]  # a stack, so its items are pushed in reverse
     while waiting:
@@ -257,4 +258,4 @@ def _text(value: Any) -> str:
             lines.append(part.decode("utf-8", "replace"))
         elif part is not None:
             lines.append(str(part))
-    return "\n".join(lines)
+    return _HALF_SURROGATE.sub("\ufffd", "\n".join(lines))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from hashlib import sha256
 
-import numpy as np
-
 from neardup import schemas
 from neardup.arrays import flatten_strings, join_arrays
 from neardup.candidates.items import ItemTable
@@ -41,7 +39,7 @@ def find_items(job: Job, inputs: Found, table: ItemTable) -> FoundItems:
 
     with job.stages.stage("search", known_total(tasks)) as progress:
         corpus = read_all(reading, progress, find, add)
-    corpus.tally.without_features = int(np.count_nonzero(scratch.column(schemas.LENGTHS) == 0))
+    corpus.tally.without_features = int(scratch.column(schemas.NUM_TEXTLESS).sum())
     with job.stages.stage("decide"):
         return collection.finish(tasks, corpus, locations(tasks, corpus, scratch))
 

@@ -130,6 +130,7 @@ class _Batch(NamedTuple):
             ),
             ranges=np.column_stack([self.numbers("begins"), self.numbers("ends")]),
             excerpts=self.strings("excerpts").to_pylist(),
+            num_textless=int(self.numbers("without_features")[0]),
         )
 
     def located(self, first: int) -> _Located:

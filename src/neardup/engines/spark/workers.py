@@ -267,7 +267,8 @@ def _searched(texts: pa.RecordBatch, found: ItemsInTexts) -> pa.RecordBatch:
     counts = (
         np.count_nonzero(is_read),
         num_bytes.sum(),
-        np.count_nonzero(is_read & (num_bytes == 0)),
+        # Rejected rows have no text, either.
+        found.num_textless - np.count_nonzero(~is_read),
     )
     matches = found.matches
     located = texts.take(arrow_of(matches.documents))
