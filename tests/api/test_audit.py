@@ -199,6 +199,24 @@ class TestMatching:
         assert result.report["settings"]["match"] == "text"
         assert result.removals["verdict"].to_pylist() == ["copy"]
 
+    def test_rows_without_an_id_are_matched_by_text(self):
+        original = self.original(["a", None, "c"])
+        result = neardup.audit(original, kept=original.slice(0, 2))
+        assert result.report["settings"]["match"] == "text"
+        assert result.removals["id"].to_pylist() == ["c"]
+        assert result.report["counts"]["unmatched"] == 0
+
+    def test_rows_without_an_id_are_not_counted_as_changed(self):
+        kept = self.original(["a", None, "c"]).slice(0, 2)
+        original = self.original([None, "a", "c"])
+        result = neardup.audit(original, kept=kept, match="id")
+        assert result.report["counts"]["changed"] == 1  # a
+        assert result.unmatched["row"].to_pylist() == [1]
+
+    def test_a_tool_that_kept_nothing_is_matched_by_ids_too(self):
+        result = neardup.audit(self.original(), kept=self.original().slice(0, 0), match="id")
+        assert result.removals["verdict"].to_pylist() == ["group", "alone", "group"]
+
     def test_a_kept_document_that_is_not_in_the_original_is_listed(self):
         kept = pa.table({"text": [self.TEXTS[0], "something that nobody has written"]})
         result = neardup.audit(self.original(), kept=kept)

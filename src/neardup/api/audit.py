@@ -126,7 +126,7 @@ def audit(
         __CLUSTER__.
     match : id, text or auto: whether kept documents are found in the original by id, or by the
         exact text; auto is by id if both sides have an id column, and no id of the original
-        repeats. If m of n copies of a text were kept, the first m count as kept.
+        repeats or is null. If m of n copies of a text were kept, the first m count as kept.
     method, threshold : as in `dedup`; minhash, or its settings with Jaccard similarity.
     sample : the maximum number of removals without a similar kept document in the search that are
         compared with all kept documents; of more, a sample is drawn. Shares from a sample have an

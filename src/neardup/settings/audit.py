@@ -51,7 +51,7 @@ class KeptSettings(Validated):
     match: Literal["auto", "id", "text"] = parameter(
         "auto",
         "How kept documents are found in the original: by id, by the exact text, or auto: by id "
-        "if both sides have an id column, and no id of the original repeats.",
+        "if both sides have an id column, and no id of the original repeats or is null.",
         choices=("auto", "id", "text"),
     )
     count_by: ColumnNames = parameter(
