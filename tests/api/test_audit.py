@@ -199,6 +199,24 @@ class TestMatching:
         assert result.report["settings"]["match"] == "text"
         assert result.removals["verdict"].to_pylist() == ["copy"]
 
+    def test_rows_without_an_id_are_matched_by_text(self):
+        original = self.original(["a", None, "c"])
+        result = neardup.audit(original, kept=original.slice(0, 2))
+        assert result.report["settings"]["match"] == "text"
+        assert result.removals["id"].to_pylist() == ["c"]
+        assert result.report["counts"]["unmatched"] == 0
+
+    def test_rows_without_an_id_are_not_counted_as_changed(self):
+        kept = self.original(["a", None, "c"]).slice(0, 2)
+        original = self.original([None, "a", "c"])
+        result = neardup.audit(original, kept=kept, match="id")
+        assert result.report["counts"]["changed"] == 1  # a
+        assert result.unmatched["row"].to_pylist() == [1]
+
+    def test_a_tool_that_kept_nothing_is_matched_by_ids_too(self):
+        result = neardup.audit(self.original(), kept=self.original().slice(0, 0), match="id")
+        assert result.removals["verdict"].to_pylist() == ["group", "alone", "group"]
+
     def test_a_kept_document_that_is_not_in_the_original_is_listed(self):
         kept = pa.table({"text": [self.TEXTS[0], "something that nobody has written"]})
         result = neardup.audit(self.original(), kept=kept)
@@ -357,6 +375,54 @@ class TestListsOfOthers:
         assert removed == ["0-3", "2-3"]
         assert result.report["counts"]["unknown"] == 1
 
+    def test_an_id_removes_all_documents_that_have_it(self, tmp_path):
+        path = tmp_path / "removed.txt"
+        path.write_text("a\n")
+        original = pa.table({"id": ["a", "b", "a"], "text": ["one two", "three four", "one two"]})
+        result = neardup.audit(original, removed_ids=path)
+        assert result.removals["row"].to_pylist() == [0, 2]
+        assert result.faults == ["no_copy_kept"]
+
+    def test_null_ids_name_no_document(self, tmp_path):
+        path = tmp_path / "removed.jsonl"
+        path.write_text('{"id": "a"}\n{"id": null}\n')
+        original = pa.table({"id": ["a", None], "text": ["one two", "three four"]})
+        result = neardup.audit(original, removed_ids=path)
+        assert result.removals["row"].to_pylist() == [0]
+        assert result.report["counts"]["unknown"] == 1
+
+    def test_ids_that_look_like_times_are_strings(self, tmp_path):
+        path = tmp_path / "removed.jsonl"
+        path.write_text('{"id": "2024-01-31", "when": "2024-01-31"}\n')
+        original = pa.table({"id": ["2024-01-31", "b"], "text": ["one two", "three four"]})
+        assert neardup.audit(original, removed_ids=path).removals["row"].to_pylist() == [0]
+
+    def test_files_of_a_list_that_are_left_out_are_named(self, tmp_path):
+        for name in ("removed.txt", "removed.lst", "_removed.txt"):
+            (tmp_path / name).write_text("0-3\n")
+        (tmp_path / "empty.jsonl").touch()
+        removed, result = listed(tmp_path)
+        assert removed == ["0-3"]
+        first, second = result.report["warnings"]
+        assert first == (
+            f"Left out 1 file whose names begin with ., _ or ~$: {tmp_path}/_removed.txt."
+        )
+        assert (
+            second == f"Left out 1 file whose names have no known suffix: {tmp_path}/removed.lst."
+        )
+
+    def test_a_list_that_cannot_be_read_as_a_whole_is_refused(self, tmp_path):
+        (tmp_path / "removed.txt").write_bytes(b"0-3\nbad\xff\n")
+        with pytest.raises(
+            InputError, match=r"removed.txt cannot be read .*: row 1: .*not .*UTF-8"
+        ):
+            listed(tmp_path)
+        (tmp_path / "removed.txt").unlink()
+        (tmp_path / "gone.jsonl").symlink_to("nowhere")
+        (tmp_path / "removed.jsonl").write_text('{"id": "0-3"}\n')
+        with pytest.raises(InputError, match=r"gone.jsonl cannot be read .*: it is a link to"):
+            listed(tmp_path)
+
     @pytest.mark.parametrize("suffix", ["parquet", "jsonl", "csv"])
     def test_a_table_with_a_column_of_ids(self, tmp_path, suffix):
         path = tmp_path / f"removed.{suffix}"
@@ -500,7 +566,18 @@ class TestCommand:
         assert result.exit_code == 4, result.output
         assert "no document was read" in result.stderr
 
-    def test_a_gate_does_not_pass_on_a_sample_that_does_not_show_it(self, capsys):
+    def test_a_gate_names_left_out_files_under_quiet(self, tmp_path):
+        folder = tmp_path / "removed"
+        folder.mkdir()
+        for name in ("removed.txt", "removed.lst"):
+            (folder / name).write_text("0-3\n")
+        arguments = ["--removed-ids", str(folder), "--fail-above", "1", "--quiet"]
+        result = self.run(*arguments, folder=tmp_path)
+        assert result.exit_code == 0
+        assert "Left out 1 file whose names have no known suffix" in result.stderr
+
+    def test_a_gate_does_not_pass_on_a_sample_that_does_not_show_it(self, capsys, monkeypatch):
+        monkeypatch.setattr("neardup.cli.audit.tell_warnings", lambda report: None)
         lost = {"documents": 1, "share": 0.01, "low": 0.0, "high": 0.05}
         assert _gate({"lost": lost, "counts": {"judged": 100}}, 0.02) == 4
         assert "the sample does not show that at most 0.02" in capsys.readouterr().err

@@ -284,7 +284,7 @@ def test_an_index_is_rebuilt_with_other_bands_from_its_signatures(make):
         assert len(rebuilt.query(FOX)) >= len(index.query(FOX))
     with pytest.raises(
         SchemeError,
-        match=r"The bands take 400 hashes, and the index .* stored 256 of each document",
+        match=r"The method takes 400 hashes, and the index .* stored 256 of each document",
     ):
         index.rebuild(
             "memory:", method=MinHash(threshold=0.6, ngram=2, num_bands=200, rows_per_band=2)
@@ -293,6 +293,22 @@ def test_an_index_is_rebuilt_with_other_bands_from_its_signatures(make):
         SchemeError, match=r"cannot be compared: the index .* has ngram=2; the method has ngram=3"
     ):
         index.rebuild("memory:", method=MinHash(threshold=0.6, ngram=3))
+
+
+@pytest.mark.parametrize("storage", ["features", "text"])
+def test_an_index_with_fewer_bands_finds_documents_from_before_and_after_the_rebuild(make, storage):
+    index = make(storage=storage)
+    index.add_if_new(FOX, id="before")
+    with index.rebuild("memory:", method=MinHash(threshold=0.4, ngram=2)) as rebuilt:
+        rebuilt.add_if_new(OTHER, id="after")
+        assert rebuilt.query_many([FOX, OTHER])["id"].to_pylist() == ["before", "after"]
+        assert len(rebuilt.get("before").sketch) == len(rebuilt.get("after").sketch)
+
+
+def test_longer_signatures_than_stored_ones_are_refused(make):
+    longer = MinHash(threshold=0.6, ngram=2, num_hashes=512)
+    with pytest.raises(SchemeError, match="The method takes 512 hashes, and the index"):
+        make().rebuild("memory:", method=longer)
 
 
 def test_texts_are_stored_if_asked(make):

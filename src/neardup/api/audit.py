@@ -30,7 +30,7 @@ from neardup.report.contents import (
     warn_of_textless,
 )
 from neardup.report.items import Example
-from neardup.runs.foreign_ids import Clustered, Original, read_clusters, read_removed
+from neardup.runs.foreign_ids import Clustered, Named, Original, read_clusters, read_removed
 from neardup.runs.kept_rows import Matched, Rows, match_rows, read_rows
 from neardup.runs.run import (
     CacheOptions,
@@ -41,6 +41,7 @@ from neardup.runs.run import (
     run_of,
     spelled_out,
     tasks_of,
+    warn_of_skipped,
 )
 from neardup.schemas import judged_schema, pairs_schema, unmatched_schema
 from neardup.settings.audit import AuditOutput, AuditSettings, KeptSettings
@@ -123,8 +124,8 @@ def audit(
     cluster_column : the column of clusters. Default: the first known name, such as cluster or
         __CLUSTER__.
     match : the key that finds kept documents in the original: id, the exact text, or auto: id if
-        both sides have an id column and no id of the original repeats. If m of n copies of a text
-        were kept, the first m count as kept.
+        both sides have an id column and no id of the original repeats or is null. If m of n copies
+        of a text were kept, the first m count as kept.
     method, threshold : as in `dedup`; minhash, or its settings with Jaccard similarity.
     sample : of removals for which the search found no similar kept document, the maximum number to
         compare with all kept documents; of more, a sample. Shares from a sample have an interval.
@@ -259,15 +260,25 @@ class _Decisions(NamedTuple):
 
     def read(self, job: Job, original: Original) -> _KeptSide:
         """Read the kept documents or the removed ids, and match them with the original."""
+        left_out: dict[str, list[str]] = {}
+
+        def skip(name: str, reason: str) -> None:
+            left_out.setdefault(reason, []).append(name)
+
         clusters = None
         if self.clusters is not None:
             path = check_path("clusters", self.clusters)
-            clusters = read_clusters(path, self.cluster_column, original)
+            clusters = read_clusters(path, self.cluster_column, original, skip)
         if self.removed_ids is not None:
             path = check_path("removed_ids", self.removed_ids)
-            return self._read_removed(path, original, clusters)
+            removed = read_removed(path, original, skip)
+            return _listed(path, removed, original, clusters, warn_of_skipped(left_out))
+        return self._read_kept(job, original, clusters, warn_of_skipped(left_out))
+
+    def _read_kept(
+        self, job: Job, original: Original, clusters: Clustered | None, skipped: list[str]
+    ) -> _KeptSide:
         inputs = job.run.inputs._replace(source=self.kept, described=())
-        skipped: list[str] = []
         tasks = tasks_of(inputs, "first", skipped)
         max_unreadable = job.run.settings.max_unreadable
         tasks = [task._replace(max_unreadable=max_unreadable) for task in tasks]
@@ -286,28 +297,32 @@ class _Decisions(NamedTuple):
             skipped=skipped,
         )
 
-    @staticmethod
-    def _read_removed(
-        removed_ids: str, original: Original, clusters: Clustered | None
-    ) -> _KeptSide:
-        removed = read_removed(removed_ids, original)
-        is_kept = np.ones(len(original.rows.texts), np.bool_)
-        is_kept[removed.documents] = False
-        if is_kept.all() and removed.num_unknown:
-            raise InputError(
-                f"None of the {removed.num_unknown:,} ids of {removed_ids} is in the original. "
-                "Name the id column of the original: id_column (--id-column)."
-            )
-        return _KeptSide(
-            matched=Matched(is_kept, "removed_ids", np.empty(0, np.int64)),
-            clusters=clusters,
-            tasks=[],
-            rows=None,
-            num_rows=len(removed.documents) + removed.num_unknown,
-            num_unknown=removed.num_unknown,
-            rejected=[],
-            skipped=[],
+
+def _listed(
+    path: str,
+    removed: Named,
+    original: Original,
+    clusters: Clustered | None,
+    skipped: list[str],
+) -> _KeptSide:
+    """Return the decisions of a list of removed documents. skipped : as in `_KeptSide`."""
+    is_kept = np.ones(len(original.rows.texts), np.bool_)
+    is_kept[removed.documents] = False
+    if is_kept.all() and removed.num_unknown:
+        raise InputError(
+            f"None of the {removed.num_unknown:,} ids of {path} is in the original. "
+            "Name the id column of the original: id_column (--id-column)."
         )
+    return _KeptSide(
+        matched=Matched(is_kept, "removed_ids", np.empty(0, np.int64)),
+        clusters=clusters,
+        tasks=[],
+        rows=None,
+        num_rows=len(removed.documents) + removed.num_unknown,
+        num_unknown=removed.num_unknown,
+        rejected=[],
+        skipped=skipped,
+    )
 
 
 def _judge(

@@ -17,6 +17,7 @@ from neardup.cli.running import (
     exit_by_gate,
     is_all_read,
     show,
+    tell_warnings,
     write_folder,
 )
 from neardup.cli.settings import Named, SettingType, command, option, settings_options
@@ -76,6 +77,7 @@ def audit(inputs: list[Named], output: str, fail_above: float | None, **values: 
 
 def _gate(report: JsonObject, fail_above: float) -> int:
     """Print why a gate does not pass, and return its exit code; 0 if it passes."""
+    tell_warnings(report)
     lost = report["lost"]
     judged = report["counts"]["judged"]
     # Checked before the losses: a rate above the limit is found even in the part that was read.

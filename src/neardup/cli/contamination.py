@@ -15,8 +15,8 @@ from neardup.cli.running import (
     complain,
     exit_by_gate,
     is_all_read,
-    is_summary_shown,
     show,
+    tell_warnings,
     write_folder,
 )
 from neardup.cli.settings import Named, SettingType, command, option, settings_options
@@ -89,10 +89,7 @@ def contamination(
 
 def _gate(report: JsonObject, fail_above: float) -> int:
     """Print why a gate does not pass, and return its exit code; 0 if it passes."""
-    # The summary shows them, too; a run that accepts losses ignores them.
-    if not (is_summary_shown() or accepts_losses()):
-        for warning in report["warnings"]:
-            complain(warning)
+    tell_warnings(report)
     row = report["benchmarks"][0]  # the most contaminated
     # Checked before the losses: a rate above the limit is found even in the part that was read.
     if row["rate"] > fail_above:

@@ -233,6 +233,15 @@ def is_all_read(report: JsonObject) -> bool:
     return not is_too_long and all(loss is None for loss in losses)
 
 
+def tell_warnings(report: JsonObject) -> None:
+    """Print the warnings of a run on stderr, such as left-out files, before a gate passes; not if
+    the summary has shown them, or --on-error skip accepts losses.
+    """
+    if not (is_summary_shown() or accepts_losses()):
+        for warning in report["warnings"]:
+            complain(warning)
+
+
 def complain(message: str) -> None:
     """Print a line to standard error, in the language of the run."""
     click.echo(f"neardup: {translated(message)}", err=True)

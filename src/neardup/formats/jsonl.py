@@ -626,9 +626,21 @@ def _replace_texts(
     return replace_lines(batch, rows, change)
 
 
-def _read_table(source: Source, _: Sequence[str]) -> pa.Table:
+def _read_table(source: Source, text_columns: Sequence[str]) -> pa.Table:
     with source.open_stream() as stream:
-        return pa_json.read_json(stream)
+        # Arrow refuses an empty file, such as the part of a worker that removed nothing.
+        if not stream.read(1):
+            return pa.table({})
+    with source.open_stream() as stream:
+        table = pa_json.read_json(stream)
+    # Arrow takes strings such as "2024-01-31" for times, and would write them in another form.
+    times = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
+    strings = pa.schema([(name, pa.string()) for name in times if name in text_columns])
+    if not len(strings):
+        return table
+    with source.open_stream() as stream:
+        options = pa_json.ParseOptions(explicit_schema=strings)
+        return pa_json.read_json(stream, parse_options=options)
 
 
 HANDLER = Handler(

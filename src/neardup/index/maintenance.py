@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from neardup.arrays import Ints, Rows, arrow_of, find_in
 from neardup.candidates.lookups import take_entries
 from neardup.errors import SettingError
+from neardup.features.binary import binary_rows
 from neardup.index.decisions import Rules
 from neardup.index.incoming import (
     DETAILS,
@@ -24,6 +25,7 @@ from neardup.index.incoming import (
     stored_sketches,
 )
 from neardup.index.sources import SOURCE, AllSources, all_sources, entries_of_rows
+from neardup.methods.sketcher import Sketcher
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, StoredSnapshot, Writer, join_entries
 from neardup.stores.documents import SKETCHED, array_of, sketched_of
@@ -226,6 +228,7 @@ def copy(rules: Rules, snapshot: StoredSnapshot, writer: Writer) -> None:
 
     rules : the rules of the new index.
     """
+    width = Sketcher(rules.method).width
     old_rows = np.empty(0, np.int64)  # the old row of each new row
     for table in snapshot.scan(rules.schema.names):
         old_rows = np.concatenate([old_rows, table["row"].to_numpy().astype(np.int64)])
@@ -237,6 +240,9 @@ def copy(rules: Rules, snapshot: StoredSnapshot, writer: Writer) -> None:
         new_removers = pa.array(removers.astype(np.uint32), mask=~is_copied)
         table = replace_column(table, "row", arrow_of(new_rows))
         table = replace_column(table, "kept_row", new_removers)
+        # All sketches of an index have one width, and the new bands may take fewer hashes.
+        sketch = stored_sketches(sketched_of(table, ()), rules.method)
+        table = replace_column(table, "sketch", binary_rows(sketch[:, :width]))
         writer.write(changes_of(rules, table, 0))
 
 

@@ -19,6 +19,7 @@ from neardup.index.decisions import Rules
 from neardup.index.incoming import FINGERPRINTS
 from neardup.methods.base import Method
 from neardup.methods.registry import IDF, method_of, settings_from_json, settings_to_json
+from neardup.methods.sketcher import Sketcher
 from neardup.settings.constraints import assignments
 from neardup.settings.methods import MethodSettings
 from neardup.settings.run import IndexSettings
@@ -233,14 +234,16 @@ def require_features(stored: Method, method: Method, address: str) -> None:
     """
     stored_scheme = stored.scheme()
     scheme = method.scheme()
-    scheme_hashes = stored_scheme.pop("num_hashes", 0)
-    wanted_hashes = scheme.pop("num_hashes", 0)
+    # Lengths may differ, as below.
+    stored_scheme.pop("num_hashes", None)
+    scheme.pop("num_hashes", None)
     require_same(stored_scheme, scheme, f"the index {address}", "the method")
     # The bands may use fewer hashes than the stored signatures have.
-    stored_hashes = max(scheme_hashes, getattr(stored.settings, "num_hashes", None) or 0)
-    if wanted_hashes > stored_hashes:
+    stored_width = Sketcher(stored).width
+    width = Sketcher(method).width
+    if width > stored_width:
         raise SchemeError(
-            f"The bands take {wanted_hashes} hashes, and the index {address} stored "
-            f"{stored_hashes} of each document. Use fewer bands or rows, or make the index with "
-            "longer signatures (num_hashes)."
+            f"The method takes {width} hashes, and the index {address} stored {stored_width} of "
+            "each document. Use fewer bands, rows or hashes (num_hashes), or make the index with "
+            "longer signatures."
         )

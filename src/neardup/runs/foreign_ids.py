@@ -18,14 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import Integers, Ints, Mask, Words, arrow_of, find_in
-from neardup.documents.batch import Columns
+from neardup.documents.batch import Columns, Rejected
 from neardup.documents.nested import column_of
 from neardup.documents.texts import as_ids
 from neardup.errors import ColumnError, InputError
-from neardup.features.grouping import hash_ids, hash_values
-from neardup.formats.reading import InputFile, Task
+from neardup.features.grouping import NO_ID, hash_ids, hash_values
+from neardup.formats.reading import InputFile, Task, UnreachableInput
 from neardup.formats.registry import FORMATS
 from neardup.runs.columns import ID_NAMES
+from neardup.runs.find import Skip
 from neardup.runs.input_files import list_inputs
 from neardup.runs.kept_rows import Rows
 
@@ -70,14 +71,24 @@ class Original(NamedTuple):
 
     def named(self, table: _Listing) -> tuple[Ints, Mask]:
         """Return the document of each row of a listing, and whether there is one."""
-        by_number = table.id_column in _NUMBERS and table.id_column != self.id_column
-        known = self.rows.ids
-        if by_number or not len(known):
-            numbers = arrow_of(np.arange(len(self.rows.texts))).cast(pa.string())
-            known = hash_values(numbers)
+        known = self._names(table)
         order = np.argsort(known, kind="stable")
         index, is_known = find_in(known[order], table.ids)
-        return order[index], is_known
+        return order[index], is_known & (table.ids != NO_ID)
+
+    def removed(self, table: _Listing) -> Named:
+        """Return the documents that a listing removes: all that have an id of it."""
+        known = self._names(table)
+        is_unknown = ~np.isin(table.ids, known) | (table.ids == NO_ID)
+        is_removed = np.isin(known, table.ids[table.is_removed & ~is_unknown])
+        return Named(np.flatnonzero(is_removed), int(np.count_nonzero(is_unknown)))
+
+    def _names(self, table: _Listing) -> Words:
+        """Return the hash of the name that a listing has for each document."""
+        by_number = table.id_column in _NUMBERS and table.id_column != self.id_column
+        if not by_number and len(self.rows.ids):
+            return self.rows.ids
+        return hash_values(arrow_of(np.arange(len(self.rows.texts))).cast(pa.string()))
 
     def document_at(self, part: int, numbers: Ints, name: str) -> Ints:
         """Return documents by their numbers in a part, as datatrove counts them.
@@ -102,8 +113,8 @@ class Original(NamedTuple):
         return documents[numbers]
 
 
-def read_removed(path: str, original: Original) -> Named:
-    """Return the documents that a list removes."""
+def read_removed(path: str, original: Original, skip: Skip) -> Named:
+    """Return the documents that a list removes. skip : as in `list_inputs`."""
     parts = _datatrove_files(path, "remove")
     if parts:
         found = [
@@ -112,15 +123,16 @@ def read_removed(path: str, original: Original) -> Named:
         return Named(np.unique(np.concatenate(found)), 0)
     found = [np.empty(0, np.int64)]
     num_unknown = 0
-    for table in _listings(path, ()):
-        of_rows, is_known = original.named(table)
-        found.append(of_rows[is_known & table.is_removed])
-        num_unknown += int(np.count_nonzero(~is_known))
+    for table in _listings(path, (), skip):
+        documents, unknown = original.removed(table)
+        found.append(documents)
+        num_unknown += unknown
     return Named(np.unique(np.concatenate(found)), num_unknown)
 
 
-def read_clusters(path: str, column: str | None, original: Original) -> Clustered:
+def read_clusters(path: str, column: str | None, original: Original, skip: Skip) -> Clustered:
     """Return the clusters of another tool. column : the name of their column, if it is not known.
+    skip : as in `list_inputs`.
 
     Raises
     ------
@@ -133,7 +145,8 @@ def read_clusters(path: str, column: str | None, original: Original) -> Clustere
         pairs = _numbers(file, 2)
         documents = original.document_at(part, pairs[:, 0], file.name)
         found.append(Clustered(documents, pairs[:, 1].astype(np.uint64), 0))
-    for table in () if parts else _listings(path, (column,) if column else _CLUSTERS):
+    names = (column,) if column else _CLUSTERS
+    for table in () if parts else _listings(path, names, skip):
         documents, is_known = original.named(table)
         has_cluster = is_known & table.has_cluster
         num_unknown = int(np.count_nonzero(~is_known))
@@ -184,12 +197,20 @@ class _Listing(NamedTuple):
     has_cluster: Mask
 
 
-def _listings(path: str, cluster_names: Sequence[str]) -> Iterator[_Listing]:
+def _listings(path: str, cluster_names: Sequence[str], skip: Skip) -> Iterator[_Listing]:
     """Yield the rows of each file.
 
-    cluster_names : the names of a column of clusters; the first that exists is read.
+    cluster_names : the names of a column of clusters; the first that exists is read. skip : as in
+    `list_inputs`.
+
+    Raises
+    ------
+    InputError
+        If a file or a line cannot be read: the documents that it names would count as kept.
     """
-    for part in list_inputs([path], unit="line"):
+    for part in list_inputs([path], unit="line", skip=skip):
+        if isinstance(part, UnreachableInput):
+            raise _unreadable(part, part.reason)
         if FORMATS[part.format].handler.read_table is not None:
             for batch in _batches(part):
                 yield _listing(batch, part.name, cluster_names)
@@ -199,7 +220,11 @@ def _listings(path: str, cluster_names: Sequence[str]) -> Iterator[_Listing]:
                 "Parquet, Arrow, JSON lines, CSV or TSV."
             )
         else:
-            for lines in Task(part, Columns("text"), against=False).read():
+
+            def refuse(row: Rejected, part: InputFile = part) -> None:
+                raise _unreadable(part, f"row {row.row}: {row.reason}")
+
+            for lines in Task(part, Columns("text"), against=False).read(refuse):
                 rows = np.ones(len(lines.rows), np.bool_)
                 yield _Listing("", hash_values(lines.text), rows, np.empty(0, np.uint64), ~rows)
 
@@ -212,11 +237,14 @@ def _batches(part: InputFile) -> list[pa.RecordBatch]:
         batches: list[pa.RecordBatch] = read_table(part, _IDS).combine_chunks().to_batches()
     # Arrow raises it for names of columns that are not UTF-8.
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InputError(
-            f"{part.name} cannot be read as a list of ids: {reason}. Fix the file, or name another."
-        ) from error
+        raise _unreadable(part, str(error).partition("\n")[0]) from error
     return batches
+
+
+def _unreadable(part: InputFile, reason: str) -> InputError:
+    return InputError(
+        f"{part.name} cannot be read as a list of ids: {reason}. Fix the file, or name another."
+    )
 
 
 def _listing(rows: pa.RecordBatch, name: str, cluster_names: Sequence[str]) -> _Listing:

@@ -87,14 +87,16 @@ class Matched(NamedTuple):
 def match_rows(original: Rows, kept: Rows, key: Key | Literal["auto"]) -> Matched:
     """Match kept documents with the original.
 
-    key : auto is id if both sides have ids and no id of the original repeats, otherwise text.
+    key : auto is id if both sides have ids and no id of the original repeats or is null, otherwise
+        text.
 
     Raises
     ------
     InputError
         If no kept document is in the original.
     """
-    has_ids = len(original.ids) > 0 and len(kept.ids) > 0
+    # A tool that kept nothing may have an id column all the same.
+    has_ids = len(original.ids) > 0 and len(kept.ids) == len(kept.texts)
     if key == "auto":
         key = "id" if has_ids and _differ(original.ids) else "text"
     elif key == "id" and not has_ids:
@@ -116,8 +118,8 @@ def match_rows(original: Rows, kept: Rows, key: Key | Literal["auto"]) -> Matche
 
 
 def _differ(ids: Words) -> bool:
-    """Return whether all ids differ."""
-    return len(np.unique(ids)) == len(ids)
+    """Return whether all ids differ and none is missing."""
+    return len(np.unique(ids)) == len(ids) and NO_ID not in ids
 
 
 def _contained(keys: Words, others: Words) -> Mask:
@@ -140,5 +142,6 @@ def _count_changed(original: Rows, kept: Rows) -> int:
     """Return the number of kept documents whose text is not the text of their id."""
     ids, first = np.unique(original.ids, return_index=True)
     index, is_found = find_in(ids, kept.ids)
+    is_found &= kept.ids != NO_ID
     texts = original.texts[first[index[is_found]]]
     return int(np.count_nonzero(texts != kept.texts[is_found]))

@@ -136,7 +136,7 @@ def tasks_of(
     tasks += [Task(part, columns, against=False, max_document_bytes=max_bytes) for part in parts]
 
     if warnings is not None:
-        warnings += [_warn_of_skipped(reason, names) for reason, names in skipped.items()]
+        warnings += warn_of_skipped(skipped)
     return tasks
 
 
@@ -236,7 +236,12 @@ def _refuse_reserved(parts: Sequence[Part], reserved: Mapping[str, str]) -> None
             )
 
 
-def _warn_of_skipped(reason: str, names: list[str]) -> str:
+def warn_of_skipped(skipped: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return warnings about files that were left out. skipped : their names, by the reason."""
+    return [_warn_of_skipped(reason, names) for reason, names in skipped.items()]
+
+
+def _warn_of_skipped(reason: str, names: Sequence[str]) -> str:
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
     return f"Left out {len(names):,} file{'s' * (len(names) > 1)} {reason}: {shown}."
 
