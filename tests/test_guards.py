@@ -78,7 +78,8 @@ ROWS = (
     ("engines",),
     ("results",),
     ("api",),
-    ("__init__", "lsh", "spark"),
+    ("lsh", "spark"),
+    ("__init__",),
     ("service", "client", "compat"),
     ("integrations",),
     ("cli",),
@@ -289,7 +290,8 @@ def test_the_names_shown_to_type_checkers_are_the_public_ones():
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert shown | {"__version__"} == set(neardup.__all__)
+    modules = {"errors", "lsh", "methods"}
+    assert shown - modules | {"__version__"} == set(neardup.__all__)
 
 
 @pytest.mark.parametrize("name", neardup.__all__)

@@ -111,8 +111,8 @@ def explain(
     InputError
         If there are no features.
     SettingError
-        If the method makes no fingerprints of words, or needs the document frequencies of a corpus
-        and has none.
+        If the features of the method have no words to show (shingles of tags, vectors), or it needs
+        the document frequencies of a corpus and has none.
 
     Examples
     --------

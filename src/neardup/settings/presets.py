@@ -102,8 +102,8 @@ def _noise_settings(share: float, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def noise_threshold(noise: float, *, ngram: int = _NGRAM, similarity: str = "jaccard") -> float:
-    """Return the similarity that texts with a share of wrong characters in each reach, 99 % of
-    their pairs up to 0.1.
+    """Return the similarity that texts with a share of wrong characters in each reach: 97 to 99 %
+    of the pairs of 200 characters up to 0.05, 89 % at 0.1, where the least similarity counts.
 
     Parameters
     ----------
