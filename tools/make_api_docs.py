@@ -15,6 +15,7 @@ import inspect
 import re
 import sys
 import textwrap
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -127,9 +128,7 @@ def render() -> str:
     parts += ["## Methods by name\n", *map(_entry, PAGES)]
     parts += [
         _RESULTS,
-        *map(_entry, RESULTS[: RESULTS.index("Sweep") + 1]),
-        *_methods("Sweep"),
-        *map(_entry, RESULTS[RESULTS.index("Sweep") + 1 :]),
+        *[part for name in RESULTS for part in _result(name)],
         _entry("Suggestion", suggestion),
         _entry("Grade", suggestion),
         _entry("Differences", suggestion),
@@ -152,16 +151,29 @@ def _entry(name: str, module: ModuleType = neardup) -> str:
     return f"### {name}\n\n{_described(_signature(f'{module.__name__}.{name}', thing), thing)}"
 
 
+def _result(name: str) -> list[str]:
+    """Return the entry of a result, and those of its methods."""
+    return [_entry(name), *(_methods(name) if name in ("Deduplication", "Sweep") else [])]
+
+
 def _methods(name: str) -> list[str]:
-    """Return an entry for each public method of a class, in the order of the code, then the methods
-    without parameters or errors to describe in one entry.
+    """Return an entry for each public method of a class, in the order of the code, then one for the
+    properties, and the methods without parameters or errors to describe.
     """
     owner = getattr(neardup, name)
     entries = []
     short = []
     for method in [method for kind in owner.__mro__[:-1] for method in vars(kind)]:
         thing = getattr(owner, method)
-        if method.startswith("_") or not callable(thing):
+        if method.startswith("_"):
+            continue
+        if isinstance(thing, property | cached_property):
+            if re.search(rf"^{method}[ ,].*:", inspect.getdoc(owner) or "", re.MULTILINE):
+                continue  # the class describes it
+            prose, sections = _sections(inspect.getdoc(thing) or "")
+            short.append(f"{name}.{method}\n{textwrap.indent(prose, '    ')}")
+            continue
+        if not callable(thing):
             continue
         signature = (
             _signature(f"{name}.{method}", thing).replace("(self, ", "(").replace("(self)", "()")
@@ -173,7 +185,7 @@ def _methods(name: str) -> list[str]:
             short.append(f"{_filled(signature)}\n{textwrap.indent(prose, '    ')}")
     if short:
         entries.append(
-            "#### {}: other methods\n\n```text\n{}\n```\n".format(name, "\n\n".join(short))
+            "#### {}: other members\n\n```text\n{}\n```\n".format(name, "\n\n".join(short))
         )
     return entries
 

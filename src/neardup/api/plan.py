@@ -28,7 +28,7 @@ from neardup.settings.methods import MethodSettings, MinHash, SimHash, method_na
 from neardup.settings.run import IndexSettings, Storage
 
 _BYTES_PER_TOKEN = 6.6  # of English text in UTF-8, a word and its separator
-# A run on one machine, bytes per document. On disk: the columns of docs/architecture.md. In memory:
+# A run on one machine, bytes per document. On disk: the columns of schemas.py. In memory:
 # the limit that tests/engines/test_runs.py checks for whole runs; 47 were measured between half a
 # million and two million documents.
 _DISK_FIXED = 8 + 16 + 8 + 8
