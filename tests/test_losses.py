@@ -619,6 +619,13 @@ def test_a_gate_does_not_pass_over_items_without_text_and_tells_documents_withou
     assert "1 of 501 documents have no text in the column that was read" in done.stderr
 
 
+def test_a_gate_names_a_benchmark_whose_items_are_all_too_short():
+    Path("sums.jsonl").write_text('{"question": "2 + 2?"}\n{"question": "What is 3 * 4?"}\n')
+    done = gate(CLEAN, "--fail-above", "0", "--", "sums.jsonl")
+    assert done.exit_code == 0
+    assert "all 2 items of sums are too short to be looked for." in done.stderr
+
+
 def test_a_gate_tells_the_pages_without_text():
     page = json.dumps({"html": "<p>Some words of a page, and some more."}).encode() + b"\n"
     done = gate(PICTURES * 3 + page, "--fail-above", "0", "--quiet")

@@ -840,7 +840,11 @@ def found_items_schema() -> pa.Schema:
         *_ITEM,
         _field("document_id", "string", "The id of a document that contains it."),
         *_PLACE,
-        _field("start", "int64", "Where the passage begins in the document, in characters."),
+        _field(
+            "start",
+            "int64",
+            "Where the passage begins in the document, or in the text of a page, in characters.",
+        ),
         _field("end", "int64", "Where it ends."),
         _field(
             "containment",

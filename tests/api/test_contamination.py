@@ -485,6 +485,16 @@ def test_a_question_that_two_items_ask_is_possible_of_each_without_its_choices()
     assert found.items["grade"].to_pylist() == ["clear", "possible"]
 
 
+def test_the_grade_of_an_item_is_that_of_its_best_hit_listed_or_not():
+    words = LONG_ITEM.split()
+    most_of_it = " ".join(words[:48])
+    changed = " ".join("new" if number % 6 == 5 else word for number, word in enumerate(words))
+    found = neardup.find_contamination([LONG_ITEM], [most_of_it, changed], max_documents=1)
+    assert found.hits["grade"].to_pylist() == ["possible"]
+    assert found.items["grade"].to_pylist() == ["clear"]
+    assert found.report["counts"]["possible"] == 0
+
+
 def test_an_item_without_a_hit_has_no_grade():
     assert neardup.find_contamination([ITEM], OTHERS).items["grade"].to_pylist() == [None]
 

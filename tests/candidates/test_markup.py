@@ -21,7 +21,7 @@ PIECES = [
     "&sup2;", "&radic;",
     r"\frac", r"\dfrac12", r"\le", r"\left(", r"\mathbf{b}", r"\text{ if }", r"\pi ", r"\Delta",
     r"\varepsilon", r"\begin{pmatrix}", "x^2", "x^{10}", "x^{n+1}", "a_1", "a_{12}", "²", "³", "√",
-    "°", r"\new", r"\textile",
+    "°", "⁴", r"\new", r"\textile",
 ]  # fmt: skip
 marked_up = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 
@@ -45,6 +45,7 @@ def words(text: str) -> list[str]:
         (r"$2\pi r$, $\alpha$, $\varepsilon$, $\Omega$", "2πr, α, ε, Ω"),
         (r"$x^2 + y^{3}$", "x² + y³"),
         (r"$x^{10} + e^{-x} + 2^{n+1} + a^n$", "x¹⁰ + e⁻ˣ + 2ⁿ⁺¹ + aⁿ"),
+        (r"$x^{12} + y^{32} + a^{2n} + b^{n-2} + c^3$", "x¹² + y³² + a²ⁿ + bⁿ⁻² + c³"),
         (r"$a_1 + a_{12} + a_{n+1}$", "a₁ + a₁₂ + aₙ₊₁"),
         (r"$\sqrt{2} \cdot \sin 30^\circ$", "√2 · sin 30°"),
         (r"\begin{pmatrix} 6 \\ -7 \end{pmatrix}", "6\n-7"),
@@ -57,6 +58,7 @@ def words(text: str) -> list[str]:
         "Greek",
         "squares",
         "exponents",
+        "exponents with a 2 or 3",
         "indices",
         "root",
         "matrix",

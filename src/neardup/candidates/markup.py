@@ -58,6 +58,7 @@ def _one_of(names: str) -> str:
 # pattern looks back at its sign.
 _FIRST = r"[&\\^_²³√°]"
 _SQUARE = r"(?<=\^)(?:[23](?![0-9])|\{[23]\})"
+_RAISED = "[¹²³\u2070-\u207f\u02b0-\u02b8\u1d2c-\u1d6a]"  # signs of exponents
 _PATTERNS = (
     r"(?<=&)(?:amp;){0,9}(?P<entity>#?[A-Za-z0-9]{1,31};)",
     rf"(?<=\\)(?P<font>{_one_of(_FONTS)}(?![A-Za-z])\s*\{{?)",
@@ -65,8 +66,8 @@ _PATTERNS = (
     r"(?<=\\)(?P<half>[dtc]?frac\s*\d\s*\d)",  # \frac12 is one half
     rf"(?<=\\)(?P<silent>{_one_of(_SILENT)}(?![A-Za-z])|(?:begin|end)\{{[a-z*]{{1,20}}\}})",
     # An index or an exponent is rendered as one word with its letter or number; the exponents 2 and
-    # 3, which short formulas have, are words.
-    r"(?P<sign>(?<=[²³√°]))",
+    # 3, which short formulas have, are words, but not as a part of a longer exponent.
+    rf"(?P<sign>(?<=[²³])(?<!{_RAISED}.)(?!{_RAISED})|(?<=[√°]))",
     rf"(?<=[A-Za-z0-9}}][_^])(?!{_SQUARE})\{{(?P<script>[A-Za-z0-9]{{1,20}})\}}",
     rf"(?P<opening>(?<=[A-Za-z0-9}}][_^])(?!{_SQUARE})\{{)",
     rf"(?P<power>(?<=[A-Za-z0-9]\^)(?!{_SQUARE})(?=[A-Za-z0-9]))",

@@ -103,6 +103,11 @@ def _gate(report: JsonObject, fail_above: float) -> int:
     if counts["without_text"]:
         documents = f"{counts['without_text']:,} of {counts['read']:,} documents"
         complain(f"{documents} have no text in the column that was read.")
+    # Short questions are ordinary, too, but a rate of 0 says nothing about such a benchmark.
+    for row in report["benchmarks"]:
+        if row["short"] == row["items"]:
+            items = f"{row['items']:,} items of {row['benchmark']}"
+            complain(f"all {items} are too short to be looked for.")
     reason = _reason_to_fail(report)
     if not reason:
         return 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
 from itertools import chain, compress, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -136,12 +135,15 @@ class ItemTables:
         self.found = found
         self._further = further
         self._contained = _distinct_pairs(found.hits, self._further)
-        self._listed = self._hits_to_list()
+        is_possible = self._are_possible()
+        self._has_possible = self._items_with_possible(is_possible)
+        listed = self._rows_to_list()
+        self._listed = found.hits.take(listed)
+        self._is_possible = is_possible[listed]
         # The tables need the names, the words and the counts by item and by listed hit.
         self._names = [pa.array(items.ids, pa.string()), pa.array(items.benchmarks, pa.string())]
         self._words = _words_of(table, found)
         self._num_documents = self._count_documents()
-        self._is_possible = self._are_possible()
         num_documents_of_item = np.bincount(self._contained.items, minlength=table.num_items)
         self._status = self._statuses(num_documents_of_item)
         self.tables = {
@@ -165,37 +167,40 @@ class ItemTables:
         # The item itself is a document that has enough of the item.
         return found._replace(hits=hits, enough=found.enough - 1), further
 
-    def _hits_to_list(self) -> Hits:
+    def _rows_to_list(self) -> Rows:
         """Return the hits that the table lists: the first ones of each item, which are the best."""
-        hits = self.found.hits
-        is_listed = rank_in_run(hits.items) < self._table.settings.max_documents
-        return hits.take(np.flatnonzero(is_listed))
+        ranks = rank_in_run(self.found.hits.items)
+        return np.flatnonzero(ranks < self._table.settings.max_documents)
 
     def _count_documents(self) -> Rows:
         """Return by listed hit the number of documents with its words."""
         counts = [
             _documents_with_words(hits.found_in_view(self._table), self.found.num_documents)
-            for hits in self._blocks_of_listed()
+            for hits in _blocks_of(self._listed)
         ]
         return np.concatenate([np.empty(0, np.int64), *counts])
 
     def _are_possible(self) -> Mask:
-        """Return whether each listed hit is of the grade POSSIBLE."""
+        """Return whether each hit, listed or not, is of the grade POSSIBLE."""
         masks = [
-            are_possible(self._table, hits, self.found.is_rare) for hits in self._blocks_of_listed()
+            are_possible(self._table, hits, self.found.is_rare)
+            for hits in _blocks_of(self.found.hits)
         ]
         return np.concatenate([np.empty(0, np.bool_), *masks])
 
-    def _blocks_of_listed(self) -> Iterator[Hits]:
-        """Yield the listed hits, _HITS_AT_ONCE at a time."""
-        rows = np.arange(len(self._listed.items))
-        for first in range(0, len(rows), _HITS_AT_ONCE):
-            yield self._listed.take(rows[first : first + _HITS_AT_ONCE])
+    def _items_with_possible(self, is_possible: Mask) -> Mask:
+        """Return the items whose hits are all of the grade POSSIBLE. is_possible : by hit."""
+        items = self.found.hits.items
+        has_clear = np.zeros(self._table.num_items, np.bool_)
+        has_clear[items[~is_possible]] = True
+        has_hit = np.zeros_like(has_clear)
+        has_hit[items] = True
+        return has_hit & ~has_clear
 
     def _hits_table(self) -> pa.Table:
         """Return the hits; see schemas.found_items_schema."""
         hits = self._listed
-        missing = chain.from_iterable(map(self._missing, self._blocks_of_listed()))
+        missing = chain.from_iterable(map(self._missing, _blocks_of(hits)))
         columns = [
             *(column.take(arrow_of(hits.items)) for column in self._names),
             *self.found.locations.columns(hits.documents),
@@ -237,15 +242,6 @@ class ItemTables:
         """Return the number of these shingles, by item."""
         table = self._table
         return np.bincount(table.field_items[common.fields], minlength=table.num_items)
-
-    @cached_property
-    def _has_possible(self) -> Mask:
-        """Mask of the items whose listed hits are all of the grade POSSIBLE."""
-        has_clear = np.zeros(self._table.num_items, np.bool_)
-        has_clear[self._listed.items[~self._is_possible]] = True
-        has_hit = np.zeros_like(has_clear)
-        has_hit[self._listed.items] = True
-        return has_hit & ~has_clear
 
     def _statuses(self, num_documents: Rows) -> list[str]:
         """Return the status of each item; num_documents : int64 by item, documents with a hit."""
@@ -462,6 +458,13 @@ class ItemTables:
         items = self.items
         file = items.tasks[items.parts[item]].part.name
         return Place(id=items.ids[item], file=file, row=items.rows[item])
+
+
+def _blocks_of(hits: Hits) -> Iterator[Hits]:
+    """Yield hits, _HITS_AT_ONCE at a time."""
+    rows = np.arange(len(hits.items))
+    for first in range(0, len(rows), _HITS_AT_ONCE):
+        yield hits.take(rows[first : first + _HITS_AT_ONCE])
 
 
 def _further_documents(found: FoundItems) -> _Contained:
