@@ -454,8 +454,8 @@ class Index(FileJobs):
         Parameters
         ----------
         older_than : forget documents that were added longer ago than this, in seconds if a number.
-        unseen_for : forget documents that were neither added, nor found as a duplicate, nor sent
-            again for this long, in seconds if a number.
+        unseen_for : forget documents that were neither sent nor found as the original of a sent
+            duplicate for this long, in seconds if a number.
         max_documents : forget the oldest until no more than this number are left.
 
         Returns
