@@ -474,6 +474,17 @@ def test_a_pipe_with_the_name_of_an_input_is_lost():
     os.mkfifo("c/b.jsonl")
     done = run("dedup", "c", "-o", "out", "--quiet")
     assert (done.exit_code, "c/b.jsonl: it is not a regular file" in done.stderr) == (1, True)
+    # It looks for fingerprints in its inputs first.
+    done = run("find-pairs", "c", "-o", "pairs.parquet", "--quiet")
+    assert (done.exit_code, "c/b.jsonl: it is not a regular file" in done.stderr) == (1, True)
+
+
+def test_a_name_that_is_not_utf8_is_escaped_in_printed_json():
+    write_lines("c/a.jsonl", 20, 0)
+    Path(os.fsdecode(b"c/b\xff.parquet")).write_bytes(b"damaged")
+    done = run("dedup", "c", "-o", "out", "--json")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout) == json.loads(Path("out/report.json").read_text())
 
 
 PICTURES = b'{"html": "<html><body><img src=a.png></body></html>"}\n'

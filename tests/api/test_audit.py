@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import struct
 from pathlib import Path
 
@@ -555,6 +556,9 @@ class TestCommand:
         arguments = ["--kept", str(kept), "--fail-above", "1", "--on-error", policy]
         result = self.run(*arguments, folder=tmp_path)
         assert result.exit_code == code, result.output
+        assert re.search("Rejected +1  could not be read\n", result.stdout)
+        assert "could not be read" in (tmp_path / "out" / "report.html").read_text()
+        assert "Excluded" not in result.stdout
         if code:
             assert "not all documents could be read" in result.stderr
 

@@ -241,6 +241,15 @@ def test_shares_that_mean_nothing_are_null():
     assert str(result).startswith("threshold=0.8: precision -, recall -, F1 -; best threshold=1:")
 
 
+def test_files_that_are_left_out_are_named(tmp_path):
+    rows = "".join(f'{{"text": "some words {n}", "cluster": {n}}}\n' for n in range(3))
+    (tmp_path / "a.jsonl").write_text(rows)
+    (tmp_path / "b.xyz").touch()
+    warnings = neardup.evaluate(tmp_path).report["warnings"]
+    said = f"Left out 1 file whose names have no known suffix: {tmp_path}/b.xyz."
+    assert warnings.count(said) == 1
+
+
 def test_the_tables_have_their_schemas_and_the_result_shows_itself():
     result = neardup.evaluate(table_of(["a b c d e f g", "A b c d e f g", "x"], ["1", "1", "2"]))
     assert result.curve.schema == curve_schema("threshold")

@@ -208,10 +208,10 @@ def test_indexes_merge_the_origins_that_both_track(dates: tuple[bool, bool]) -> 
 
 
 def test_origins_are_cut_into_the_parts_that_they_were_made_of() -> None:
-    sources = pa.array(["c4", "a\x1fb", None, "x"], pa.large_string())
-    days = pa.array(["2024-01-01", None, "no day", "7"], pa.large_string())
-    origins = origins_of(sources, days, 4)
-    assert origins.to_pylist() == ["c4\x1f2024-01-01", "a\x1fb\x1f", None, "x\x1f7"]
+    sources = pa.array(["c4", "a\x1fb", None, "x", "y"], pa.large_string())
+    days = pa.array(["2024-01-01", None, "no day", "7", "8\x1f"], pa.large_string())
+    origins = origins_of(sources, days, 5)
+    assert origins.to_pylist() == ["c4\x1f2024-01-01", "a\x1fb\x1f", None, "x\x1f7", "y\x1f8"]
     assert converted(origins, dated=True, to_dated=False).equals(sources)
 
 

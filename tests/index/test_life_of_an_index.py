@@ -12,8 +12,10 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
+import neardup
 from neardup import Index, MinHash, SimHash
 from neardup.errors import InputError, SchemeError, SettingError, StoreError, UnknownImportError
+from neardup.index import open_index
 from neardup.index.documents import batches_of
 from neardup.stores.base import Changes
 from neardup.stores.embedded.store import EmbeddedStore
@@ -125,6 +127,24 @@ def test_documents_expire_by_age_by_last_hit_and_by_number(make, clock):
     clock(10)
     assert index.expire(older_than=5.0) == 4
     assert len(index) == 0
+
+
+@pytest.mark.parametrize("in_a_run", [False, True])
+def test_a_kept_document_is_seen_when_its_duplicate_is_sent_again(
+    make, clock, monkeypatch, in_a_run
+):
+    index = make()
+    index.add_if_new(FOX, id="fox")
+    index.add_if_new(NEAR_FOX, id="near")
+    clock(3600)
+    again = table(("near", NEAR_FOX))
+    if in_a_run:
+        monkeypatch.setattr("neardup.engines.index.engine.now", open_index.now)
+        assert neardup.dedup(again, against=index, update=True).report["counts"]["repeated"] == 1
+    else:
+        assert index.add_many_if_new(again)["repeated"].to_pylist() == [True]
+    assert index.expire(unseen_for=timedelta(minutes=30)) == 0
+    assert index.get("fox").last_seen == index.get("near").last_seen
 
 
 @pytest.mark.parametrize("age", [-1, "day", True])

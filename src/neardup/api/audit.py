@@ -443,7 +443,12 @@ class _AuditProduct(Product[Audit]):
         counts = self.findings.counts()
         kept_side = self.kept_side
         return {
-            "counts": {**counts, "listed": kept_side.num_rows, "unknown": kept_side.num_unknown},
+            "counts": {
+                **counts,
+                "rejected": counts["rejected"] + Losses.of(kept_side.rejected).rejected,
+                "listed": kept_side.num_rows,
+                "unknown": kept_side.num_unknown,
+            },
             "lost": lost._asdict(),
             "sound": {
                 "documents": counts["judged"] - lost.documents,

@@ -279,8 +279,9 @@ def _evaluate(
     lengths = [_of_length(*row) for row in scored.by_length]
     by_length = pa.Table.from_pylist(lengths, length_schema())
     sieved, connected = scored.clusters
+    found = scored.found._replace(warnings=[*inputs.warnings, *scored.found.warnings])
     report = EvaluationReport(
-        **search_fields(scored.found),
+        **search_fields(found),
         truth=scored.truth,
         rejected=scored.rejected,
         at_threshold=_at_limit(limit, scored.at_threshold),

@@ -165,8 +165,12 @@ def fingerprint_paths(source: Source) -> list[str]:
         If a path names nothing, or some files are fingerprints and others texts.
     """
     names = [name for name in named_paths(source) if name != "-"]  # standard input is text
-    paths = [file.location for name in names for file in find(name)]
-    texts = [path for path in paths if not is_fingerprint_file(path)]
+    files = [file for name in names for file in find(name)]
+    paths = [file.location for file in files]
+    # A path that cannot be reached is not opened: a named pipe would wait for a writer.
+    texts = [
+        file.location for file in files if file.problem or not is_fingerprint_file(file.location)
+    ]
     if texts and len(texts) < len(paths):
         raise InputError(
             f"Some inputs are fingerprints and others are texts: {texts[0]} has no fingerprints. "

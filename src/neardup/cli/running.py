@@ -161,7 +161,9 @@ def print_json(record: JsonObject) -> None:
     # JSON may have escapes for any character, a terminal of another encoding may not have the
     # characters.
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    click.echo(json.dumps(record, ensure_ascii=not unicode, indent=2, default=datetime.isoformat))
+    text = json.dumps(record, ensure_ascii=not unicode, indent=2, default=datetime.isoformat)
+    # A name of a file may have bytes that are not UTF-8: in JSON they are escapes.
+    click.echo(text.encode("utf-8", "backslashreplace").decode())
 
 
 def show(record: JsonObject, print_it: Callable[[], object]) -> None:

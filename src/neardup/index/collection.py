@@ -149,7 +149,7 @@ def next_step(
     answers = _answers(rules, columns, decisions.kept, keepers)
     answers = _with_repeated(answers, rules, view, arriving, written.sources)
     repeated = arriving.repeated_rows()
-    seen = _seen_rows(decisions, repeated)
+    seen = _seen_rows(view, decisions, repeated)
     changes = Changes(
         documents=_table(columns, rules.schema),
         entries=written.entries,
@@ -168,9 +168,15 @@ def _refuse_too_many(num_rows: int) -> None:
         )
 
 
-def _seen_rows(decisions: BatchDecisions, repeated: Rows) -> Rows:
-    """Return the rows of repeated documents and of removers, each once."""
-    rows = np.concatenate([decisions.remover[~decisions.kept], repeated])
+def _seen_rows(snapshot: Snapshot, decisions: BatchDecisions, repeated: Rows) -> Rows:
+    """Return the rows of repeated documents and of the kept documents of all, each once.
+
+    A kept document is seen whenever a duplicate is sent: otherwise it would expire while its
+    duplicates, which stay removed, still come.
+    """
+    keepers = repeated_keepers(snapshot, repeated)
+    known = keepers[keepers >= 0]
+    rows = np.concatenate([decisions.remover[~decisions.kept], repeated, known])
     return np.unique(rows) if len(rows) > 1 else rows
 
 
@@ -492,12 +498,17 @@ def _keepers_of_all(decided: _Decided) -> Rows:
     keepers = arriving.rows(view.num_rows)
     is_new = ~arriving.is_repeated
     keepers[is_new] = np.where(decisions.kept, keepers[is_new], decisions.remover)
-    repeated = arriving.repeated_rows()
-    if len(repeated):
-        answered = view.take(repeated, ["state", "kept_row", "kept_id"])
-        is_kept = answered["state"].to_numpy() == KEPT
-        keepers[arriving.is_repeated] = _first_keepers(view, answered, is_kept, repeated)
+    keepers[arriving.is_repeated] = repeated_keepers(view, arriving.repeated_rows())
     return keepers
+
+
+def repeated_keepers(snapshot: Snapshot, repeated: Rows) -> Rows:
+    """Return the kept row of each document that is sent again, as `_first_keepers`."""
+    if not len(repeated):
+        return repeated
+    answered = snapshot.take(repeated, ["state", "kept_row", "kept_id"])
+    is_kept = answered["state"].to_numpy() == KEPT
+    return _first_keepers(snapshot, answered, is_kept, repeated)
 
 
 def _decisions_of_copies(

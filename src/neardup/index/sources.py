@@ -69,7 +69,8 @@ def origins_of(sources: pa.Array | None, dates: pa.Array | None, num_documents: 
         ranks, bad = as_rank(dates)
         ranks[list(bad)] = np.nan
         date = pc.replace_with_mask(dates, arrow_of(np.isnan(ranks[:, 0])), _NOTHING)
-    date = date.fill_null("")
+    # Around a number or a date, U+001F is white space like any other.
+    date = pc.replace_substring(date.fill_null(""), _SEPARATOR, "")
     origins = pc.binary_join_element_wise(source, date, pa.scalar(_SEPARATOR, _STRING))
     return pc.replace_with_mask(origins, pc.equal(origins, _SEPARATOR), _NOTHING)
 

@@ -9,7 +9,7 @@ from neardup.files import JsonObject
 from neardup.report.items import Example, pair_list
 from neardup.report.page import render_page, table
 from neardup.report.record import Part, Report
-from neardup.report.rows import ReportValues, Row, cost_rows
+from neardup.report.rows import ReportValues, Row, cost_rows, loss_rows
 from neardup.report.sections import inputs_table, settings_tables
 from neardup.report.wording import document_id, escape_text, percent, say, speaking, words
 
@@ -61,6 +61,8 @@ def audit_rows(report: ReportValues) -> list[Row]:
         rows += [_estimate("sound", report, "kept"), _estimate("lost", report, "lost")]
     rows += [_fault(fault, counts) for fault in report["faults"]]
     rows += _rest(report)
+    # Of both sides.
+    rows += loss_rows(report)
     return rows
 
 

@@ -315,16 +315,22 @@ class IndexEngine(Engine):
         is_repeated = is_again | (rows < self._snapshot.num_rows)
         is_truncated = is_kept & stored["truncated"].to_numpy()
         removed = np.flatnonzero(~is_kept)
-        # The index has seen a repeated document itself, otherwise the keeper of a new one.
-        seen = np.unique(np.where(is_repeated, rows, keepers))
         return _Decisions(
             truncated=first + np.flatnonzero(is_truncated),
             num_repeated=int(np.count_nonzero(is_repeated)),
             removed=first + removed,
             keepers=keepers[removed],
             measured=self._measured(stored, removed, is_copy[removed]),
-            seen=seen[seen < self._snapshot.num_rows],
+            seen=self._seen_rows(rows, keepers, is_repeated),
         )
+
+    def _seen_rows(self, rows: Rows, keepers: Rows, is_repeated: Mask) -> Rows:
+        """Return the rows of the index that it has seen: repeated documents, and the keepers of
+        all.
+        """
+        known = collection.repeated_keepers(self._overlay, rows[is_repeated])
+        seen = np.concatenate([np.where(is_repeated, rows, keepers), known])
+        return np.unique(seen[(seen >= 0) & (seen < self._snapshot.num_rows)])
 
     def _columns(self) -> list[str]:
         """Return the columns of a document that contain its decision."""
