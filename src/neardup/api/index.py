@@ -434,22 +434,10 @@ class Index(FileJobs):
 
         Parameters
         ----------
-<<<<<<< HEAD
         older_than : forget documents that were added longer ago, in seconds if a number.
-        unseen_for : forget documents that were not added, sent again or found as a duplicate for
-            this long.
-        max_documents : forget the oldest documents until no more are left.
-=======
-        older_than : forget documents that were added longer ago than this, in seconds if a number.
         unseen_for : forget documents that were neither sent nor found as the original of a sent
-            duplicate for this long, in seconds if a number.
-        max_documents : forget the oldest until no more than this number are left.
-
-        Returns
-        -------
-        int
-            The number of documents forgotten.
->>>>>>> part-a2
+            duplicate for this long.
+        max_documents : forget the oldest documents until no more are left.
         """
         added_before = _moment_before(older_than)
         seen_before = _moment_before(unseen_for)
