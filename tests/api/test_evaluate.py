@@ -23,7 +23,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import neardup
-from neardup.errors import ColumnError, InputError, OutputError, SettingError
+from neardup.documents import sources
+from neardup.errors import (
+    ColumnError,
+    IncompleteWarning,
+    InputError,
+    OutputError,
+    SettingError,
+)
 from neardup.schemas import curve_schema, length_schema
 from neardup.settings.methods import MethodSettings
 from neardup.verify.scores import Score
@@ -239,6 +246,23 @@ def test_shares_that_mean_nothing_are_null():
         }
     ]
     assert str(result).startswith("threshold=0.8: precision -, recall -, F1 -; best threshold=1:")
+
+
+def test_a_file_that_cannot_be_opened_is_lost_and_the_others_are_scored(tmp_path, monkeypatch):
+    rows = "".join(f'{{"text": "some words {n}", "cluster": {n}}}\n' for n in range(3))
+    (tmp_path / "a.jsonl").write_text(rows)
+    (tmp_path / "b.jsonl").write_text(rows)
+    open_raw = sources._open_raw
+
+    def refuse(raw):
+        if str(raw).endswith("b.jsonl"):
+            raise PermissionError(13, "Permission denied", str(raw))
+        return open_raw(raw)
+
+    monkeypatch.setattr(sources, "_open_raw", refuse)
+    with pytest.warns(IncompleteWarning, match="b.jsonl.*Permission denied"):
+        report = neardup.evaluate(tmp_path).report
+    assert report["truth"]["documents"] == 3
 
 
 def test_files_that_are_left_out_are_named(tmp_path):

@@ -348,6 +348,10 @@ def _read_labels_of(
     labels = []
     first = 0
     for task, end in zip(tasks, part_ends.tolist(), strict=True):
+        # Such as a file that cannot be opened: the first pass has reported it.
+        if end == first:
+            labels.append(pa.array([], pa.string()))
+            continue
         read = read_labels(task.part, task.columns, column)
         # The first pass may have rejected other rows than this pass.
         index, is_found = find_in(read.rows, rows[first:end])
