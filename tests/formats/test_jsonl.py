@@ -283,6 +283,21 @@ def test_a_row_whose_id_is_a_list_or_an_object_is_rejected_alone(tmp_path, optio
     ) == ("id", 2, 2)
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"within": "group"}, {"keep": "max:rank"}], ids=["plain", "within", "ranks"]
+)
+@pytest.mark.parametrize("late_id", ["250", '"x"', "1.5"])
+def test_a_bad_text_costs_no_other_row_where_ids_are_whole_numbers(tmp_path, late_id, options):
+    lines = [f'{{"id": {row}, "text": "a{row}", "group": 7, "rank": {row}}}' for row in range(300)]
+    lines[16] = '{"id": 16, "text": ["a"], "group": 7, "rank": 16}'
+    lines[250] = f'{{"id": {late_id}, "text": "a250", "group": 7, "rank": 250}}'
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    kept = neardup.dedup(tmp_path / "in.jsonl", **options, on_error="skip").kept
+    ids = [*map(str, range(16)), *map(str, range(17, 300))]
+    ids[ids.index("250")] = late_id.strip('"')
+    assert kept["id"].to_pylist() == ids
+
+
 @pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"   \n", b" \t \r\n"])
 def test_blank_lines_in_masses_are_not_looked_at_one_by_one(
     tmp_path: Path, monkeypatch, blank: bytes

@@ -196,7 +196,7 @@ def test_a_file_address_is_a_local_file(tmp_path: Path) -> None:
             "picture.png",
             r"Unknown kind of file: .*picture\.png ends with '\.png'\. Known are \.parquet",
         ),
-        ("empty", r"No input in .*empty: 1 files, such as .*readme\.xyz"),
+        ("empty", r"No input in .*empty: 1 file, such as .*readme\.xyz"),
         ("*.csv", r"No input in .*\*\.csv: no file"),
     ],
 )

@@ -36,6 +36,7 @@ from neardup.cli.sources import (
 )
 from neardup.errors import InputError, SettingError
 from neardup.files import JsonObject, lines_of
+from neardup.report.wording import plural
 from neardup.settings.constraints import Options, flag_of
 
 _READ_BYTES = 1 << 20
@@ -89,7 +90,8 @@ def answer_stream(
     if not is_set("quiet"):
         kinds = [f"{counts[kind]:,} {kind}" for kind in ("kept", "removed", "repeated", "rejected")]
         # Standard output has nothing but answers or kept lines.
-        print(f"neardup: {counts.total():,} lines: {', '.join(kinds)}", file=sys.stderr)
+        read = plural(counts.total(), "line")
+        print(f"neardup: {read}: {', '.join(kinds)}", file=sys.stderr)
 
 
 def _kind(answer: JsonObject) -> str:

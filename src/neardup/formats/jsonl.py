@@ -465,7 +465,9 @@ def _parse_slowly(
 ) -> Iterator[DocumentBatch]:
     """Yield lines one by one; add the reasons against refused lines to `bad`."""
     columns = wanted.columns
-    types = _kinds({}, columns) | dict.fromkeys(columns.ranks, pa.large_string())
+    # As in `_parse_fast`, where `as_ids` returns whole numbers as large_string.
+    numbers = [name for name, kind in wanted.kinds.items() if pa.types.is_int64(kind)]
+    types = _kinds({}, columns) | dict.fromkeys((*numbers, *columns.ranks), pa.large_string())
     schema = pa.schema(types)
     # A rank that is a string elsewhere may be a number here, which Arrow reads if it expects one.
     numeric = wanted.with_ranks_as(pa.float64())

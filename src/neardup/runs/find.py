@@ -165,7 +165,8 @@ def _readable(
         # A folder of PDF files: the error names the package.
         _require(found)
     if not readable:
-        seen = f"{len(found)} files, such as {found[0]}" if found else "no file"
+        files = "1 file" if len(found) == 1 else f"{len(found)} files"
+        seen = f"{files}, such as {found[0]}" if found else "no file"
         problems = [f"{shown(path)}: {reason}" for path, reason in unreachable.items()]
         raise InputError(
             f"No input in {name}: {'; '.join([seen, *problems[:3]])}. Known are "
