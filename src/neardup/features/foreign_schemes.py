@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
@@ -64,8 +65,12 @@ def mfonda_unicode_words(texts: pa.Array) -> pa.Array:
     runs of letters of any script, `-`, `_` and `'`, which its pattern `[\pL-_']+` allows, in
     Unicode's normalization form C.
     """
-    normalized = pc.utf8_normalize(texts, form="NFC")
-    return _kept(normalized, kernels.feature_hashes.keep_letters, _unicode_words())
+    # Not Arrow's `utf8_normalize`, which does not compose in earlier versions.
+    has_others = pc.invert(pc.string_is_ascii(texts))
+    if pc.any(has_others).as_py():
+        composed = [normalize("NFC", text) for text in texts.filter(has_others).to_pylist()]
+        texts = pc.replace_with_mask(texts, has_others, pa.array(composed, texts.type))
+    return _kept(texts, kernels.feature_hashes.keep_letters, _unicode_words())
 
 
 def simhash_letters(texts: pa.Array) -> pa.Array:
