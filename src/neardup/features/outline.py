@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.arrays import Words
-from neardup.features.page_structure import read_tags
+from neardup.features.page_structure import TAG_NAME, implied_names, read_tags
 
 MAX_LINES = 1000  # of an outline
 MAX_DEPTH = 32  # of a line
@@ -35,10 +35,8 @@ _INLINE = (
     "a abbr acronym b bdi bdo big br cite code data del dfn em font html i ins kbd label mark nobr "
     "q rp rt ruby s samp small span strike strong sub sup time tt u var wbr"
 )
-_IMPLIED = "body colgroup p tbody tr"  # elements that a page may have without naming them
 
 # Group 1 is the attribute's name; its value is group 2 in double quotes, 3 in single ones, 4 bare.
-_NAME = re.compile(rb"<([A-Za-z][^ \t\n\f\r/>]*)")
 _ATTRIBUTE = re.compile(
     rb"[ \t\n\f\r/]*([^ \t\n\f\r/>][^ \t\n\f\r/>=]*)[ \t\n\f\r]*"
     rb"(?:=[ \t\n\f\r]*(?:\"([^\"]*)(?:\"|\Z)|'([^']*)(?:'|\Z)|([^ \t\n\f\r>\"'][^ "
@@ -127,12 +125,6 @@ def _hashes_of(names: str) -> Words:
     return np.array([kernels.html_tags.hash_name(name) for name in names.split()])
 
 
-@cache
-def _implied_names() -> dict[int, str]:
-    """Return the names of elements that pages may imply, by their hashes."""
-    return {int(kernels.html_tags.hash_name(name)): name for name in _IMPLIED.split()}
-
-
 def _labels(
     page: bytes,
     tags: kernels.html_tokens.Tags,
@@ -145,13 +137,12 @@ def _labels(
     """
     tokens = elements.tokens[shown]
     start_of = _tag_starts(tags, tokens)
+    implied = implied_names()
     label_of: dict[int, str] = {}
     for token, name in zip(tokens.tolist(), elements.names[shown].tolist(), strict=True):
         if token not in label_of:
             is_implied = token not in start_of
-            label_of[token] = (
-                _implied_names()[name] if is_implied else _label(page, start_of[token])
-            )
+            label_of[token] = implied[name] if is_implied else _label(page, start_of[token])
     return [label_of[token] for token in tokens.tolist()]
 
 
@@ -169,7 +160,7 @@ def _tag_starts(tags: kernels.html_tokens.Tags, tokens: Words) -> dict[int, int]
 def _label(page: bytes, start: int) -> str:
     """Return the label of the start tag at an offset; equal for all tags of one token."""
     tag = page[start : start + _MAX_TAG_BYTES]
-    name = _NAME.match(tag)
+    name = TAG_NAME.match(tag)
     assert name is not None, tag[:40]
     values: dict[bytes, bytes] = {}
     position = name.end()

@@ -12,7 +12,8 @@ from neardup import kernels
 from neardup.arrays import Bytes, Floats, Ints, Words, flatten_strings
 from neardup.kernels.token_arrays import Shingles, TokenStrings, make_shingles
 
-_NAME = re.compile(rb"</?([A-Za-z][^ \t\n\f\r/>]*)")
+TAG_NAME = re.compile(rb"</?([A-Za-z][^ \t\n\f\r/>]*)")
+"""Group 1 is the name of the tag."""
 _IMPLIED = "html head body colgroup p tbody tr"  # elements that a page may have without a tag
 _MAX_NAME_BYTES = 256  # of a tag, with its "</"
 _MAX_PATH = 32  # names of a path that are shown, the innermost ones
@@ -112,15 +113,20 @@ def weigh_tags(
     )
 
 
+def implied_names() -> dict[int, str]:
+    """Return the names of elements that pages may imply, by their hashes."""
+    return {int(kernels.html_tags.hash_name(name)): name for name in _IMPLIED.split()}
+
+
 def _names_by_hash(data: Bytes, tags: kernels.html_tokens.Tags) -> dict[int, str]:
     """Return the names of the tags of pages in lower case, and of elements that pages may imply,
     by their hashes.
     """
-    names = {int(kernels.html_tags.hash_name(name)): name for name in _IMPLIED.split()}
+    names = implied_names()
     num_tags = int(tags.offsets[-1])
     found, firsts = np.unique(tags.names[:num_tags], return_index=True)
     for value, start in zip(found.tolist(), tags.starts[firsts].tolist(), strict=True):
-        name = _NAME.match(data[start : start + _MAX_NAME_BYTES].tobytes())
+        name = TAG_NAME.match(data[start : start + _MAX_NAME_BYTES].tobytes())
         assert name is not None  # where a tag starts
         # bytes.lower() changes ASCII alone, as the standard does.
         names[value] = name[1].lower().decode("utf-8", "replace")
