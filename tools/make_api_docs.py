@@ -6,6 +6,8 @@ says now.
 
 Docstrings repeat for `help()` what a page says once: the page describes the arguments of reading in
 a section, writes `**reading` for them in signatures, and lists the errors of `dedup` there only.
+Of an argument or a setting that an option of the command line describes in the same words, this
+page has the name, the limits and the default, and docs/command-line.md the meaning.
 """
 
 from __future__ import annotations
@@ -15,14 +17,17 @@ import inspect
 import re
 import sys
 import textwrap
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import click
+
 import neardup
 from neardup import errors, suggestion
 from neardup.api import index_files
+from neardup.cli.main import every_command
 from neardup.runs.options import ReadingSettings
 from neardup.runs.run import ReadingOptions
 from neardup.settings import methods, run
@@ -77,6 +82,8 @@ ARGUMENTS = (
 )
 READING = tuple(ReadingOptions.__annotations__)
 AS_IN_DEDUP = "as in `dedup`."
+OPTIONS = "See the [options](command-line.md#{}) for {}.\n"
+COMMANDS = {"remove_passages": "passages", "find_contamination": "contamination"}
 _IMPORT = ">>> import neardup\n"
 _HEAD = """# API
 
@@ -86,13 +93,16 @@ generates this page from the code. Arguments after the first are keyword-only. `
 """  # noqa: E501
 _FUNCTIONS = """## Functions
 
-An argument without a description is as in `dedup`, and so are errors that are not listed. Examples leave out `import
+An argument without a description is as in `dedup`, and so are errors that are not listed. What is also
+an option of the command line is described there: `max_bucket_size` is `--max-bucket-size`. Examples leave out `import
 neardup`.
 """  # noqa: E501
 _SETTINGS = """## Settings
 
-`MinHash`, `SimHash` and `Vectors` are the settings of a comparison, `Jieba` the settings of Chinese words. `None` is
-accepted where it is the default. On the command line `num_bands` is `--num-bands`, and so on.
+`MinHash`, `SimHash` and `Vectors` are the settings of a comparison, `Jieba` the settings of Chinese words: here with
+their defaults and the values that they accept; `None` is accepted where it is the default. The [options of the command
+line](command-line.md#neardup-options) describe them: `num_bands` is `--num-bands`, and of `Jieba` `mode` is
+`--jieba-mode`, `words` `--add-word`, and `parts_of_speech` `--part-of-speech`. `help(neardup.MinHash)` shows both.
 """  # noqa: E501
 _RESULTS = """## Results
 
@@ -148,7 +158,28 @@ def render() -> str:
 
 def _entry(name: str, module: ModuleType = neardup) -> str:
     thing = getattr(module, name)
-    return f"### {name}\n\n{_described(_signature(f'{module.__name__}.{name}', thing), thing)}"
+    block = _described(_signature(f"{module.__name__}.{name}", thing), thing)
+    return f"### {name}\n\n{block}{_options_of(name, thing)}"
+
+
+def _options_of(name: str, thing: Any) -> str:
+    """Return a line with the arguments of a function that the command line describes."""
+    items = [item for item in _arguments(thing) if _is_option(item)]
+    if name not in FUNCTIONS or not items:
+        return ""
+    command = COMMANDS.get(name, name.replace("_", "-"))
+    return "\n" + _page_filled(OPTIONS.format(f"neardup-{command}", _listed(items)))
+
+
+def _listed(items: list[Item]) -> str:
+    """Return the names of arguments, each with its limits."""
+    marked = [re.sub(r"^[\w, ]*\w", r"`\g<0>`", item.names) for item in items]
+    return ", ".join(marked)
+
+
+def _page_filled(text: str) -> str:
+    """Return a paragraph in the lines of the page."""
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def _result(name: str) -> list[str]:
@@ -249,14 +280,45 @@ def _joined(text: str) -> str:
 
 def _parameters(text: str, thing: Any) -> str:
     """Return the parameters, without those of reading and those as in `dedup`."""
-    paragraphs = text.split("\n\n")
-    items = _items(paragraphs[0])
-    if thing is neardup.dedup:
-        items = [
-            _with_limits(item) for item in items if not set(item.names.split(", ")) <= set(READING)
-        ]
+    first, *others = text.split("\n\n")
+    items = _items(first)
+    if inspect.isfunction(thing) and thing.__module__.startswith("neardup.api"):
+        items = [item for item in _arguments(thing) if not _is_option(item)]
     lines = [item.written() for item in items if item.text != AS_IN_DEDUP]
-    return "\n\n".join(filter(None, ["\n".join(lines), *paragraphs[1:]]))
+    return "\n\n".join(filter(None, ["\n".join(lines), *others]))
+
+
+def _arguments(thing: Any) -> list[Item]:
+    """Return the arguments of a function; those of `dedup` with limits, without those of reading."""
+    _, sections = _sections(inspect.getdoc(thing) or "")
+    items = _items(sections.get("Parameters", "").split("\n\n")[0])
+    if thing is not neardup.dedup:
+        return items
+    own = [item for item in items if not set(item.names.split(", ")) <= set(READING)]
+    return [_with_limits(item) for item in own]
+
+
+def _is_option(item: Item) -> bool:
+    """Return whether an option of the command line has the name and the description of the item."""
+    name, _, _ = item.names.partition(" (")
+    return (name, _lowered(item.text)) in _options()
+
+
+@cache
+def _options() -> set[tuple[str, str]]:
+    """Return the names and descriptions of the options of all commands."""
+    found = set()
+    for _, command in every_command():
+        for option in command.params:
+            if isinstance(option, click.Option):
+                text, _, _ = (option.help or "").partition("  [default: ")
+                found.add((str(option.name), _lowered(text)))
+    return found
+
+
+def _lowered(text: str) -> str:
+    """Return a sentence as an argument is described: it begins with a small letter."""
+    return text[:1].lower() + text[1:]
 
 
 def _returns(text: str) -> str:
@@ -282,12 +344,17 @@ def _reading() -> str:
     _, sections = _sections(inspect.getdoc(neardup.dedup) or "")
     items = [i for i in _items(sections["Parameters"]) if set(i.names.split(", ")) <= set(READING)]
     parameters = inspect.signature(neardup.dedup).parameters
-    lines = []
+    described = []
+    options = []
     for item in map(_with_limits, items):
         name, space, limits = item.names.partition(" ")
         default = _default(parameters[name].default)
-        lines.append(item._replace(names=f"{name}={default}{space}{limits}").written())
-    return "### Arguments of reading\n\n```text\n{}\n```\n".format("\n".join(lines))
+        shown = item._replace(names=f"{name}={default}{space}{limits}")
+        (options if _is_option(item) else described).append(shown)
+    block = "\n".join(item.written() for item in described)
+    names = ", ".join(re.sub(r"^\S+", r"`\g<0>`", item.names) for item in options)
+    line = _page_filled(OPTIONS.format("neardup-options", names))
+    return f"### Arguments of reading\n\n```text\n{block}\n```\n\n{line}"
 
 
 def _signature(name: str, thing: Any) -> str:
@@ -322,11 +389,9 @@ def _settings_list(settings: type) -> str:
     if names:
         lines.append(f"As in MinHash: {', '.join(names)}.\n")
     for name, entry in entries.items():
-        same = of_minhash.get(name)
-        if same != entry:
-            meaning = "as in MinHash." if same and same.meaning == entry.meaning else entry.meaning
-            accepted = f" ({entry.accepted})" if entry.accepted else ""
-            lines.append(f"- `{name}={entry.default}`{accepted}: {meaning}")
+        if of_minhash.get(name) != entry:
+            accepted = f": {entry.accepted}" if entry.accepted else ""
+            lines.append(f"- `{name}={entry.default}`{accepted}")
     return "\n".join(lines) + "\n"
 
 
@@ -335,7 +400,6 @@ class Entry(NamedTuple):
 
     default: str
     accepted: str
-    meaning: str
 
 
 def _entries(settings: type) -> dict[str, Entry]:
@@ -343,7 +407,6 @@ def _entries(settings: type) -> dict[str, Entry]:
         field.name: Entry(
             default=repr(field.default),
             accepted=_accepted(field.metadata["constraint"]),
-            meaning=field.metadata["constraint"].help,
         )
         for field in dataclasses.fields(settings)
     }
@@ -364,10 +427,7 @@ def _with_limits(item: Item) -> Item:
 
 
 def _accepted(constraint: Constraint) -> str:
-    """Return the accepted values, a range in short; empty if the default or the help shows them."""
-    words = (*constraint.choices, *constraint.python_only)
-    if words and all(re.search(rf"\({word}\b", constraint.help) for word in words):
-        return "one, or a list of several" if constraint.is_set else ""
+    """Return the accepted values, a range in short; empty if the default shows them."""
     text = re.sub(r"'([^']*)'", r"`\1`", constraint.describe()).removesuffix(" or None")
     text = re.sub(r"^a (whole )?number (of )?", "", text)
     text = re.sub(r"^one of ", "", text)

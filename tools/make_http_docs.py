@@ -1,7 +1,8 @@
 """Write docs/http.md from the OpenAPI document of the service.
 
 `python tools/make_http_docs.py` writes it; with `--check` it fails if the page is not what the code
-says now.
+says now. A message of one field has no section: the table of operations shows it. The records of an
+index are described in docs/api.md; here are the types of their fields.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from neardup.version import __version__
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "http.md"
 TEXT = ROOT / "tools" / "http_docs.md"
+OF_INDEX = ("Answer", "Document", "Hit")
 MESSAGES = """
 ## Messages
 
-Times are as in RFC 3339.
+Times are as in RFC 3339. [The API](api.md#answer) describes the fields of the records of an index: Answer, Document, Hit.
 """
 
 
@@ -30,27 +32,47 @@ def render() -> str:
     api = document(OPERATIONS, __version__, ServiceSettings())
     schemas = api["components"]["schemas"]
     operations = [
-        _operation(method.upper(), path, record)
+        _operation(method.upper(), path, record, schemas)
         for path, methods in api["paths"].items()
         for method, record in methods.items()
     ]
-    messages = [_message(name, schema) for name, schema in sorted(schemas.items())]
+    messages = [
+        _message(name, schema) for name, schema in sorted(schemas.items()) if not _is_small(schema)
+    ]
     text = TEXT.read_text(encoding="utf-8").rstrip("\n")
     return "\n".join([text, *operations, MESSAGES, *messages])
 
 
-def _operation(method: str, path: str, record: dict[str, Any]) -> str:
+def _operation(
+    method: str, path: str, record: dict[str, Any], schemas: dict[str, dict[str, Any]]
+) -> str:
     """Return the row of an operation."""
     body = ""
     if "requestBody" in record:
-        body = _link(record["requestBody"]["content"]["application/json"]["schema"])
+        schema = record["requestBody"]["content"]["application/json"]["schema"]
+        body = _shown(schema, schemas)
     status = next(iter(record["responses"]))
     media_type, content = next(iter(record["responses"][status]["content"].items()))
-    answer = _link(content["schema"]) if "$ref" in content["schema"] else f"`{media_type}`"
+    schema = content["schema"]
+    answer = _shown(schema, schemas) if "$ref" in schema else f"`{media_type}`"
     if status != "200":
         answer = f"{status}, {answer}"
     role = record.get("x-role", "")
     return f"| `{method} {path}` | {role} | {body} | {answer} | {record['summary']} |"
+
+
+def _is_small(schema: dict[str, Any]) -> bool:
+    """Return whether a message has one field, which needs no section."""
+    return len(schema["properties"]) == 1
+
+
+def _shown(schema: dict[str, Any], schemas: dict[str, dict[str, Any]]) -> str:
+    """Return the link to a message, or its only field and the type of it."""
+    message = schemas[schema["$ref"].rpartition("/")[2]]
+    if not _is_small(message):
+        return _link(schema)
+    [(field, kind)] = message["properties"].items()
+    return f"`{field}`: {_type(kind)}"
 
 
 def _link(schema: dict[str, Any]) -> str:
@@ -65,7 +87,7 @@ def _message(name: str, schema: dict[str, Any]) -> str:
     required = set(schema.get("required", ()))
     for field, kind in schema["properties"].items():
         default = kind.get("default")
-        meaning = kind.get("description", "")
+        meaning = "" if name in OF_INDEX else kind.get("description", "")
         if field not in required and default is not None:
             meaning = f"{meaning} Default: `{json.dumps(default)}`.".strip()
         text = f"{_type(kind)}. {meaning}".strip()
