@@ -18,6 +18,7 @@ import re
 import sys
 import textwrap
 from functools import cache, cached_property
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -81,9 +82,16 @@ ARGUMENTS = (
     run.EngineSettings,
 )
 READING = tuple(ReadingOptions.__annotations__)
-AS_IN_DEDUP = "as in `dedup`."
+AS_BEFORE = ("as in `dedup`.", "as in `add_many_if_new`.")
+"""The descriptions of arguments that the page leaves out."""
 OPTIONS = "See the [options](command-line.md#{}) for {}.\n"
-COMMANDS = {"remove_passages": "passages", "find_contamination": "contamination"}
+COMMANDS = {name: name.replace("_", "-") for name in FUNCTIONS} | {
+    "remove_passages": "passages",
+    "find_contamination": "contamination",
+    "Index.create": "index-create",
+    "Sweep.ask": "sweep",
+}
+"""The commands of functions, as the headings of docs/command-line.md link to them."""
 _IMPORT = ">>> import neardup\n"
 _HEAD = """# API
 
@@ -93,9 +101,9 @@ generates this page from the code. Arguments after the first are keyword-only. `
 """  # noqa: E501
 _FUNCTIONS = """## Functions
 
-An argument without a description is as in `dedup`, and so are errors that are not listed. What is also
-an option of the command line is described there: `max_bucket_size` is `--max-bucket-size`. Examples leave out `import
-neardup`.
+An argument without a description is as in `dedup`, and so are errors that are not listed; [Errors](#errors) describes
+them. What is also an option of the command line is described there: `max_bucket_size` is `--max-bucket-size`. Examples
+leave out `import neardup`.
 """  # noqa: E501
 _SETTINGS = """## Settings
 
@@ -111,7 +119,7 @@ Tables are Arrow tables; `schemas` is `neardup.schemas`, and [File formats](file
 
 _INDEX = """## The index
 
-[The index](index.md) explains it; these are its methods and their results.
+[The index](index.md) explains it. An argument without a description is as in `add_many_if_new`.
 """
 _LSH = """## neardup.lsh
 
@@ -165,10 +173,9 @@ def _entry(name: str, module: ModuleType = neardup) -> str:
 def _options_of(name: str, thing: Any) -> str:
     """Return a line with the arguments of a function that the command line describes."""
     items = [item for item in _arguments(thing) if _is_option(item)]
-    if name not in FUNCTIONS or not items:
+    if name not in COMMANDS or not items:
         return ""
-    command = COMMANDS.get(name, name.replace("_", "-"))
-    return "\n" + _page_filled(OPTIONS.format(f"neardup-{command}", _listed(items)))
+    return "\n" + _page_filled(OPTIONS.format(f"neardup-{COMMANDS[name]}", _listed(items)))
 
 
 def _listed(items: list[Item]) -> str:
@@ -211,7 +218,8 @@ def _methods(name: str) -> list[str]:
         )
         prose, sections = _sections(inspect.getdoc(thing) or "")
         if sections:
-            entries.append(f"#### {name}.{method}\n\n{_described(signature, thing)}")
+            options = _options_of(f"{name}.{method}", thing)
+            entries.append(f"#### {name}.{method}\n\n{_described(signature, thing)}{options}")
         else:
             short.append(f"{_filled(signature)}\n{textwrap.indent(prose, '    ')}")
     if short:
@@ -237,7 +245,7 @@ def _described(signature: str, thing: Any) -> str:
         if heading in ("Parameters", "Attributes"):
             parts.append(_parameters(text, thing))
         else:
-            parts += [_returns(result), _raises(text) if heading == "Raises" else text]
+            parts += [_returns(result), _raises(text, thing) if heading == "Raises" else text]
             result = ""
     parts.append(_returns(result))
     return "```text\n{}\n```\n".format("\n\n".join(filter(None, parts)))
@@ -282,14 +290,14 @@ def _parameters(text: str, thing: Any) -> str:
     """Return the parameters, without those of reading and those as in `dedup`."""
     first, *others = text.split("\n\n")
     items = _items(first)
-    if inspect.isfunction(thing) and thing.__module__.startswith("neardup.api"):
-        items = [item for item in _arguments(thing) if not _is_option(item)]
-    lines = [item.written() for item in items if item.text != AS_IN_DEDUP]
+    if any(attrgetter(name)(neardup) == thing for name in COMMANDS):
+        items = [_shortened(item) for item in _arguments(thing) if _beyond_option(item) != ""]
+    lines = [item.written() for item in items if item.text not in AS_BEFORE]
     return "\n\n".join(filter(None, ["\n".join(lines), *others]))
 
 
 def _arguments(thing: Any) -> list[Item]:
-    """Return the arguments of a function; those of `dedup` with limits, without those of reading."""
+    """Return the arguments of a function; of `dedup` with limits, without those of reading."""
     _, sections = _sections(inspect.getdoc(thing) or "")
     items = _items(sections.get("Parameters", "").split("\n\n")[0])
     if thing is not neardup.dedup:
@@ -298,21 +306,37 @@ def _arguments(thing: Any) -> list[Item]:
     return [_with_limits(item) for item in own]
 
 
+def _shortened(item: Item) -> Item:
+    """Return an item without the description of its option, which also has the limits."""
+    beyond = _beyond_option(item)
+    return (
+        item if beyond is None else Item(item.names.partition(" (")[0], f"as the option. {beyond}")
+    )
+
+
 def _is_option(item: Item) -> bool:
-    """Return whether an option of the command line has the name and the description of the item."""
+    """Return whether an option of the command line has the name of the item, and describes it."""
+    return _beyond_option(item) is not None
+
+
+def _beyond_option(item: Item) -> str | None:
+    """Return the rest of an item after the description of the option of its name, or None."""
     name, _, _ = item.names.partition(" (")
-    return (name, _lowered(item.text)) in _options()
+    for described in _options().get(name, ()):
+        if item.text.startswith(described):
+            return item.text.removeprefix(described).strip()
+    return None
 
 
 @cache
-def _options() -> set[tuple[str, str]]:
-    """Return the names and descriptions of the options of all commands."""
-    found = set()
+def _options() -> dict[str, set[str]]:
+    """Return the descriptions of the options of all commands by the names of the options."""
+    found: dict[str, set[str]] = {}
     for _, command in every_command():
         for option in command.params:
             if isinstance(option, click.Option):
                 text, _, _ = (option.help or "").partition("  [default: ")
-                found.add((str(option.name), _lowered(text)))
+                found.setdefault(str(option.name), set()).add(_lowered(text))
     return found
 
 
@@ -328,15 +352,19 @@ def _returns(text: str) -> str:
     return _filled(f"Returns {_joined(f'{kind}: {meaning}' if meaning else kind)}") if text else ""
 
 
-def _raises(text: str) -> str:
-    """Return the errors, each in a paragraph; without the errors of `dedup`."""
+def _raises(text: str, thing: Any) -> str:
+    """Return a line with the names of the errors; of `dedup` a line for each, with the reason."""
+    names = []
     lines = []
     for part in re.split(r"\n(?=\S)", text):
-        names, _, reason = part.partition("\n")
+        name, _, reason = part.partition("\n")
         reason = _joined(reason)
         if reason != "As in `dedup`.":
-            lines.append(_filled(f"Raises {names} {reason[:1].lower()}{reason[1:]}"))
-    return "\n".join(lines)
+            names.append(name)
+            lines.append(_filled(f"Raises {name} {reason[:1].lower()}{reason[1:]}"))
+    if thing is neardup.dedup:
+        return "\n".join(lines)
+    return _filled(f"Raises {', '.join(names)}.") if names else ""
 
 
 def _reading() -> str:
@@ -413,7 +441,9 @@ def _entries(settings: type) -> dict[str, Entry]:
 
 
 def _with_limits(item: Item) -> Item:
-    """Return an argument of dedup with the values that it accepts, unless it accepts any string."""
+    """Return an argument of dedup with the values that it accepts, unless it accepts any string,
+    or the command line lists them.
+    """
     constraints = {
         field.name: field.metadata["constraint"]
         for settings in ARGUMENTS
@@ -421,7 +451,8 @@ def _with_limits(item: Item) -> Item:
     }
     constraint = constraints.get(item.names)
     accepted = "" if constraint is None else _accepted(constraint)
-    if not accepted or accepted.startswith("a string or"):
+    is_listed = constraint is not None and bool(constraint.choices) and _is_option(item)
+    if not accepted or is_listed or accepted.startswith("a string or"):
         return item
     return item._replace(names=f"{item.names} ({accepted})")
 

@@ -27,9 +27,9 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "command-line.md"
 _SHARED = "neardup options"
 _HEAD = """# Command line
 
-`neardup COMMAND --help` shows the common options of a command, `neardup COMMAND --help-all` all of them.
-`tools/make_cli_docs.py` generates this page from the same declarations: each command describes its own options, and
-lists the [options that it shares](#neardup-options) with others. Every command has `--lang` and `--help`.
+`tools/make_cli_docs.py` generates this page: each command describes its own options, and lists the [options that it
+shares](#neardup-options) with others. Not listed are `--lang` and `--help`, which every command has, and `--quiet`,
+`--json` and `--progress`, which commands with a result or a run have.
 
 - An error in a command or an input is one line on standard error and exit code 2. An interrupted run ends with code
   130, after a line that explains how to continue. A run that could not read its input to the end exits with 1.
@@ -40,7 +40,6 @@ lists the [options that it shares](#neardup-options) with others. Every command 
 _SHARED_HEAD = """neardup COMMAND [OPTIONS]
 
   Options that several commands have."""
-_OF_EVERY_COMMAND = ("--help", "--help-all", "--lang")
 
 
 class Described(NamedTuple):
@@ -111,7 +110,7 @@ def _help(
     command.format_help_text(context, formatter)
     _write_options(formatter, [option for option in options if _wording(option) not in shared])
     if isinstance(command, click.Group):
-        _write_commands(context, command, formatter)
+        _write_commands(command, formatter)
     lines = _listed([option for option in options if _wording(option) in shared], shared)
     text = formatter.getvalue().removeprefix("Usage: ")
     text = re.sub(r"\n  Examples:\n((?:    .*\n)+)", _examples(command), text)
@@ -132,28 +131,21 @@ def _examples(command: click.Command) -> Callable[[re.Match[str]], str]:
     return shown
 
 
-def _write_commands(
-    context: click.Context, group: click.Group, formatter: click.HelpFormatter
-) -> None:
-    """Write the commands of `neardup`; of another group their names, as their sections follow."""
-    if context.info_name == "neardup":
-        group.format_commands(context, formatter)
-        return
+def _write_commands(group: click.Group, formatter: click.HelpFormatter) -> None:
+    """Write the names of the commands, as their sections follow."""
     with formatter.section("Commands"):
-        formatter.write_text(", ".join(group.list_commands(context)))
+        formatter.write_text(", ".join(sorted(group.commands)))
 
 
 def _listed(options: list[Described], shared: dict[tuple[str, str], Described]) -> list[str]:
     """Return the lines that name the shared options of a command by section."""
-    options = [option for option in options if _long_flag(option) not in _OF_EVERY_COMMAND]
+    options = [option for option in options if option.section != PRINTING]
     whole = []
     names = []
     for section in dict.fromkeys(option.section for option in options):
         here = [option for option in options if option.section == section]
         all_of_section = {
-            wording
-            for wording, option in shared.items()
-            if option.section == section and _long_flag(option) not in _OF_EVERY_COMMAND
+            wording for wording, option in shared.items() if option.section == section
         }
         other = [o for o in here if o.default != shared[_wording(o)].default]
         if len(here) > 1 and {_wording(option) for option in here} == all_of_section:

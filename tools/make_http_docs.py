@@ -23,7 +23,7 @@ OF_INDEX = ("Answer", "Document", "Hit")
 MESSAGES = """
 ## Messages
 
-Times are as in RFC 3339. [The API](api.md#answer) describes the fields of the records of an index: Answer, Document, Hit.
+Times are as in RFC 3339. [The API](api.md#answer) describes the fields of Answer, Document and Hit.
 """
 
 
@@ -39,26 +39,26 @@ def render() -> str:
     messages = [
         _message(name, schema) for name, schema in sorted(schemas.items()) if not _is_small(schema)
     ]
-    text = TEXT.read_text(encoding="utf-8").rstrip("\n")
+    text = TEXT.read_text(encoding="utf-8")
     return "\n".join([text, *operations, MESSAGES, *messages])
 
 
 def _operation(
     method: str, path: str, record: dict[str, Any], schemas: dict[str, dict[str, Any]]
 ) -> str:
-    """Return the row of an operation."""
+    """Return the item of an operation."""
     body = ""
     if "requestBody" in record:
         schema = record["requestBody"]["content"]["application/json"]["schema"]
-        body = _shown(schema, schemas)
+        body = f"{_shown(schema, schemas)} → "
     status = next(iter(record["responses"]))
     media_type, content = next(iter(record["responses"][status]["content"].items()))
     schema = content["schema"]
     answer = _shown(schema, schemas) if "$ref" in schema else f"`{media_type}`"
     if status != "200":
         answer = f"{status}, {answer}"
-    role = record.get("x-role", "")
-    return f"| `{method} {path}` | {role} | {body} | {answer} | {record['summary']} |"
+    role = f" ({record['x-role']})" if "x-role" in record else ""
+    return f"- `{method} {path}`{role}: {body}{answer}. {record['summary']}"
 
 
 def _is_small(schema: dict[str, Any]) -> bool:

@@ -21,9 +21,7 @@ class Progress(Protocol):
     advance(documents, num_bytes) : further documents and bytes of text were processed in this
     stage. end(stage, seconds) : the stage ends, after this time without compilation. tasks(done,
     total) : optional, the finished tasks and all tasks of a stage on Spark, called every second by
-    another thread.
-
-    Stages follow one another. The other calls come from one thread.
+    another thread; the other calls come from one thread.
     """
 
     def begin(self, stage: str, total_documents: int | None) -> None:

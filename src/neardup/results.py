@@ -220,9 +220,9 @@ class Deduplication(_Reported):
         -------
         Deduplication
             Equal row for row to the result of a new run, as far as both find the same pairs:
-            SimHash finds all within its distance; the bands of MinHash find more pairs than the
-            bands chosen for a higher threshold. The parts of the report about the search are from
-            this run, and nothing is written.
+            SimHash finds all within its distance, the bands of MinHash find more pairs than the
+            bands chosen for a higher threshold. The report describes the search of this run, and
+            nothing is written.
 
         Raises
         ------
@@ -450,9 +450,9 @@ class Sweep(_Reported):
         count : the number of answers, with the answers in the file.
         answers : a file of JSON lines to which answers are appended, and which counts if it exists:
             judged pairs of `evaluate`. Default: None.
-        min_precision : the least estimated precision of suggested settings, from 0 to 0.95; the
-            lower end of its 95 % interval is at least half of it. If none reach it, the settings of
-            the sweep stay.
+        min_precision : the least estimated precision of suggested settings; the lower end of its
+            interval is at least half of it. If none reach it, the given settings stay. From 0 to
+            0.95.
 
         Raises
         ------

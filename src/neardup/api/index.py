@@ -113,16 +113,15 @@ class Index(FileJobs):
         address : a new folder; `postgresql://...` or `redis://...`; or `memory:`, which lasts as
             long as the process.
         method, threshold, max_distance : as in `dedup`.
-        storage : the data stored for a kept document besides its fingerprint: nothing
-            (fingerprints), if that decides; the hashes of its features, which confirm duplicates
-            exactly (features); or its text (text), in a third of the space and twice the time,
-            which `get` and the page of the service show.
+        storage : the data stored for a kept document: its fingerprint (fingerprints; SimHash with
+            confirm=hamming), also the hashes of its features, which confirm duplicates exactly
+            (features), or its text, in a third of the space and twice the time (text). `get` and
+            the page of the service show texts.
         max_bucket_size : as in `dedup`.
-        expected_documents : the number of documents to choose the blocks of SimHash for; does not
-            change the answers.
-        track_sources : store the sources of documents: answers and `documents` then have the
+        expected_documents : the number of documents for which the blocks of SimHash are chosen.
+        track_sources : store the source of each document: answers and the export then have the
             columns sources and num_sources.
-        track_dates : as track_sources, and store the dates of documents: answers and `documents`
+        track_dates : store the source and the date of each document: answers and the export then
             also have the columns first_date and last_date, as strings.
         idf : the document frequencies for the weights of the method, from `document_frequencies`,
             or their file. Required with boost_rare, thus for structure and page.
@@ -537,11 +536,7 @@ class Index(FileJobs):
     def documents(self) -> Iterator[pa.Table]:
         """Yield all documents by the thousand.
 
-        Columns: id, kept, kept_id, first_seen, last_seen, payload, import_name, text, sketch and
-        duplicates, the number of documents of the index that a kept document removed; null for a
-        removed one. If the index tracks sources, also sources and num_sources of a kept document
-        and of all documents that it removed; if it tracks dates, also first_date and last_date, the
-        least and the greatest of theirs. first_seen and last_seen are of the clock of the index.
+        The columns are those of `neardup index export`, which docs/file-formats.md describes.
         """
         with self.opened.store.reading() as snapshot:
             yield from maintenance.documents(self.opened.rules, snapshot)

@@ -75,7 +75,7 @@ class Plan:
     num_tables : bands, or tables of an index. bands, threshold, recall : of MinHash; recall is the
     share of the pairs just at the threshold that are compared. num_blocks : of SimHash.
     false_candidates : pairs below the threshold that a run compares, as in manual pages and
-    chapters: 4 a document with the defaults (16 in licences, which share sentences, 0.03 in poems).
+    chapters: 4 a document with the defaults.
     comparisons : of a query with the fingerprints in memory, if all bits are random. curve : pairs
     of a similarity and the probability of a comparison.
 

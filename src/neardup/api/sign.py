@@ -206,10 +206,10 @@ def sign(
         of lists of strings; or weighted sets: lists of struct<feature: string, weight: double>,
         maps, dictionaries, or lists of pairs. A str that is not a path, a set, or a dictionary is
         one document. A null row is an empty document; a null or empty token is left out.
-    method : the settings, or their name: minhash (signatures), simhash (fingerprints); of web pages
-        structure, signatures of the template, content, of the main text, or tags, decay, paths,
-        fingerprints of the tags. For tokens, only the seed and length of signatures, or the bits,
-        hash and weights of fingerprints matter.
+    method : signatures of sets of shingles: of a text (minhash), the template (structure) or the
+        main text (content) of a page; or fingerprints of weighted words (simhash), tags (tags,
+        decay, paths) or vectors (vectors). Or settings. For tokens, only the seed and length of
+        signatures, or the bits, hash and weights of fingerprints matter.
     output : a file written batch by batch: .parquet, whose rows are read again when the result is
         used, or .jsonl or .csv, with hexadecimal digits. Default: the rows are kept in memory.
     with_hex : add a column `hex` of hexadecimal digits to a Parquet file.
@@ -236,10 +236,9 @@ def sign(
 
     Notes
     -----
-    Two signatures agree in a hash with probability J, the Jaccard similarity of the sets, up to
-    2^-32 times their size (Broder, 1997); of weighted sets with the weighted Jaccard similarity, up
-    to 2^-23 (Christiani, 2020). Two fingerprints differ in a bit with probability angle / pi
-    (Charikar, 2002).
+    Two signatures agree in a hash with the probability of their (weighted) Jaccard similarity
+    (Broder, 1997; Christiani, 2020), and two fingerprints differ in a bit with probability angle /
+    pi (Charikar, 2002).
 
     Examples
     --------

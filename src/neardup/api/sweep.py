@@ -79,8 +79,7 @@ def sweep(
     Notes
     -----
     The inputs are read once, then searched at each threshold as `dedup` does, so the counts equal
-    its counts. For the suggestion they are read twice more, and searched with shingles of 2 words
-    or 1, from similarity 0.1 on.
+    its counts. For the suggestion they are read and searched twice more.
 
     Examples
     --------

@@ -61,7 +61,6 @@ def compare(
 
     \b
     Examples:
-      neardup compare a.txt b.txt
       neardup compare a.txt b.txt --method simhash --explain
       neardup compare a.html b.html
       curl -s https://example.org/ | neardup compare - saved.html --plain

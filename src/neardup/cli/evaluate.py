@@ -80,7 +80,6 @@ def evaluate(
     Examples:
       neardup evaluate labelled.jsonl --label cluster
       neardup evaluate labelled.jsonl --compare-methods minhash --compare-methods simhash --plot curves.svg
-      neardup evaluate corpus.parquet --pairs judged.csv --threshold 0.7 --json
     """  # noqa: E501
     methods = _methods(values, compare_methods)
     if compare_methods and values["errors"] is not None:

@@ -43,7 +43,6 @@ def find_pairs(inputs: list[Named], output: str, **values: Any) -> None:
     \b
     Examples:
       neardup find-pairs corpus.parquet -o pairs.parquet
-      neardup find-pairs a.jsonl b.jsonl -o pairs.csv --threshold 0.5 --id-column url
       neardup find-pairs fp.parquet --max-distance 3 -o pairs.parquet
     """
     with running(f"Nothing was written to {output}."):

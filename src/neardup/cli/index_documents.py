@@ -307,7 +307,6 @@ def query(address: str, inputs: list[Named], output: str | None, **values: Any) 
     \b
     Examples:
       neardup index query news.index new.jsonl -o hits.parquet
-      neardup index query news.index article.txt --text-unit file --limit 3
     """
     with opened(address, "Nothing was written.", read_only=True) as index:
         hits, report = index.query_files(inputs, output=output, **values)
@@ -368,7 +367,6 @@ def remove(address: str, ids: tuple[str, ...], ids_from: Any) -> None:
     \b
     Examples:
       neardup index remove news.index reuters-8812 reuters-8813
-      neardup index remove news.index --ids-from withdrawn.txt
     """
     wanted = [*ids, *([] if ids_from is None else _ids_in(ids_from))]
     if not wanted:
@@ -414,7 +412,6 @@ def expire(address: str, **limits: Any) -> None:
 
     \b
     Examples:
-      neardup index expire news.index --older-than 30d
       neardup index expire news.index --unseen-for 12h --max-documents 1e6
     """
     if all(limit is None for limit in limits.values()):

@@ -55,7 +55,6 @@ def create(address: str, from_run: str | None, payload_column: Any, **values: An
 
     \b
     Examples:
-      neardup index create news.index
       neardup index create pages.index --method structure --idf tags.parquet
       neardup index create news.index --from-run out/
     """
@@ -126,7 +125,6 @@ def rebuild(address: str, new: str, **limits: Any) -> None:
     \b
     Examples:
       neardup index rebuild news.index wider.index --threshold 0.85
-      neardup index rebuild fp.index faster.index --num-blocks 6
     """
     with opened(
         address, f"Delete {new} before you run the command again.", read_only=True

@@ -39,8 +39,8 @@ def method_options(function: Function) -> Function:
         [name for name in _OPTIONS if name not in _STORED],
         "Compare texts by sets of shingles (minhash) or fingerprints of weighted words (simhash); "
         "web pages by the template (structure), the main text (content), both (page), or "
-        "fingerprints of the template (tags, and two methods of the literature: decay, paths); or "
-        "vectors by their cosine (vectors).  [default: minhash]",
+        "fingerprints of the template (tags; of the literature: decay, paths); or vectors by their "
+        "cosine (vectors).  [default: minhash]",
     )(text_options(function))
 
 

@@ -81,7 +81,6 @@ def plan(**values: Any) -> None:
     \b
     Examples:
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
-      neardup plan --documents 5e6 --num-bands 20 --rows-per-band 5 --plot curve.svg
       neardup plan --documents 1e8 --engine index --method simhash --storage text
       neardup plan --documents 1e9 --engine memory --method simhash --max-distance 4 --memory-bytes 64e9
     """  # noqa: E501

@@ -50,7 +50,6 @@ def sign(inputs: list[Named], output: str, **values: Any) -> None:
 
     \b
     Examples:
-      neardup sign corpus.parquet -o signatures.parquet --num-hashes 256
       neardup sign corpus.jsonl -o fp.parquet --method simhash --scheme mfonda --hex
       neardup sign zh.jsonl -o fp.parquet --method simhash --tokens jieba --weights tfidf --max-features 20
     """  # noqa: E501

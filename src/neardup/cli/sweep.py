@@ -103,7 +103,6 @@ def sweep(
     Examples:
       neardup sweep corpus.parquet
       neardup sweep corpus.parquet --grade versions --output versions.toml
-      neardup sweep news/ --thresholds 0.6,0.7,0.8 --ngram 3 --plot removed.svg
       neardup sweep news/ --ask 27 --page pairs.html
     """
     if values.pop("threshold") is not None:

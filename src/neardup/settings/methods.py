@@ -65,12 +65,12 @@ class Shingling(DocumentSettings):
 
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
-        "The tokens of a text: Unicode words, Chinese, Japanese and Thai characters by themselves "
-        "(words); code points, each run of white space as one (chars); words between white space; "
-        "Chinese words (jieba, extra zh); letters and digits alone, with 0 as o and 1 as l "
-        "(letters); or the tokens of source code, with comments (code) or without (uncommented). "
-        "Of an HTML page: its start tags; with SimHash also its elements or tag paths. In Python "
-        "also a callable that returns strings.",
+        "The tokens of a text: Unicode words, and single Chinese, Japanese and Thai characters "
+        "(words); code points, a run of white space as one (chars); words between white space; "
+        "Chinese words (jieba, extra zh); letters and digits, with 0 as o and 1 as l "
+        "(letters); source code with comments (code) or without (uncommented). Of an HTML "
+        "page: start tags; with SimHash also elements or tag paths. In Python also a callable "
+        "that returns strings.",
         choices=("words", "chars", "whitespace", "jieba", "letters", "code", "uncommented", "tags"),
         or_callable=True,
         also_accepts=Jieba,
@@ -199,32 +199,29 @@ class MinHash(TextSettings):
     )
     similarity: str = parameter(
         "jaccard",
-        "The similarity of two sets of shingles: the shared shingles divided by all (jaccard), by "
-        "the shingles of the document that may be removed, in pairs of the smaller one "
-        "(containment; removes excerpts with keep=longest), or by the geometric mean of both sizes "
-        "(cosine).",
+        "The shared shingles of two documents, divided by all (jaccard), by those of the "
+        "document that may be removed, in pairs of the smaller one (containment; removes "
+        "excerpts with keep=longest), or by the geometric mean of both numbers (cosine).",
         choices=("jaccard", "containment", "cosine"),
     )
     boost_rare: bool = parameter(
         False,
-        "Count rare shingles of several documents twice, if at most the square root of the number "
-        "of documents contain them, or three times, if at most the fourth root. Takes one more "
-        "pass.",
+        "Count a shingle of several documents twice if at most the square root of all "
+        "documents have it, three times if at most the fourth root. Takes one more pass.",
     )
     above_chance: bool = parameter(
         False,
-        "Require more shared shingles than unrelated texts share by chance, by the number of "
-        "shingles that each text repeats.",
+        "Require more shared shingles than unrelated texts share by chance.",
     )
     num_bands: int | None = parameter(
         None,
-        "Bands per signature. Default: chosen from threshold and recall.",
+        "Bands per signature. Default: from threshold and recall.",
         int,
         low=1,
         high=1024,
     )
     rows_per_band: int | None = parameter(
-        None, "Hashes per band. Default: chosen from threshold and recall.", int, low=1, high=64
+        None, "Hashes per band. Default: from threshold and recall.", int, low=1, high=64
     )
     num_hashes: int | None = parameter(
         None,
@@ -363,8 +360,8 @@ class SimHash(TextSettings):
     weights: str = parameter(
         "tf",
         "The weight of a feature: 1 (one), its frequency in the document (tf), that times its "
-        "inverse document frequency (tfidf), or for elements and paths of a page by their depth "
-        "(depth). In Python also the weight that a callable returns.",
+        "inverse document frequency (tfidf), or of elements and paths of a page by depth "
+        "(depth). In Python also given, by a callable.",
         choices=("one", "tf", "tfidf", "depth"),
         python_only=("given",),
     )
@@ -376,16 +373,16 @@ class SimHash(TextSettings):
     )
     idf: str | IdfSource = parameter(
         "corpus",
-        "The source of document frequencies: a pass over the corpus, the lines of each document, "
-        "or a table saved by `neardup document-frequencies`.",
+        "The document frequencies: of the corpus, of the lines of each document, or a table of "
+        "`neardup document-frequencies`.",
         sentinels=("corpus", "lines"),
         also_accepts=IdfSource,
     )
     max_features: int | None = parameter(
         None,
         (
-            "Use only the N features of a document with the highest weights; 0 for all. Default: "
-            "20 with tfidf, else 0."
+            "Use only the N features of the highest weights; 0 for all. Default: 20 with "
+            "tfidf, else 0."
         ),
         int,
         low=0,
@@ -397,25 +394,24 @@ class SimHash(TextSettings):
     )
     hash: str | FeatureHash = parameter(
         "native",
-        "The hash of a feature: neardup's own, or FNV-1, FNV-1a (64 bits) or MD5 (128 bits) of its "
-        "UTF-8 bytes; in Python also a callable that returns an integer.",
+        "The hash of a feature: neardup's own, or FNV-1, FNV-1a (64 bits) or MD5 (128 bits) of "
+        "its UTF-8 bytes; in Python also a callable.",
         choices=("native", "fnv1", "fnv1a", "md5"),
         or_callable=True,
     )
     scheme: str = parameter(
         "native",
         (
-            "Compute the fingerprints of neardup, of mfonda/simhash in Go (mfonda: "
-            "WordFeatureSet, mfonda-unicode: UnicodeWordFeatureSet), or of the Python package "
-            "simhash."
+            "Compute the fingerprints of neardup, of mfonda/simhash in Go (its WordFeatureSet "
+            "or UnicodeWordFeatureSet), or of the Python package simhash."
         ),
         choices=("native", "mfonda", "mfonda-unicode", "simhash"),
     )
     confirm: str | None = parameter(
         None,
-        "Which measures decide: the distance of fingerprints alone (hamming), or also the exact "
-        "Jaccard similarity of the features, because fingerprints of unrelated texts can collide "
-        "(jaccard). Default: jaccard; hamming without texts.",
+        "What decides: the distance of fingerprints alone (hamming), or also the exact Jaccard "
+        "similarity of the features, as fingerprints of unrelated texts can collide (jaccard). "
+        "Default: jaccard; hamming without texts.",
         str,
         choices=("jaccard", "hamming"),
     )
@@ -427,8 +423,8 @@ class SimHash(TextSettings):
     )
     num_blocks: int | None = parameter(
         None,
-        "Blocks per fingerprint in the search, which do not change the result. Default: chosen "
-        "from the number of fingerprints.",
+        "Blocks per fingerprint in the search; they do not change the result. Default: from "
+        "the number of fingerprints.",
         int,
         low=1,
         high=64,
@@ -599,16 +595,13 @@ def method(
 
     Parameters
     ----------
-    name : of texts: minhash, simhash. Of web pages: structure (the set of runs of 3 start tags with
-        their attributes, where a run that few pages share counts up to three times), content (the
-        main text), page (both), tags (fingerprints of the runs of tags), and two methods of the
-        literature, decay and paths (fingerprints of elements or tag paths weighted by depth), less
-        accurate than structure on every labelled set of docs/accuracy.md. Of lists of numbers:
-        vectors. Or a name that `neardup.methods.register` added.
+    name : of texts: minhash, simhash. Of web pages: structure (runs of 3 start tags with their
+        attributes), content (the main text), page (both), tags (fingerprints of the runs), and two
+        methods of the literature, decay and paths. Of lists of numbers: vectors. Or a name that
+        `neardup.methods.register` added.
     preset : "code", for source code: its tokens as they are written, and a threshold of 0.7.
-    noise : the share of wrong characters in each text from OCR, typing or speech, 0.05 or "5%", and
-        half of it where the other text is clean: compares runs of 5 letters without spaces and
-        signs, and sets the threshold.
+    noise : the share of wrong characters in each text, 0.05 or "5%", and half of it where the other
+        text is clean: compares runs of 5 letters, and sets the threshold.
     settings : the settings of `MinHash`, `SimHash` or `Vectors`, by name, which replace the
         settings of a preset.
 

@@ -15,10 +15,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 PRESET = Constraint("Settings for source code (code).", str, choices=tuple(PRESETS), optional=True)
 NOISE = Constraint(
-    "The share of wrong characters, such as 0.05 or 5%, in each text from OCR, typing or speech; "
-    "half of it if the other text is clean. Compares letters without spaces and signs, sets the "
-    "threshold that such errors leave and --above-chance, and above 0.1 counts rare shingles more. "
-    "Use 0.15 for texts with more errors, too.",
+    "The share of wrong characters, such as 0.05 or 5%, in each text from OCR, typing or "
+    "speech; half of it if the other text is clean. Compares letters without spaces and signs, "
+    "at a threshold that such errors leave. Use 0.15 for texts with more errors, too.",
     float,
     exclusive_min=0.0,
     high=0.15,

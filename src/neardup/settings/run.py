@@ -41,8 +41,7 @@ class IndexSettings(Validated):
         "features",
         "The data stored for a kept document: its fingerprint (fingerprints; SimHash with "
         "confirm=hamming), also the hashes of its features, which confirm duplicates exactly "
-        "(features), or its compressed text, in a third of the space and twice the time of "
-        "features (text).",
+        "(features), or its text, in a third of the space and twice the time (text).",
         choices=get_args(Storage),
     )
     max_bucket_size: int | None = parameter(
@@ -54,20 +53,19 @@ class IndexSettings(Validated):
     )
     expected_documents: int = parameter(
         10_000_000,
-        "The number of documents to choose the blocks of SimHash for, which does not change "
-        "results.",
+        "The number of documents for which the blocks of SimHash are chosen.",
         low=1,
         high=2**32 - 1,
     )
     track_sources: bool = parameter(
         False,
-        "Store the source of each document (--sources of add-if-new): answers and the export then "
-        "have the columns sources and num_sources.",
+        "Store the source of each document: answers and the export then have the columns sources "
+        "and num_sources.",
     )
     track_dates: bool = parameter(
         False,
-        "As --track-sources, and store the date of each document (--dates of add-if-new): answers "
-        "and the export also have the columns first_date and last_date.",
+        "Store the source and the date of each document: answers and the export then also have the "
+        "columns first_date and last_date, as strings.",
     )
 
 

@@ -27,50 +27,36 @@ class ServiceSettings(Validated):
     log: str = parameter(
         "json", "The format of the log on standard error.", choices=("json", "text", "none")
     )
-    max_body_bytes: int = _bytes(16 << 20, "The maximum size of a request body.", low=1024)
-    max_text_bytes: int = _bytes(4 << 20, "The maximum size of a text or page, in UTF-8.", low=1)
-    max_payload_bytes: int = _bytes(
-        64 << 10, "The maximum size of the payload of a document, as JSON.", low=2
-    )
-    max_id_bytes: int = _bytes(
-        2048, "The maximum size of the id of a document, and of its source, in UTF-8.", low=1
-    )
-    max_header_bytes: int = _bytes(
-        16 << 10, "The maximum size of the request line and headers.", low=512
-    )
-    max_documents: int = _count(
-        1000, "The maximum number of documents or texts in a request.", high=100_000
-    )
+    max_body_bytes: int = _bytes(16 << 20, "The largest request body.", low=1024)
+    max_text_bytes: int = _bytes(4 << 20, "The largest text or page, in UTF-8.", low=1)
+    max_payload_bytes: int = _bytes(64 << 10, "The largest payload of a document, as JSON.", low=2)
+    max_id_bytes: int = _bytes(2048, "The longest id or source of a document, in UTF-8.", low=1)
+    max_header_bytes: int = _bytes(16 << 10, "The longest request line and headers.", low=512)
+    max_documents: int = _count(1000, "The most documents or texts in a request.", high=100_000)
     max_hits: int = parameter(
-        10_000, "The maximum number of hits in an answer, for all texts.", low=10, high=1_000_000
+        10_000, "The most hits in an answer, for all texts.", low=10, high=1_000_000
     )
-    max_connections: int = _count(512, "The maximum number of open connections.", high=65_536)
+    max_connections: int = _count(512, "The most open connections.", high=65_536)
     max_queued_documents: int = _count(
         10_000,
-        "The maximum number of documents waiting for the index; beyond it, the answer is 429.",
+        "The most documents that wait for the index; then the answer is 429.",
         high=10_000_000,
     )
     max_pending_bytes: int = _bytes(
         256 << 20,
-        "The maximum size of all request bodies in memory; beyond it, the answer is 429.",
+        "The most bytes of request bodies in memory; then the answer is 429.",
         low=1024,
     )
     batch_wait_ms: float = parameter(
         1.0,
-        "How long a request waits to share a batch with others, in milliseconds.",
+        "The time that a request waits to share a batch.",
         low=0,
         high=1000,
     )
-    read_timeout_s: float = _seconds(
-        30.0, "The time within which a request must arrive, in seconds."
-    )
-    answer_timeout_s: float = _seconds(
-        30.0, "The time within which a request is answered, in seconds."
-    )
-    idle_timeout_s: float = _seconds(
-        60.0, "The time after which an idle connection is closed, in seconds."
-    )
+    read_timeout_s: float = _seconds(30.0, "The time for a request to arrive.")
+    answer_timeout_s: float = _seconds(30.0, "The time to answer a request.")
+    idle_timeout_s: float = _seconds(60.0, "The time after which an idle connection is closed.")
     stop_timeout_s: float = _seconds(
         30.0,
-        "The time for requests in progress when the service stops, in seconds.",
+        "The time for open requests when the service stops.",
     )

@@ -121,11 +121,10 @@ class HammingIndex(RowIndex[HammingTables]):
 
     Notes
     -----
-    Manku, Jain and Das Sarma (2007), section 3, with sorted runs as in a stored index. Adding n
-    fingerprints one by one takes O(n log n). The number of tables is chosen by the expected cost of
-    a query; if a scan of all fingerprints is faster, there is a single table. Memory, by default: 8
-    + 13 x (number of tables) bytes a fingerprint of 64 bits and 24 for an integer id, about 85 at
-    distance 3. Threads can share the index unless one of them adds or removes.
+    Manku, Jain and Das Sarma (2007), section 3. Adding n fingerprints one by one takes O(n log n).
+    If a scan of all fingerprints is faster, there is a single table. Memory, by default: 8 + 13 x
+    (number of tables) bytes a fingerprint of 64 bits and 24 for an integer id, about 85 at distance
+    3. Threads can share the index unless one of them adds or removes.
 
     Examples
     --------

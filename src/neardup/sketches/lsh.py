@@ -94,9 +94,9 @@ class LSHIndex(RowIndex[BandTables]):
 
     Parameters
     ----------
-    method : the threshold from which sets are similar; the recall, or the bands that find them; and
-        num_hashes, the length of the signatures (default: of the first one added). Default:
-        `MinHash()`. Of longer signatures the first hashes go into bands, and all into estimates.
+    method : the threshold, the recall or the bands, and num_hashes, the length of the signatures
+        (default: of the first one added). Default: `MinHash()`. Of longer signatures the first
+        hashes go into bands, and all into estimates.
     threshold : instead of a method, for `MinHash(threshold=threshold)`.
     scheme : the scheme of the signatures. Default: of the first `Signatures` added.
     threads : the threads of `query_many`. Default: all processors of this process.
@@ -108,10 +108,9 @@ class LSHIndex(RowIndex[BandTables]):
 
     Notes
     -----
-    Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.4: signatures of sets of
-    similarity s share one of b bands of r rows with probability 1 - (1 - s^r)^b. Which rows share a
-    band is exact; similarities are estimated from all hashes, with a standard deviation of sqrt(s
-    (1 - s) / num_hashes). An empty set is similar to nothing.
+    Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.4. Similarities are
+    estimated from all hashes, with a standard deviation of sqrt(s (1 - s) / num_hashes). An empty
+    set is similar to nothing.
 
     Memory: 4 x num_hashes + (16 to 24) x num_bands bytes a signature, and 24 for an integer id:
     about 750 with 128 hashes and the 12 bands of the default. Removed signatures are skipped until
