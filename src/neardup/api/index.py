@@ -536,7 +536,7 @@ class Index(FileJobs):
     def documents(self) -> Iterator[pa.Table]:
         """Yield all documents by the thousand.
 
-        The columns are those of `neardup index export`, which docs/file-formats.md describes.
+        It has the columns of `neardup index export`, see docs/file-formats.md.
         """
         with self.opened.store.reading() as snapshot:
             yield from maintenance.documents(self.opened.rules, snapshot)
