@@ -586,9 +586,9 @@ def test_what_is_no_regular_file_is_passed_over_and_said():
     done = run("dedup", "in", "-o", "out")
     assert done.exit_code == 0
     said = " ".join(json.loads(Path("out/report.json").read_text())["warnings"])
-    assert "Left out 1 file that are not regular files: in/pipe." in said
-    assert "Left out 1 file whose names begin with ., _ or ~$: in/_hidden.txt." in said
-    assert "Left out 1 file whose names have no known suffix: in/notes.xyz." in said
+    assert "Left out 1 file other than regular files: in/pipe." in said
+    assert "Left out 1 file with a name that begins with ., _ or ~$: in/_hidden.txt." in said
+    assert "Left out 1 file without a known suffix: in/notes.xyz." in said
 
 
 def test_a_dataset_that_was_saved_is_read_without_the_files_that_describe_it():

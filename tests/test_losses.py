@@ -10,6 +10,7 @@ import json
 import lzma
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -108,6 +109,26 @@ def test_the_library_warns_of_a_folder_that_cannot_be_listed(unlistable):
         result = neardup.dedup("c")
     assert caught[0].filename == __file__
     assert repr(result).endswith("none removed, 1 file not read completely>")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["dedup", "c"],
+        ["cluster", "c"],
+        ["passages", "c"],
+        ["audit", "c", "--kept", "kept.jsonl"],
+        ["contamination", "kept.jsonl", "--corpus", "c"],
+    ],
+    ids=" ".join,
+)
+def test_every_page_and_the_terminal_name_a_folder_that_cannot_be_listed(unlistable, arguments):
+    shutil.copy("c/ok/a.jsonl", "kept.jsonl")
+    done = run(*arguments, "-o", "out")
+    assert done.exit_code == 1, done.stderr
+    said = "could not be read completely: c/no"
+    assert said in " ".join(done.stdout.split())
+    assert said in Path("out/report.html").read_text(encoding="utf-8")
 
 
 def test_a_folder_of_pages_may_have_one_that_cannot_be_listed(unlistable):
@@ -517,7 +538,7 @@ def test_a_gate_names_the_files_that_were_left_out_even_if_quiet():
     )
     assert (
         done.exit_code,
-        "Left out 1 file whose names have no known suffix: more/b.jsonl.lz4" in done.stderr,
+        "Left out 1 file without a known suffix: more/b.jsonl.lz4" in done.stderr,
     ) == (
         0,
         True,

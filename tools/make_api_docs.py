@@ -462,7 +462,7 @@ def _accepted(constraint: Constraint) -> str:
     text = re.sub(r"'([^']*)'", r"`\1`", constraint.describe()).removesuffix(" or None")
     text = re.sub(r"^a (whole )?number (of )?", "", text)
     text = re.sub(r"^one of ", "", text)
-    if text in ("True or False", "a string", "a tuple of strings"):
+    if text in ("True or False", "a string", "a list of strings"):
         return ""
     return text.replace(" or more and at most ", " to ").replace(" and at most ", ", at most ")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import struct
 from pathlib import Path
 
@@ -358,6 +359,16 @@ class TestListsOfOthers:
         with pytest.raises(InputError, match="names document 4, and the input has 4 with text"):
             neardup.audit(first, removed_ids=tmp_path)
 
+    def test_other_files_in_a_folder_of_datatrove_are_named(self, tmp_path):
+        for file in (AUDIT_DATA / "datatrove").iterdir():
+            shutil.copy(file, tmp_path)
+        (tmp_path / "000003.remove.gz").write_bytes(b"")
+        removed, result = listed(tmp_path, clusters=tmp_path)
+        assert removed == ["0-3", "2-0", "2-3"]
+        [warning] = [text for text in result.report["warnings"] if "datatrove" in text]
+        assert warning.startswith("Left out 1 file other than lists of datatrove: ")
+        assert warning.endswith("000003.remove.gz.")
+
     def test_a_damaged_file_of_datatrove_is_refused(self, tmp_path):
         (tmp_path / "000000.clusters").write_bytes(struct.pack("<3I", 1, 0, 3))
         with pytest.raises(InputError, match="is cut off: got 12 bytes, and a row has 8"):
@@ -406,11 +417,9 @@ class TestListsOfOthers:
         assert removed == ["0-3"]
         first, second = result.report["warnings"]
         assert first == (
-            f"Left out 1 file whose names begin with ., _ or ~$: {tmp_path}/_removed.txt."
+            f"Left out 1 file with a name that begins with ., _ or ~$: {tmp_path}/_removed.txt."
         )
-        assert (
-            second == f"Left out 1 file whose names have no known suffix: {tmp_path}/removed.lst."
-        )
+        assert second == f"Left out 1 file without a known suffix: {tmp_path}/removed.lst."
 
     def test_a_list_that_cannot_be_read_as_a_whole_is_refused(self, tmp_path):
         (tmp_path / "removed.txt").write_bytes(b"0-3\nbad\xff\n")
@@ -578,7 +587,7 @@ class TestCommand:
         arguments = ["--removed-ids", str(folder), "--fail-above", "1", "--quiet"]
         result = self.run(*arguments, folder=tmp_path)
         assert result.exit_code == 0
-        assert "Left out 1 file whose names have no known suffix" in result.stderr
+        assert "Left out 1 file without a known suffix" in result.stderr
 
     def test_a_gate_does_not_pass_on_a_sample_that_does_not_show_it(self, capsys, monkeypatch):
         monkeypatch.setattr("neardup.cli.audit.tell_warnings", lambda report: None)

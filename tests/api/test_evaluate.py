@@ -270,7 +270,7 @@ def test_files_that_are_left_out_are_named(tmp_path):
     (tmp_path / "a.jsonl").write_text(rows)
     (tmp_path / "b.xyz").touch()
     warnings = neardup.evaluate(tmp_path).report["warnings"]
-    said = f"Left out 1 file whose names have no known suffix: {tmp_path}/b.xyz."
+    said = f"Left out 1 file without a known suffix: {tmp_path}/b.xyz."
     assert warnings.count(said) == 1
 
 

@@ -230,7 +230,7 @@ def test_query_counts_the_files_that_a_folder_leaves_out(news):
     Path("folder/in.jsonl").write_bytes(Path("in.jsonl").read_bytes())
     Path("folder/old.doc").write_text("x")
     said = run("query", news, "folder").stdout
-    assert "Warning: Left out 1 file whose names have no known suffix: folder/old.doc." in said
+    assert "Warning: Left out 1 file without a known suffix: folder/old.doc." in said
 
 
 def test_get_shows_documents_and_exits_with_1_if_one_is_missing(news):

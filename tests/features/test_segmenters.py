@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import neardup
-from neardup.errors import InputError, MissingExtraError
+from neardup.errors import InputError, MissingExtraError, SettingError
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import MAX_PIECE, cutter_of, describe_segmenter, segmenter_of
 from neardup.features.shingles import shingle_documents
@@ -154,6 +154,14 @@ def test_a_line_that_does_not_parse_is_named_with_file_and_number(tmp_path, line
     message = str(caught.value)
     assert message.startswith(f"Line 3 of the user dictionary {file} is not valid: got {line!r}.")
     assert "'云计算 5 n'. Correct the line, or remove it." in message
+
+
+def test_words_are_a_list_or_a_tuple():
+    assert Jieba(words=["石墨烯"], parts_of_speech=["n"]) == Jieba(
+        words=("石墨烯",), parts_of_speech=("n",)
+    )
+    with pytest.raises(SettingError, match=r"a list of strings: got '石墨烯'.*Change words"):
+        Jieba(words="石墨烯")
 
 
 @pytest.mark.parametrize("parameter", ["user_dict", "stop_words"])

@@ -515,4 +515,4 @@ def test_files_that_a_folder_leaves_out_are_counted(tmp_path):
     (tmp_path / "one.txt").write_text("one two three")
     (tmp_path / "old.doc").write_text("x")
     (warning,) = sign(tmp_path).report["warnings"]
-    assert warning.startswith("Left out 1 file whose names have no known suffix:")
+    assert warning.startswith("Left out 1 file without a known suffix:")

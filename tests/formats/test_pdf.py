@@ -142,7 +142,7 @@ def test_each_command_names_the_files_that_it_did_not_read(tmp_path, monkeypatch
     done = CliRunner().invoke(cli, command)
     assert done.exit_code == 1
     assert "in 1 PDF file: in/scan.pdf." in done.stdout
-    assert "Left out 1 file whose names have no known suffix: in/logo.png." in done.stdout
+    assert "Left out 1 file without a known suffix: in/logo.png." in done.stdout
     assert "in/secret.docx: it is encrypted" in done.stderr
 
 
@@ -163,7 +163,7 @@ def test_the_kept_side_of_an_audit_names_the_files_that_it_did_not_read(tmp_path
     monkeypatch.chdir(tmp_path)
     _write_folder()
     result = neardup.audit("in/a.txt", kept="in", on_error="skip")
-    assert "names have no known suffix: in/logo.png." in " ".join(result.report["warnings"])
+    assert "without a known suffix: in/logo.png." in " ".join(result.report["warnings"])
 
 
 @needs_pdfium
@@ -321,7 +321,7 @@ def test_without_the_extra_a_folder_leaves_its_files_out_and_counts_them(tmp_pat
     result = neardup.dedup(tmp_path)
     assert result.report["counts"]["read"] == 1
     assert result.report["warnings"] == [
-        "Left out 1 file that need the extra office (pip install 'neardup[office]'): "
+        "Left out 1 file for lack of the extra office (pip install 'neardup[office]'): "
         f"{tmp_path / 'a.pdf'}."
     ]
 

@@ -260,10 +260,11 @@ class _Decisions(NamedTuple):
 
     def read(self, job: Job, original: Original) -> _KeptSide:
         """Read the kept documents or the removed ids, and match them with the original."""
-        left_out: dict[str, list[str]] = {}
+        # Each name once: both lists can be in one folder.
+        left_out: dict[str, dict[str, None]] = {}
 
         def skip(name: str, reason: str) -> None:
-            left_out.setdefault(reason, []).append(name)
+            left_out.setdefault(reason, {})[name] = None
 
         clusters = None
         if self.clusters is not None:

@@ -386,7 +386,7 @@ def _facts(report: ReportValues) -> JsonObject:
         "rejected": rejected,
         "unreadable": unreadable,
         "excluded": rejected - unreadable,
-        "incomplete": part_of(report, "incomplete").get("files", 0),
+        **_unread_files(report),
         "benchmarks": len(report.get("benchmarks") or ()),
         "added": counts.get("kept", 0) - counts.get("repeated", 0),
         "pairs": pairs,
@@ -422,6 +422,14 @@ def _words(report: ReportValues, counts: ReportValues) -> dict[str, str]:
         "and_dropped": say("headline.and_dropped", **counts) if counts.get("dropped") else "",
         "share": percent(counts.get("characters", 0) / (counts.get("characters_read") or 1)),
     }
+
+
+def _unread_files(report: ReportValues) -> JsonObject:
+    """Return the number of files that were not read to their end, and the first three names."""
+    incomplete = part_of(report, "incomplete")
+    names = incomplete.get("names", ())
+    more = ", …" if len(names) > 3 else ""
+    return {"incomplete": incomplete.get("files", 0), "unread": ", ".join(names[:3]) + more}
 
 
 def _sizes(report: ReportValues) -> dict[str, str]:

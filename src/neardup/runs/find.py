@@ -34,11 +34,11 @@ IsHidden = Callable[[str], bool]
 Describing = Callable[[str, set[str]], set[str]]
 """A function that returns which names in a folder describe a dataset and are no documents."""
 
-HIDDEN = "whose names begin with ., _ or ~$"
-UNKNOWN = "whose names have no known suffix"
-NOT_REGULAR = "that are not regular files"
+HIDDEN = "with a name that begins with ., _ or ~$"
+UNKNOWN = "without a known suffix"
+NOT_REGULAR = "other than regular files"
 DESCRIPTIVE = "as descriptions of a dataset"
-UNINSTALLED = "that need the extra office (pip install 'neardup[office]')"
+UNINSTALLED = "for lack of the extra office (pip install 'neardup[office]')"
 
 
 class FoundFile(NamedTuple):

@@ -26,7 +26,7 @@ from neardup.features.grouping import NO_ID, hash_ids, hash_values
 from neardup.formats.reading import InputFile, Task, UnreachableInput
 from neardup.formats.registry import FORMATS
 from neardup.runs.columns import ID_NAMES
-from neardup.runs.find import Skip
+from neardup.runs.find import Skip, shown
 from neardup.runs.input_files import list_inputs
 from neardup.runs.kept_rows import Rows
 
@@ -39,6 +39,8 @@ _CLUSTERS = (
 )
 _RANKS = ("metadata.minhash.cc_idx", "minhash.cc_idx", "cc_idx")
 """Numbers of documents in their cluster, as duplodocus annotates them: all but 0 are removed."""
+_OF_DATATROVE = re.compile(r"\d{1,9}\.(remove|clusters|sizes)")
+NOT_OF_DATATROVE = "other than lists of datatrove"
 
 
 class Named(NamedTuple):
@@ -115,7 +117,7 @@ class Original(NamedTuple):
 
 def read_removed(path: str, original: Original, skip: Skip) -> Named:
     """Return the documents that a list removes. skip : as in `list_inputs`."""
-    parts = _datatrove_files(path, "remove")
+    parts = _datatrove_files(path, "remove", skip)
     if parts:
         found = [
             original.document_at(part, _numbers(file, 1)[:, 0], file.name) for part, file in parts
@@ -140,7 +142,7 @@ def read_clusters(path: str, column: str | None, original: Original, skip: Skip)
         If a table has no column of clusters.
     """
     found = [Clustered(np.empty(0, np.int64), np.empty(0, np.uint64), 0)]
-    parts = _datatrove_files(path, "clusters")
+    parts = _datatrove_files(path, "clusters", skip)
     for part, file in parts:
         pairs = _numbers(file, 2)
         documents = original.document_at(part, pairs[:, 0], file.name)
@@ -165,11 +167,20 @@ def _joined(parts: Sequence[Clustered]) -> Clustered:
     )
 
 
-def _datatrove_files(path: str, suffix: str) -> list[tuple[int, Path]]:
-    """Return the files of datatrove in a folder, each with the number of its task."""
+def _datatrove_files(path: str, suffix: str, skip: Skip) -> list[tuple[int, Path]]:
+    """Return the files of datatrove in a folder, each with the number of its task.
+
+    skip : called for each other file in such a folder, but for the other lists of datatrove.
+    """
     folder = Path(path)
-    files = sorted(folder.glob(f"*.{suffix}")) if folder.is_dir() else []
-    return [(int(file.stem), file) for file in files if re.fullmatch(r"\d{1,9}", file.stem)]
+    entries = sorted(folder.iterdir()) if folder.is_dir() else []
+    lists = [entry for entry in entries if _OF_DATATROVE.fullmatch(entry.name)]
+    parts = [(int(file.stem), file) for file in lists if file.suffix == f".{suffix}"]
+    if parts:
+        for entry in entries:
+            if entry not in lists:
+                skip(shown(str(entry)), NOT_OF_DATATROVE)
+    return parts
 
 
 def _numbers(file: Path, width: int) -> Ints:

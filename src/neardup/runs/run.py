@@ -8,7 +8,7 @@ import functools
 import inspect
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 
@@ -236,9 +236,9 @@ def _refuse_reserved(parts: Sequence[Part], reserved: Mapping[str, str]) -> None
             )
 
 
-def warn_of_skipped(skipped: Mapping[str, Sequence[str]]) -> list[str]:
+def warn_of_skipped(skipped: Mapping[str, Collection[str]]) -> list[str]:
     """Return warnings about files that were left out. skipped : their names, by the reason."""
-    return [_warn_of_skipped(reason, names) for reason, names in skipped.items()]
+    return [_warn_of_skipped(reason, list(names)) for reason, names in skipped.items()]
 
 
 def _warn_of_skipped(reason: str, names: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ _REPR.maxstring = _REPR.maxother = 80
 
 _STRINGS: dict[type, str] = {
     str: "a string",
-    tuple: "a tuple of strings",
+    tuple: "a list of strings",
     list: "a string or a list of strings",
 }
 
@@ -39,9 +39,10 @@ class Constraint:
     numbers, besides strings that begin with one of `prefixes`, lists of them with commas
     (`is_list`), None (`optional`), callables (`or_callable`) and instances of `also_accepts`.
     Choices of the type tuple are a set: a list, or a string with commas, becomes a tuple in the
-    order of the choices.
+    order of the choices. A list becomes a tuple where the type is one.
     sentinels : strings with a special meaning, if any string is accepted. python_only : choices
-    that the command line does not offer. alias : another flag on the command line.
+    that the command line does not offer. alias : another flag on the command line. flag : the flag,
+    if it has another name than the parameter.
     """
 
     help: str
@@ -60,6 +61,7 @@ class Constraint:
     is_list: bool = False
     also_accepts: type | None = None
     alias: str = ""
+    flag: str = ""
 
     @property
     def is_set(self) -> bool:
@@ -127,14 +129,16 @@ class Constraint:
             raise SettingError(
                 f"{name} must be {self.describe()}: got "
                 f"{shown_value!r}.{suggestion(original, choices)} {self.help} Change {name} "
-                f"({flag_of(name)})."
+                f"({self.flag or flag_of(name)})."
             )
         return value
 
     def in_order(self, value: Any) -> Any:
-        """Return a set of choices, however it is written, as a tuple in their order; other values
-        unchanged.
+        """Return a set of choices, however it is written, as a tuple in their order, and a list of
+        other strings as a tuple; other values unchanged.
         """
+        if self.value_type is tuple and not self.is_set and isinstance(value, list):
+            return tuple(value)
         several = [value] if isinstance(value, str) else value
         if not self.is_set or not isinstance(several, (list, tuple)):
             return value

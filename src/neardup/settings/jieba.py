@@ -29,6 +29,7 @@ class Jieba(Validated):
         "Split sentences into words (exact), list every dictionary word in them (full), or split "
         "them and then their long words (search).",
         choices=("exact", "full", "search"),
+        flag="--jieba-mode",
     )
     hmm: bool = parameter(
         True,
@@ -36,11 +37,14 @@ class Jieba(Validated):
     )
     user_dict: str | None = parameter(None, "An additional dictionary, in jieba's format.", str)
     words: tuple[str, ...] = parameter(
-        (), "Words to add to the dictionary.", sentinels=("WORD...",)
+        (), "Words to add to the dictionary.", sentinels=("WORD...",), flag="--add-word"
     )
     stop_words: str | None = parameter(None, "A file of words to ignore, one per line.", str)
     parts_of_speech: tuple[str, ...] = parameter(
-        (), "Parts of speech to keep. Default: all.", sentinels=("WORD...",)
+        (),
+        "Parts of speech to keep. Default: all.",
+        sentinels=("WORD...",),
+        flag="--part-of-speech",
     )
 
     def __post_init__(self) -> None:
@@ -60,6 +64,8 @@ class Jieba(Validated):
             )
 
 
-_OPTIONS = {"mode": "jieba_mode", "words": "add_word", "parts_of_speech": "part_of_speech"}
-JIEBA = {_OPTIONS.get(name, name): name for name in constraints_of(Jieba)}
+JIEBA = {
+    constraint.flag.strip("-").replace("-", "_") or name: name
+    for name, constraint in constraints_of(Jieba).items()
+}
 """The fields by their options on the command line."""
