@@ -631,6 +631,16 @@ def test_a_folder_of_fingerprints_is_found_too(tmp_path):
     assert neardup.find_pairs(tmp_path, method=neardup.SimHash()).pairs.num_rows == 1
 
 
+def test_a_folder_of_fingerprints_names_what_it_leaves_out(tmp_path):
+    neardup.sign(["a b c", "a b c"], method="simhash", output=tmp_path / "fp.parquet")
+    (tmp_path / "notes.xyz").write_text("x")
+    found = neardup.find_pairs(tmp_path)
+    assert found.pairs.num_rows == 1
+    assert found.report["warnings"] == [
+        f"Left out 1 file without a known suffix: {tmp_path / 'notes.xyz'}."
+    ]
+
+
 def test_a_distance_that_fingerprints_of_a_file_are_too_short_for_is_refused_with_its_bits():
     table = fingerprint_table([1, 2], {**SCHEME, "bits": 32})
     with pytest.raises(

@@ -30,6 +30,7 @@ from neardup.report.contents import (
     warn_of_textless,
 )
 from neardup.report.items import Example
+from neardup.runs.find import LeftOut
 from neardup.runs.foreign_ids import Clustered, Named, Original, read_clusters, read_removed
 from neardup.runs.kept_rows import Matched, Rows, match_rows, read_rows
 from neardup.runs.run import (
@@ -41,7 +42,6 @@ from neardup.runs.run import (
     run_of,
     spelled_out,
     tasks_of,
-    warn_of_skipped,
 )
 from neardup.schemas import judged_schema, pairs_schema, unmatched_schema
 from neardup.settings.audit import AuditOutput, AuditSettings, KeptSettings
@@ -260,21 +260,16 @@ class _Decisions(NamedTuple):
 
     def read(self, job: Job, original: Original) -> _KeptSide:
         """Read the kept documents or the removed ids, and match them with the original."""
-        # Each name once: both lists can be in one folder.
-        left_out: dict[str, dict[str, None]] = {}
-
-        def skip(name: str, reason: str) -> None:
-            left_out.setdefault(reason, {})[name] = None
-
+        left_out = LeftOut()
         clusters = None
         if self.clusters is not None:
             path = check_path("clusters", self.clusters)
-            clusters = read_clusters(path, self.cluster_column, original, skip)
+            clusters = read_clusters(path, self.cluster_column, original, left_out)
         if self.removed_ids is not None:
             path = check_path("removed_ids", self.removed_ids)
-            removed = read_removed(path, original, skip)
-            return _listed(path, removed, original, clusters, warn_of_skipped(left_out))
-        return self._read_kept(job, original, clusters, warn_of_skipped(left_out))
+            removed = read_removed(path, original, left_out)
+            return _listed(path, removed, original, clusters, left_out.warnings())
+        return self._read_kept(job, original, clusters, left_out.warnings())
 
     def _read_kept(
         self, job: Job, original: Original, clusters: Clustered | None, skipped: list[str]

@@ -26,7 +26,7 @@ from neardup.output.tables import TableFile, pair_batches
 from neardup.report.contents import fingerprint_pairs_report, search_fields
 from neardup.report.record import PairsReport
 from neardup.results import DuplicatePairs
-from neardup.runs.find import find
+from neardup.runs.find import LeftOut, Skip, find
 from neardup.runs.run import PairOptions, Source, Unpack, named_paths, run_of, spelled_out
 from neardup.schemas import DISTANCE, pairs_schema
 from neardup.settings.methods import MethodSettings, method_named
@@ -80,7 +80,8 @@ def find_pairs(
     file = None if output is None else TableFile(output, overwrite=overwrite)
     path = None if file is None else file.path
     collector = _PairCollector(file, tables)
-    files = fingerprints_of(source)
+    left_out = LeftOut()
+    files = _fingerprints_of(source, left_out)
     if method is None:
         method = "simhash" if files else "minhash"
     run = run_of(
@@ -94,7 +95,7 @@ def find_pairs(
     )
     with open_job(run) as job:
         if files:
-            report = _pairs_of_fingerprints(files, job, collector)
+            report = _pairs_of_fingerprints(files, job, collector, left_out.warnings())
         else:
             with open_engine(run) as opened:
                 report = _pairs_of_documents(opened, job, collector)
@@ -141,7 +142,7 @@ def _pairs_of_documents(engine: Engine, job: Job, collector: _PairCollector) -> 
     return report.to_dict()
 
 
-def fingerprints_of(source: Source) -> dict[str, Fingerprints | FingerprintFile]:
+def _fingerprints_of(source: Source, skip: Skip) -> dict[str, Fingerprints | FingerprintFile]:
     """Return the fingerprints of a source by the names of its parts; {} if it has texts.
 
     Raises
@@ -153,11 +154,13 @@ def fingerprints_of(source: Source) -> dict[str, Fingerprints | FingerprintFile]
         return {"source": source}
     if isinstance(source, pa.Table) and has_fingerprints(source.schema):
         return {"source": Fingerprints._from_table(source, "source")}
-    return {path: FingerprintFile(path) for path in fingerprint_paths(source)}
+    return {path: FingerprintFile(path) for path in fingerprint_paths(source, skip)}
 
 
-def fingerprint_paths(source: Source) -> list[str]:
+def fingerprint_paths(source: Source, skip: Skip) -> list[str]:
     """Return the files of fingerprints that a source names; [] if it names texts, or is a table.
+
+    skip : called for each file of a folder that is left out.
 
     Raises
     ------
@@ -165,7 +168,7 @@ def fingerprint_paths(source: Source) -> list[str]:
         If a path names nothing, or some files are fingerprints and others texts.
     """
     names = [name for name in named_paths(source) if name != "-"]  # standard input is text
-    files = [file for name in names for file in find(name)]
+    files = [file for name in names for file in find(name, skip=skip)]
     paths = [file.location for file in files]
     # A path that cannot be reached is not opened: a named pipe would wait for a writer.
     texts = [
@@ -180,7 +183,10 @@ def fingerprint_paths(source: Source) -> list[str]:
 
 
 def _pairs_of_fingerprints(
-    files: dict[str, Fingerprints | FingerprintFile], job: Job, collector: _PairCollector
+    files: dict[str, Fingerprints | FingerprintFile],
+    job: Job,
+    collector: _PairCollector,
+    warnings: list[str],
 ) -> JsonObject:
     """Find the pairs among fingerprints, without their texts; return the report."""
     run = job.run
@@ -200,7 +206,13 @@ def _pairs_of_fingerprints(
         batches = _near_batches(gathered, left, right, distance)
         collector.collect(batches, pairs_schema((DISTANCE,)))
     return fingerprint_pairs_report(
-        first.scheme, gathered.counts, radius, len(left), stages, options=run.given
+        first.scheme,
+        gathered.counts,
+        radius,
+        len(left),
+        stages,
+        options=run.given,
+        warnings=warnings,
     )
 
 

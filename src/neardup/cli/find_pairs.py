@@ -47,8 +47,10 @@ def find_pairs(inputs: list[Named], output: str, **values: Any) -> None:
     """
     with running(f"Nothing was written to {output}."):
         from neardup.api.pairs import fingerprint_paths
+        from neardup.runs.find import LeftOut
 
         # A file of fingerprints has no texts, so its distances are compared, by SimHash.
-        method = build_method(values, "simhash" if fingerprint_paths(inputs) else "minhash")
+        has_fingerprints = bool(fingerprint_paths(inputs, LeftOut()))
+        method = build_method(values, "simhash" if has_fingerprints else "minhash")
         result = neardup.find_pairs(inputs, method=method, output=output, tables=False, **values)
     finish(result.report, Path(output))

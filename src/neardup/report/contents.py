@@ -516,6 +516,7 @@ def fingerprint_pairs_report(
     stages: Stages,
     *,
     options: Options,
+    warnings: list[str],
 ) -> JsonObject:
     """Return the report of a search for pairs of fingerprints. options : of the call."""
     count = sum(each.fingerprints for each in counts.values())
@@ -532,7 +533,7 @@ def fingerprint_pairs_report(
         },
         **describe_losses(Losses(), 0),
         **describe_cost(stages, count),
-        "warnings": [],
+        "warnings": warnings,
         "options": options,
     }
 

@@ -25,6 +25,26 @@ _MAGIC = re.compile(r"[*?\[]")
 Skip = Callable[[str, str], None]
 """A function that is called for each file that a search skips, with its name and the reason."""
 
+
+class LeftOut:
+    """The files that searches left out, each once; it is called as `Skip` is."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, dict[str, None]] = {}  # by the reason
+
+    def __call__(self, name: str, reason: str) -> None:
+        self._names.setdefault(reason, {})[name] = None
+
+    def warnings(self) -> list[str]:
+        """Return a sentence for each reason, with the first three names."""
+        return [_left_out(reason, list(names)) for reason, names in self._names.items()]
+
+
+def _left_out(reason: str, names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+    return f"Left out {len(names):,} file{'s' * (len(names) > 1)} {reason}: {shown}."
+
+
 Fail = Callable[[str, str], None]
 """A function that is called for each path that cannot be reached, with the reason."""
 

@@ -23,7 +23,7 @@ from neardup.errors import InputError
 from neardup.files import JsonObject
 from neardup.formats.reading import Task, read_tasks
 from neardup.runs.columns import choose_item_columns, is_answer
-from neardup.runs.find import shown
+from neardup.runs.find import LeftOut, shown
 from neardup.runs.run import Inputs, names_of_roles, parts_of, tasks_of
 from neardup.settings.constraints import ColumnNames
 from neardup.settings.run import MAX_UNREADABLE
@@ -134,7 +134,7 @@ def read_items(
         If there is no item.
     """
     warnings: list[str] = []
-    parts = parts_of(inputs.source, inputs, "items", {})
+    parts = parts_of(inputs.source, inputs, "items", LeftOut())
     columns, text_columns = choose_item_columns(parts, item_columns, benchmark_column)
     # A text column must be named for the reading; the values are taken from the payload.
     text_column = text_columns[0] if text_columns else None

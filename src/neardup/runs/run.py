@@ -8,7 +8,7 @@ import functools
 import inspect
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 
@@ -33,6 +33,7 @@ from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.progress import Progress, check_progress
 from neardup.runs.columns import check_ordered, check_roles, choose_columns
+from neardup.runs.find import LeftOut, Skip
 from neardup.runs.input_files import list_inputs
 from neardup.runs.options import ReadingSettings
 from neardup.runs.overlap import Output, refuse_replacing
@@ -117,7 +118,7 @@ def tasks_of(
     """Return the parts to read, the earlier collection first; append warnings about skipped
     files.
     """
-    skipped: dict[str, list[str]] = {}
+    skipped = LeftOut()
     max_bytes = inputs.max_document_bytes
     tasks = []
     if inputs.against is not None:
@@ -136,7 +137,7 @@ def tasks_of(
     tasks += [Task(part, columns, against=False, max_document_bytes=max_bytes) for part in parts]
 
     if warnings is not None:
-        warnings += warn_of_skipped(skipped)
+        warnings += skipped.warnings()
     return tasks
 
 
@@ -236,16 +237,6 @@ def _refuse_reserved(parts: Sequence[Part], reserved: Mapping[str, str]) -> None
             )
 
 
-def warn_of_skipped(skipped: Mapping[str, Collection[str]]) -> list[str]:
-    """Return warnings about files that were left out. skipped : their names, by the reason."""
-    return [_warn_of_skipped(reason, list(names)) for reason, names in skipped.items()]
-
-
-def _warn_of_skipped(reason: str, names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
-    return f"Left out {len(names):,} file{'s' * (len(names) > 1)} {reason}: {shown}."
-
-
 def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
     """Return the method for these inputs: for web pages it compares the main text, unless it is set
     otherwise.
@@ -281,9 +272,7 @@ def has_pages(task: Task) -> bool:
     return task.columns.text.casefold() == TEXT_COLUMN and task.part.column_types() is not None
 
 
-def parts_of(
-    source: Source, inputs: Inputs, name: str, skipped: dict[str, list[str]]
-) -> Sequence[Part]:
+def parts_of(source: Source, inputs: Inputs, name: str, skip: Skip) -> Sequence[Part]:
     paths = named_paths(source)
     if paths:
         return list_inputs(
@@ -292,7 +281,7 @@ def parts_of(
             format_name=inputs.in_format,
             only_code=inputs.only_code,
             quote=inputs.quote,
-            skip=lambda file, reason: skipped.setdefault(reason, []).append(file),
+            skip=skip,
         )
     # They have no texts, and would otherwise be taken for a table.
     if isinstance(source, (Fingerprints, Signatures)):
