@@ -123,9 +123,8 @@ _INDEX = """## The index
 """
 _LSH = """## neardup.lsh
 
-Bands and blocks by themselves, and records that other results contain: `from neardup.lsh import Bands`, or
-`neardup.lsh.Bands`.
-"""  # noqa: E501
+Bands and blocks by themselves, and records of other results, such as `neardup.lsh.Bands`.
+"""
 
 
 class Item(NamedTuple):

@@ -35,6 +35,7 @@ def render() -> str:
         _operation(method.upper(), path, record, schemas)
         for path, methods in api["paths"].items()
         for method, record in methods.items()
+        if not path.startswith("/static/")  # files of the page
     ]
     messages = [
         _message(name, schema) for name, schema in sorted(schemas.items()) if not _is_small(schema)

@@ -130,7 +130,7 @@ class Client:
         Parameters
         ----------
         documents : each with `id`, `text` and, if wanted, `payload`, any value of JSON, and
-            `source`, a text, for an index that tracks sources.
+            `source` and `date`, texts, for an index that tracks them.
 
         Returns
         -------

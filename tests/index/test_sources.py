@@ -323,6 +323,26 @@ def test_a_single_text_has_a_source() -> None:
         index.add_if_new(TEXT, source=7)  # type: ignore[arg-type]
 
 
+def test_a_single_text_has_a_date() -> None:
+    index = neardup.Index.create("memory:", method=METHODS["minhash"], track_dates=True)
+    dates = ["2026-05-02", "2026-05-01T12:00:00Z", "", None]
+    answers = [
+        index.add_if_new(TEXT, id=str(number), source="c4", date=date)
+        for number, date in enumerate(dates)
+    ]
+    assert [(answer.first_date, answer.last_date) for answer in answers] == [
+        ("2026-05-02", "2026-05-02"),
+        *[("2026-05-01T12:00:00Z", "2026-05-02")] * 3,
+    ]
+    assert index.add(TEXT, id="1999", date="1999").last_date == "1999"
+    for date in ("yesterday", " ", 2026):
+        with pytest.raises(InputError, match="date"):
+            index.add_if_new(TEXT, date=date)  # type: ignore[arg-type]
+    without = neardup.Index.create("memory:", method=METHODS["minhash"], track_sources=True)
+    with pytest.raises(SettingError, match="The date is the date of the document: got '2026'"):
+        without.add(TEXT, date="2026")
+
+
 def test_a_line_of_a_stream_has_its_source_in_a_field() -> None:
     index = neardup.Index.create("memory:", method=METHODS["minhash"], track_sources=True)
     sources: list[object] = ["c4", 7, None, "", [], True]

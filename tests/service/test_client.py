@@ -383,3 +383,22 @@ def test_documents_bring_sources_to_an_index_that_tracks_them(client, tmp_path):
         with pytest.raises(ServiceError, match="source of documents"):
             opened.add_if_new([{**document, "source": "x" * 3000}])
     assert client.get("sources/1") is None
+
+
+def test_documents_bring_dates_to_an_index_that_tracks_them(client, tmp_path):
+    document = {"id": "dates/1", "text": TEXT, "date": "2026-05-02"}
+    with pytest.raises(ServiceError, match=r"The date of documents\[0\] is the date") as raised:
+        client.add_if_new([document])
+    assert raised.value.status == 422
+    neardup.Index.create(tmp_path / "an.index", track_dates=True).close()
+    with RunningService(tmp_path / "an.index") as running, Client(running.url) as opened:
+        documents = [document, {**document, "id": "dates/2", "date": "2026-05-01"}]
+        answers = opened.add_if_new([*documents, {"id": "dates/3", "text": TEXT}])
+        assert [(answer.first_date, answer.last_date) for answer in answers] == [
+            ("2026-05-02", "2026-05-02"),
+            *[("2026-05-01", "2026-05-02")] * 2,
+        ]
+        for date in ("soon", "1" * 3000):
+            with pytest.raises(ServiceError, match=r"date of documents\[0\]") as raised:
+                opened.add_if_new([{**document, "date": date}])
+            assert raised.value.status in (413, 422)

@@ -23,7 +23,7 @@ from neardup.index import maintenance, meta
 from neardup.index.documents import Origin, batch_of_text, batches_of
 from neardup.index.open_index import OpenIndex, now
 from neardup.index.records import ANSWER_COLUMNS, HIT_COLUMNS, columns_of, rows_of
-from neardup.index.sources import refuse_untracked_source
+from neardup.index.sources import check_date, refuse_untracked_source
 from neardup.methods.registry import method_of
 from neardup.runs.run import Source, Unpack, spelled_out
 from neardup.settings.constraints import (
@@ -236,11 +236,15 @@ class Index(FileJobs):
         id: str | None = None,
         payload: str | None = None,
         source: str | None = None,
+        date: str | None = None,
     ) -> Answer:
         """Add a document without looking for similar ones. Parameters and errors as in
         `add_if_new`.
         """
-        return self._add_one(text, id, payload, source, if_new=False)
+        self._check_origin(source, date)
+        length = self.method.vector_length
+        batch = batch_of_text(text, id, payload, length, source=source, date=date)
+        return _answer(self.opened.add(batch, if_new=False))
 
     def add_if_new(
         self,
@@ -249,6 +253,7 @@ class Index(FileJobs):
         id: str | None = None,
         payload: str | None = None,
         source: str | None = None,
+        date: str | None = None,
     ) -> Answer:
         """Add a document unless a kept one is similar to it; the index remembers its id and the
         answer.
@@ -262,27 +267,22 @@ class Index(FileJobs):
             content, the document is replaced.
         payload : a text to return with answers about this document.
         source : the place it comes from, if the index tracks sources.
+        date : its date, time or number, such as "2026-11-28", if the index tracks dates.
 
         Raises
         ------
         StoreError
             If the index cannot be written.
         """
-        return self._add_one(text, id, payload, source, if_new=True)
+        self._check_origin(source, date)
+        length = self.method.vector_length
+        batch = batch_of_text(text, id, payload, length, source=source, date=date)
+        return _answer(self.opened.add(batch))
 
-    def _add_one(
-        self,
-        text: str | Sequence[float],
-        id: str | None,
-        payload: str | None,
-        source: str | None,
-        *,
-        if_new: bool,
-    ) -> Answer:
-        tracks = self.settings.track_sources
-        refuse_untracked_source("source", source, self.address, tracks=tracks)
-        batch = batch_of_text(text, id, payload, self.method.vector_length, source=source)
-        return _answer(self.opened.add(batch, if_new=if_new))
+    def _check_origin(self, source: str | None, date: str | None) -> None:
+        settings = self.settings
+        refuse_untracked_source("source", source, self.address, tracks=settings.track_sources)
+        check_date("date", date, self.address, tracks=settings.track_dates)
 
     def query(self, text: str | Sequence[float], limit: int = 10) -> list[Hit]:
         """Return the kept documents that are similar to a text, the most similar first.

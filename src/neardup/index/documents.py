@@ -47,6 +47,7 @@ def batch_of_text(
     vector_length: int | None = None,
     *,
     source: str | None = None,
+    date: str | None = None,
 ) -> Batch:
     """Return one document as a batch. vector_length : as in `Columns`.
 
@@ -66,6 +67,7 @@ def batch_of_text(
         payloads=_NULL if payload is None else arrow_of_strings([payload]),
         is_unnamed=id is None,
         sources=arrow_of_strings([source]) if source else None,
+        dates=None if date is None else arrow_of_strings([date]),
     )
 
 

@@ -39,8 +39,9 @@ from neardup.arrays import (
 )
 from neardup.candidates.lookups import Entries
 from neardup.documents.texts import as_rank
-from neardup.errors import SettingError
+from neardup.errors import InputError, SettingError
 from neardup.schemas import SOURCE_COLUMNS
+from neardup.settings.constraints import check_text
 from neardup.stores.base import Snapshot, StoredSnapshot
 from neardup.stores.documents import array_of
 from neardup.stores.key_tables import ALL
@@ -117,6 +118,27 @@ def refuse_untracked_source(name: str, source: str | None, address: str, *, trac
             f"The {name} is where the document comes from: got {source!r:.200} for the index "
             f"{address}, which does not store it. Create an index with track_sources=True "
             "(--track-sources), or leave the source out."
+        )
+
+
+def check_date(name: str, date: str | None, address: str, *, tracks: bool) -> None:
+    """Raise SettingError if a document has a date, and its index does not track them; InputError if
+    it is neither a date nor a number. An empty one is none. name : of the date, for the error.
+    """
+    if date is None:
+        return
+    if not tracks:
+        raise SettingError(
+            f"The {name} is the date of the document: got {date!r:.200} for the index {address}, "
+            "which does not store it. Create an index with track_dates=True (--track-dates), or "
+            "leave the date out."
+        )
+    check_text(name, date)
+    ranks, bad = as_rank(pa.array([date]))
+    if date and (bad or np.isnan(ranks[0, 0])):
+        raise InputError(
+            f"The {name} must be a date, a time or a number, such as 2026-11-28: got "
+            f"{date!r:.200}. Correct it, or leave it out."
         )
 
 

@@ -65,12 +65,13 @@ class Library:
         payloads = pa.array(
             [_encode_payload(document.payload) for document in documents], "large_string"
         )
-        sources = None
-        if any(document.source for document in documents):
-            # An empty string is no source.
-            names = [document.source or None for document in documents]
-            sources = pa.array(names, "large_string")
-        return Batch(texts=texts, ids=ids, payloads=payloads, sources=sources)
+        return Batch(
+            texts=texts,
+            ids=ids,
+            payloads=payloads,
+            sources=_strings_or_none([document.source for document in documents]),
+            dates=_strings_or_none([document.date for document in documents]),
+        )
 
     def query(self, queries: list[Query]) -> list[list[Hit]]:
         """Return the hits of each text, the most similar first.
@@ -277,3 +278,10 @@ def _line(line: Line | None) -> str:
 
 def _passages(text: str, passages: Iterable[tuple[int, int, bool]]) -> list[Passage]:
     return [Passage(text=text[start:end], shared=shared) for start, end, shared in passages]
+
+
+def _strings_or_none(values: Sequence[str | None]) -> pa.Array | None:
+    """Return strings as an array, null for an empty one; None if there are none."""
+    if not any(values):
+        return None
+    return pa.array([value or None for value in values], "large_string")

@@ -38,10 +38,14 @@ class NewDocument(Struct, forbid_unknown_fields=True):
         str | None,
         Meta(description="The place it comes from, if the index tracks sources."),
     ] = None
+    date: Annotated[
+        str | None,
+        Meta(description="Its date, time or number, if the index tracks dates."),
+    ] = None
 
 
 class AddRequest(Struct, forbid_unknown_fields=True):
-    """Documents to add; they are decided in this order."""
+    """Documents to add, in this order."""
 
     documents: Annotated[list[NewDocument], Meta(min_length=1)]
     mode: Annotated[

@@ -17,7 +17,7 @@ import msgspec
 
 from neardup.answers import Answer, Committed, Document, Hit
 from neardup.files import JsonObject
-from neardup.index.sources import refuse_untracked_source
+from neardup.index.sources import check_date, refuse_untracked_source
 from neardup.service import messages
 from neardup.service.library import Query
 from neardup.service.messages import Id, Name, ProblemDetails
@@ -254,6 +254,8 @@ def check_documents(
             check_size(settings, "max_payload_bytes", size, what, "Send a smaller one")
         if document.source is not None:
             _check_source(service, f"source {place}", document.source)
+        if document.date is not None:
+            _check_date(service, f"date {place}", document.date)
 
 
 def _check_source(service: Service, name: str, source: str) -> None:
@@ -261,6 +263,13 @@ def _check_source(service: Service, name: str, source: str) -> None:
     refuse_untracked_source(name, source, index.address, tracks=index.settings.track_sources)
     what = f"The bytes of the {name} are"
     check_size(service.settings, "max_id_bytes", _size(name, source), what, "Shorten it")
+
+
+def _check_date(service: Service, name: str, date: str) -> None:
+    what = f"The bytes of the {name} are"
+    check_size(service.settings, "max_id_bytes", _size(name, date), what, "Shorten it")
+    index = service.library.index
+    check_date(name, date, index.address, tracks=index.settings.track_dates)
 
 
 def _check_number(service: Service, call: Call, noun: str, number: int) -> None:
