@@ -95,15 +95,14 @@ COMMANDS = {name: name.replace("_", "-") for name in FUNCTIONS} | {
 _IMPORT = ">>> import neardup\n"
 _HEAD = """# API
 
-Everything public can be imported from `neardup`, less common parts from `neardup.lsh`. `tools/make_api_docs.py`
+Everything public is in `neardup`, less common parts are in `neardup.lsh`. `tools/make_api_docs.py`
 generates this page from the code. Arguments after the first are keyword-only. `neardup.__version__` is the version.
 `**reading` in a signature stands for the [arguments of reading](#arguments-of-reading).
 """  # noqa: E501
 _FUNCTIONS = """## Functions
 
-An argument without a description is as in `dedup`, and so are errors that are not listed; [Errors](#errors) describes
-them. What is also an option of the command line is described there: `max_bucket_size` is `--max-bucket-size`. Examples
-leave out `import neardup`.
+An argument without a description is as in `dedup`, and so are [errors](#errors) that are not listed. An option of the
+command line is described there: `max_bucket_size` is `--max-bucket-size`. Examples leave out `import neardup`.
 """  # noqa: E501
 _SETTINGS = """## Settings
 
