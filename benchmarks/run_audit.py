@@ -5,7 +5,7 @@
 The peers are installed into an environment of their own, from requirements-peers.txt. Each removes
 duplicates from a set by its adapter in `peers/`, with the bands and rows that it chooses by default
 for a threshold of 0.8 or without one; then `neardup.audit` judges its removals by the exact Jaccard
-similarity of 5-grams of words at 0.8. Prints the table of docs/differences.md.
+similarity of 5-grams of words at 0.8. Prints the table of benchmarks/results/audit.md.
 A peer that fails is left out, and named on stderr.
 """
 
