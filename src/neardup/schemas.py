@@ -53,37 +53,35 @@ SIMILARITY = Measure(
     "similarity",
     pa.float64(),
     "Their similarity, computed exactly; 1 for a copy.",
-    "The similarity to the first document of the cluster, computed exactly; 1 for itself.",
+    "Its similarity to the first document; 1 for itself.",
     1.0,
 )
 DISTANCE = Measure(
     "distance",
     pa.uint16(),
-    "The Hamming distance of their fingerprints: how many bits differ.",
-    "The Hamming distance to the fingerprint of the first document: how many bits differ.",
+    "The Hamming distance of their fingerprints.",
+    "Its Hamming distance to the first document.",
     0,
 )
 STRUCTURE = Measure(
     "structure",
     pa.float64(),
-    "The similarity of the structure of the two pages; 1 for a copy.",
-    "The similarity of its structure to that of the first document of the cluster; 1 for itself.",
+    "The similarity of their structure; 1 for a copy.",
+    "The similarity of its structure to the first document; 1 for itself.",
     1.0,
 )
 EXACT = Measure(
     "exact",
     pa.bool_(),
-    (
-        "Whether both have the same tokens in the same order. Punctuation and white space are not "
-        "part of words."
-    ),
+    "Whether both have the same tokens in the same order.",
     "Whether it has the tokens of the first document in the same order.",
     True,
 )
 Measures = Sequence[Measure]
+_DOCUMENT_ID = _field("id", "string", "The id column as text, else the running number.")
 _PLACE = (
-    _field("source_file", "string", "The input it came from, as it was named."),
-    _field("row", "int64", "Its row in that input, from 0; for lines of text, the line from 0."),
+    _field("source_file", "string", "The input, as it was named."),
+    _field("row", "int64", "The row or line of text in that input, from 0."),
 )
 _ITEM = (
     _field("item_id", "string", "The id of the item."),
@@ -97,24 +95,16 @@ def removed_schema(measures: Measures) -> pa.Schema:
     measures : the measures of the method.
     """
     return _schema(
-        _field(
-            "id", "string", "The removed document: its id column as text, else its running number."
-        ),
+        _DOCUMENT_ID,
         *_PLACE,
         _field(
             "kept_id",
             "string",
             "The most similar kept document; of equals a copy, then the earlier.",
         ),
-        _field(
-            "kept_source_file",
-            "string",
-            "The input that the kept document came from, as it was named.",
-        ),
-        _field("kept_row", "int64", "The row of the kept document in that input, from 0."),
-        _field(
-            "kept_role", "string", "source, or against for a document of the earlier collection."
-        ),
+        _field("kept_source_file", "string", "The input of the kept document."),
+        _field("kept_row", "int64", "The row of the kept document in its input."),
+        _field("kept_role", "string", "source, or against for a document of --against."),
         *(measure.field for measure in measures),
         _field(
             "cluster", "int64", "The running number of the kept document; equal within a cluster."
@@ -141,22 +131,14 @@ def least_similar_schema(removed: pa.Schema) -> pa.Schema:
 def mask_schema() -> pa.Schema:
     """Return the schema of the table of all rows of the inputs, and whether each is kept."""
     return _schema(
-        _field("source_file", "string", "The input, as it was named."),
-        _field(
-            "row", "int64", "The row in that input, from 0; for lines of text, the line from 0."
-        ),
+        *_PLACE,
         _field("kept", "bool", "Whether the row is kept; a rejected row is not."),
     )
 
 
 def ids_schema() -> pa.Schema:
     """Return the schema of the table of kept documents without their texts."""
-    return _schema(
-        _field(
-            "id", "string", "The kept document: its id column as text, else its running number."
-        ),
-        *_PLACE,
-    )
+    return _schema(_DOCUMENT_ID, *_PLACE)
 
 
 def groups_schema() -> pa.Schema:
@@ -165,7 +147,7 @@ def groups_schema() -> pa.Schema:
         _field(
             "group",
             "string",
-            "The value that its documents share; empty for documents without one.",
+            "The shared value; empty for documents without one.",
         ),
         _field("documents", "int64", "The number of its documents."),
         _field(
@@ -173,8 +155,8 @@ def groups_schema() -> pa.Schema:
             "int64",
             "Those similar to a document of a kept group with higher priority.",
         ),
-        _field("share", "float64", "near_duplicates by documents."),
-        _field("removed", "bool", "Whether the group was removed, with all of its documents."),
+        _field("share", "float64", "near_duplicates / documents."),
+        _field("removed", "bool", "Whether all of its documents were removed."),
     )
 
 
@@ -213,8 +195,8 @@ def annotation_schema(measures: Measures) -> pa.Schema:
 def pairs_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the table of duplicate pairs."""
     return _schema(
-        _field("left_id", "string", "The earlier document of the pair."),
-        _field("right_id", "string", "The later document of the pair."),
+        _field("left_id", "string", "The earlier document."),
+        _field("right_id", "string", "The later document."),
         *(measure.field for measure in measures),
     )
 
@@ -222,9 +204,7 @@ def pairs_schema(measures: Measures) -> pa.Schema:
 def judged_schema() -> pa.Schema:
     """Return the schema of the removed documents of an audit, with a verdict about each."""
     return _schema(
-        _field(
-            "id", "string", "The removed document: its id column as text, else its running number."
-        ),
+        _DOCUMENT_ID,
         *_PLACE,
         _field(
             "verdict",
@@ -236,7 +216,7 @@ def judged_schema() -> pa.Schema:
         _field("checked", "bool", "Whether it was compared with all kept documents."),
         _nullable("similarity", "float64", "To the nearest kept document; null if not compared."),
         _nullable("kept_id", "string", "The nearest kept document, if one is known."),
-        _nullable("kept_file", "string", "The input that it came from."),
+        _nullable("kept_file", "string", "The input, as it was named."),
         _nullable("kept_row", "int64", "Its row in that input."),
     )
 
@@ -246,20 +226,22 @@ def unmatched_schema() -> pa.Schema:
     return _schema(*_PLACE)
 
 
+_CLUSTER = _field("cluster", "int64", "The cluster; 0 is the largest, ties by the first document.")
+_SIZE = _field("size", "int64", "The number of documents in the cluster.")
+_FIRST_ID = _field("first_id", "string", "The first document of the cluster.")
+_FIRST_ROLE = _field("first_role", "string", "source, or against for a document of --against.")
+
+
 def clusters_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the table of every document with its cluster."""
     return _schema(
-        _field("id", "string", "The document: its id column as text, else its running number."),
+        _DOCUMENT_ID,
         *_PLACE,
-        _field("cluster", "int64", "Its cluster; 0 is the largest, ties by the first document."),
-        _field(
-            "size",
-            "int64",
-            "The number of documents in the cluster; 1 for a document like no other.",
-        ),
-        _field("is_first", "bool", "Whether it is the first document of its cluster."),
-        _field("first_id", "string", "The first document of its cluster."),
-        _field("first_role", "string", "source, or against for a known document."),
+        _CLUSTER,
+        _SIZE,
+        _field("is_first", "bool", "Whether the document is the first."),
+        _FIRST_ID,
+        _FIRST_ROLE,
         *(measure.field_of_first for measure in measures),
     )
 
@@ -267,27 +249,19 @@ def clusters_schema(measures: Measures) -> pa.Schema:
 def cluster_summary_schema() -> pa.Schema:
     """Return the schema of the table of clusters of two documents or more: size, name, examples."""
     return _schema(
-        _field(
-            "cluster",
-            "int64",
-            "The cluster, as in the table of documents; rising, the largest first.",
-        ),
-        _field("size", "int64", "The number of documents in it."),
+        _CLUSTER,
+        _SIZE,
         _nullable(
             "name",
             "string",
             (
-                "The common part of its documents, and the first id if several have it; null "
-                "behind the 1,000 largest."
+                "Its common part, and the first id if several clusters have it; null after the "
+                "1,000 largest."
             ),
         ),
-        _field("first_id", "string", "The first document, to which the others are similar."),
-        _field("first_role", "string", "source, or against for a known document."),
-        _field(
-            "example_ids",
-            _STRINGS,
-            "Up to five others, evenly from the second to the last.",
-        ),
+        _FIRST_ID,
+        _FIRST_ROLE,
+        _field("example_ids", _STRINGS, "Up to five others, evenly from the second to the last."),
     )
 
 
@@ -311,28 +285,22 @@ TIME = pa.timestamp("us", tz="UTC")
 def passages_schema() -> pa.Schema:
     """Return the schema of the table of passages that were cut."""
     return _schema(
-        _field("id", "string", "The document: its id column as text, else its running number."),
+        _DOCUMENT_ID,
         *_PLACE,
-        _field("start", "int64", "The first character of the passage in the text."),
-        _field("end", "int64", "The character behind its last."),
-        _field("start_byte", "int64", "Its first byte in the text in UTF-8."),
-        _field("end_byte", "int64", "The byte behind its last."),
+        _field("start", "int64", "The start of the passage in the text, in characters from 0."),
+        _field("end", "int64", "Its end, exclusive."),
+        _field("start_byte", "int64", "Its start in bytes of UTF-8."),
+        _field("end_byte", "int64", "Its end in bytes."),
         _nullable(
             "kept_id",
             "string",
             "The document that keeps it; null with --keep none, and of a bridge.",
         ),
-        _nullable("kept_source_file", "string", "The input of the document that keeps it."),
-        _nullable("kept_row", "int64", "The row of that document in its input."),
-        _nullable(
-            "kept_role", "string", "source, or against for a document of the earlier collection."
-        ),
-        _nullable(
-            "kept_start",
-            "int64",
-            "The first character of the kept passage in the text of that document.",
-        ),
-        _nullable("kept_start_byte", "int64", "Its first byte there."),
+        _nullable("kept_source_file", "string", "The input of the kept document."),
+        _nullable("kept_row", "int64", "The row of the kept document in its input."),
+        _nullable("kept_role", "string", "source, or against for a document of --against."),
+        _nullable("kept_start", "int64", "The start of the passage in the text that keeps it."),
+        _nullable("kept_start_byte", "int64", "The same in bytes."),
         _field(
             "occurrences",
             "int64",
@@ -406,17 +374,13 @@ def answers_schema(measures: tuple[Measure, ...], *, tracked: tuple[str, ...] = 
     kinds = SOURCE_COLUMNS | DATE_COLUMNS
     return _schema(
         _field("id", "large_string", "The id of the document."),
-        _field(
-            "kept", "bool", "Whether the document was kept; else a kept document is similar to it."
-        ),
+        _field("kept", "bool", "Whether the document was kept."),
         _field(
             "repeated",
             "bool",
             "Whether the index had the document before; this is its first answer.",
         ),
-        _nullable(
-            "kept_id", "large_string", "The kept document that removed it: the most similar one."
-        ),
+        _nullable("kept_id", "large_string", "The most similar kept document, which removed it."),
         *(measure.field.with_nullable(True) for measure in measures),
         _field("truncated", "bool", "Whether a bucket had more documents than were compared."),
         *_MOMENTS,
@@ -429,7 +393,7 @@ def hits_schema(measures: tuple[Measure, ...]) -> pa.Schema:
     """Return the schema of the kept documents that a query finds."""
     return _schema(
         _field("query", "int64", "The position of the query, from 0."),
-        _field("id", "large_string", "The id of the kept document."),
+        _field("id", "large_string", "The id of the document."),
         *(measure.field for measure in measures),
         *_MOMENTS,
     )
@@ -838,22 +802,12 @@ def found_items_schema() -> pa.Schema:
     """Return the schema of the items that were found: hits.parquet."""
     return _schema(
         *_ITEM,
-        _field("document_id", "string", "The id of a document that contains it."),
+        _field("document_id", "string", "A document that contains it."),
         *_PLACE,
-        _field(
-            "start",
-            "int64",
-            "Where the passage begins in the document, or in the text of a page, in characters.",
-        ),
-        _field("end", "int64", "Where it ends."),
-        _field(
-            "containment",
-            "float64",
-            "The share of the item's shingles that are there, of those that count.",
-        ),
-        _field(
-            "rule", "string", "What showed it: containment, whole, perfect, answer or structure."
-        ),
+        _field("start", "int64", "The start of the passage there, in characters."),
+        _field("end", "int64", "Its end, exclusive."),
+        _field("containment", "float64", "The share of the item's counted shingles found there."),
+        _field("rule", "string", "containment, whole, perfect, answer or structure."),
         _field(
             "num_documents",
             "int64",
@@ -862,11 +816,7 @@ def found_items_schema() -> pa.Schema:
                 "shingles."
             ),
         ),
-        _field(
-            "grade",
-            "string",
-            "clear; or possible: a whole part is missing, so the rest may be a quotation.",
-        ),
+        _field("grade", "string", "clear, or possible."),
         _field("missing", "string", "Words of the item that are not there."),
     )
 
@@ -880,15 +830,15 @@ def items_schema() -> pa.Schema:
             "status",
             "string",
             (
-                "clean, contaminated, boilerplate (found, but only what many have) or short (too "
-                "little to be found)."
+                "clean, contaminated, boilerplate (nothing else was found) or short (too short to "
+                "be found)."
             ),
         ),
-        _nullable("grade", "string", "The better one of its hits; null if there are none."),
-        _field("containment", "float64", "The greatest of its hits; 0 if there are none."),
-        _field("documents", "int64", "The number of documents that contain it."),
+        _nullable("grade", "string", "The best of its hits; null without hits."),
+        _field("containment", "float64", "The greatest of its hits; 0 without hits."),
+        _field("documents", "int64", "The documents that contain it."),
         _field("shingles", "int64", "Its distinct shingles."),
-        _field("common", "int64", "Those of them that are boilerplate."),
+        _field("common", "int64", "Its boilerplate shingles."),
     )
 
 
@@ -905,6 +855,6 @@ def boilerplate_schema() -> pa.Schema:
         _nullable(
             "items",
             "int64",
-            "The items that have the rarest shingle of it; null if it has documents.",
+            "The items that have its rarest shingle; null if it has documents.",
         ),
     )
