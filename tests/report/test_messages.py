@@ -27,8 +27,8 @@ from neardup.report.clusters_html import render_clusters
 from neardup.report.contents import warn_of_textless
 from neardup.report.dedup_html import render_report
 from neardup.report.wording import _patterns, _table, for_terminal, sentences
-from neardup.runs.find import UNINSTALLED
-from neardup.runs.run import _warn_of_skipped
+from neardup.runs.find import UNINSTALLED, LeftOut
+from neardup.runs.foreign_ids import NOT_OF_DATATROVE
 from neardup.verify.choosing import Level
 from reference.checks import for_every
 from reference.commands import FAILURES, TABLE_COMMANDS, WARNING_COMMANDS
@@ -468,7 +468,7 @@ def test_the_tables_of_every_command_are_chinese(tmp_path, monkeypatch, met):
     known = """in errors curve found cut many idf report passages kept hits items boilerplate html svg parquet jsonl
         index minhash simhash MinHash SimHash jaccard similarity threshold tokens words ngram num bands rows per band
         storage features expected documents neardup UTC hashes version max bucket size cache bytes JSON monday
-        rejected removals left hit text texts shingle tags html main page pages min structure"""  # noqa: E501
+        rejected removals left hit damaged text texts shingle tags html main page pages min structure"""  # noqa: E501
     known = {*known.split(), *" ".join(texts).split()}
     for arguments in TABLE_COMMANDS:
         result = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"})
@@ -531,8 +531,12 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
             "可用 ocrmypdf 等工具添加文本层。"
         )
         assert "：scan.pdf, scan.pdf, scan.pdf，另有 2 个。" in for_terminal(several)
-        left_out = _warn_of_skipped(UNINSTALLED, ["scan.pdf"])
-        assert for_terminal(left_out).startswith("跳过 1 个需要附加组件 office 的文件")
+        left_out = LeftOut()
+        left_out("scan.pdf", UNINSTALLED)
+        left_out("notes.txt", NOT_OF_DATATROVE)
+        (uninstalled, foreign) = map(for_terminal, left_out.warnings())
+        assert uninstalled.startswith("跳过 1 个需要附加组件 office 的文件")
+        assert foreign == "跳过 1 个不是 datatrove 列表的文件：notes.txt。"
         said = for_terminal(
             "The index, or sources (--sources), has changed since the run was interrupted: all "
             "documents were decided again."
