@@ -4,8 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# Without bytecode of modules that nobody imports: half of the time of an installation.
+# Without bytecode of modules that nobody imports: half of the time of an installation. An import writes it, also in
+# containers whose environment forbids that: each process of a test would compile all modules again.
 INSTALL := $(PIP) install --no-compile
+unexport PYTHONDONTWRITEBYTECODE
 DEMO := out/demo
 DATA ?= ../shared/data
 TEMPLATE_PAGES := benchmarks/work/templates.jsonl.zst
