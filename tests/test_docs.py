@@ -260,9 +260,7 @@ def test_pages_that_are_made_from_the_code_are_up_to_date(page: str) -> None:
 
 
 def test_every_command_and_option_is_documented() -> None:
-    page, shared = (
-        (DOCS / "command-line.md").read_text(encoding="utf-8").split("## neardup options")
-    )
+    page, shared = (DOCS / "command-line.md").read_text(encoding="utf-8").split("## Shared options")
     for name, command in every_command():
         section = page.split(f"## neardup {name}\n", 1)[1].split("\n## ", 1)[0] + shared
         for parameter in command.params:

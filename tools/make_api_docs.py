@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import click
+from make_cli_docs import anchors
 
 import neardup
 from neardup import errors, suggestion
@@ -33,6 +34,7 @@ from neardup.runs.options import ReadingSettings
 from neardup.runs.run import ReadingOptions
 from neardup.settings import methods, run
 from neardup.settings.constraints import Constraint
+from neardup.settings.jieba import JIEBA
 from neardup.stores import base
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
@@ -84,7 +86,9 @@ ARGUMENTS = (
 READING = tuple(ReadingOptions.__annotations__)
 AS_BEFORE = ("as in `dedup`.", "as in `add_many_if_new`.")
 """The descriptions of arguments that the page leaves out."""
-OPTIONS = "See the [options](command-line.md#{}) for {}.\n"
+OPTIONS = "Described as options: {}.\n"
+OF_JIEBA = {field: option for option, field in JIEBA.items()}
+"""The options of the fields of `Jieba`."""
 COMMANDS = {name: name.replace("_", "-") for name in FUNCTIONS} | {
     "remove_passages": "passages",
     "find_contamination": "contamination",
@@ -101,15 +105,14 @@ generates this page from the code. Arguments after the first are keyword-only. `
 """  # noqa: E501
 _FUNCTIONS = """## Functions
 
-An argument without a description is as in `dedup`, and so are [errors](#errors) that are not listed. An option of the
-command line is described there: `max_bucket_size` is `--max-bucket-size`. Examples leave out `import neardup`.
+An argument without a description is as in `dedup`, and so are [errors](#errors) that are not listed. Arguments that are
+also options of the command line have a link to their description there. Examples leave out `import neardup`.
 """  # noqa: E501
 _SETTINGS = """## Settings
 
-`MinHash`, `SimHash` and `Vectors` are the settings of a comparison, `Jieba` the settings of Chinese words: here with
-their defaults and the values that they accept; `None` is accepted where it is the default. The [options of the command
-line](command-line.md#neardup-options) describe them: `num_bands` is `--num-bands`, and of `Jieba` `mode` is
-`--jieba-mode`, `words` `--add-word`, and `parts_of_speech` `--part-of-speech`. `help(neardup.MinHash)` shows both.
+`MinHash`, `SimHash` and `Vectors` are the settings of a comparison, passed as `method=neardup.MinHash(boost_rare=True)`;
+`Jieba` has the settings of Chinese words, passed as `tokens=`. The links describe each. `None` is accepted where it is
+the default.
 """  # noqa: E501
 _RESULTS = """## Results
 
@@ -173,13 +176,28 @@ def _options_of(name: str, thing: Any) -> str:
     items = [item for item in _arguments(thing) if _is_option(item)]
     if name not in COMMANDS or not items:
         return ""
-    return "\n" + _page_filled(OPTIONS.format(f"neardup-{COMMANDS[name]}", _listed(items)))
+    listed = ", ".join(_linked(item, f"neardup-{COMMANDS[name]}") for item in items)
+    return "\n" + _page_filled(OPTIONS.format(listed))
 
 
-def _listed(items: list[Item]) -> str:
-    """Return the names of arguments, each with its limits."""
-    marked = [re.sub(r"^[\w, ]*\w", r"`\g<0>`", item.names) for item in items]
-    return ", ".join(marked)
+def _linked(item: Item, own: str) -> str:
+    """Return an item with its limits, its name as a link to the option that describes it.
+
+    own : the place of the options that one command has.
+    """
+    shown, space, limits = item.names.partition(" ")
+    name, _, _ = shown.partition("=")
+    shared = [
+        place
+        for (option, text), place in _places().items()
+        if option == name and item.text.startswith(_lowered(text))
+    ]
+    return f"[`{shown}`](command-line.md#{[*shared, own][0]}){space}{limits}"
+
+
+@cache
+def _places() -> dict[tuple[str, str], str]:
+    return anchors()
 
 
 def _page_filled(text: str) -> str:
@@ -410,6 +428,7 @@ def _settings_list(settings: type) -> str:
     """Return the list of a class of settings; one that `MinHash` has, too, is only named."""
     entries = _entries(settings)
     of_minhash = {} if settings is methods.MinHash else _entries(methods.MinHash)
+    by_name = {option: place for (option, _), place in _places().items()}
     lines = [f"### {settings.__name__}\n"]
     names = [f"`{name}`" for name, entry in entries.items() if of_minhash.get(name) == entry]
     if names:
@@ -417,7 +436,9 @@ def _settings_list(settings: type) -> str:
     for name, entry in entries.items():
         if of_minhash.get(name) != entry:
             accepted = f": {entry.accepted}" if entry.accepted else ""
-            lines.append(f"- `{name}={entry.default}`{accepted}")
+            option = OF_JIEBA.get(name, name) if settings is methods.Jieba else name
+            link = f"command-line.md#{by_name[option]}"
+            lines.append(f"- [`{name}={entry.default}`]({link}){accepted}")
     return "\n".join(lines) + "\n"
 
 

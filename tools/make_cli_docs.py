@@ -4,8 +4,8 @@
 says now.
 
 An option that several commands have in the same words is described once, in the section of shared
-options; each of these commands then lists its name only, and `--help` not even that. `--help-all`
-describes all of them.
+options; each of these commands then names it, with links, and `--help` not even that. `--help-all`
+describes all of them. docs/api.md has links to these sections, too.
 """
 
 from __future__ import annotations
@@ -24,22 +24,19 @@ from neardup.cli.main import cli, every_command
 from neardup.cli.settings import PRINTING
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "command-line.md"
-_SHARED = "neardup options"
 _HEAD = """# Command line
 
-`tools/make_cli_docs.py` generates this page: each command describes its own options, and lists the [options that it
-shares](#neardup-options) with others. Not listed are `--lang` and `--help`, which every command has, and `--quiet`,
-`--json` and `--progress`, which commands with a result or a run have.
+`neardup COMMAND --help-all` shows all options of a command. This page, which `tools/make_cli_docs.py` generates, describes
+options that several commands share [once](#shared-options). Not listed are `--lang` and `--help`, which every command has,
+and `--quiet`, `--json` and `--progress`, which commands with a result or a run have.
 
 - An error in a command or an input is one line on standard error and exit code 2. An interrupted run ends with code
-  130, after a line that explains how to continue. A run that could not read its input to the end exits with 1.
+  130, after a line that explains how to continue. A run that could not read all input exits with 1.
 - An installed wheel has a manual page for each command: `man neardup-dedup`, in a virtual environment
   `man .venv/share/man/man1/neardup-dedup.1`.
 - `neardup` is also `python -m neardup`.
 """  # noqa: E501
-_SHARED_HEAD = """neardup COMMAND [OPTIONS]
-
-  Options that several commands have."""
+_SHARED_HEAD = "## Shared options\n"
 
 
 class Described(NamedTuple):
@@ -53,12 +50,30 @@ class Described(NamedTuple):
 
 def render() -> str:
     """Return the page."""
-    contexts = {"neardup": _context("neardup", cli)}
-    contexts |= {f"neardup {name}": _context(f"neardup {name}", c) for name, c in every_command()}
+    contexts = _contexts()
     options = {name: _options(context) for name, context in contexts.items()}
     shared = _shared([option for described in options.values() for option in described])
-    sections = [_section(name, _help(contexts[name], options[name], shared)) for name in contexts]
-    return "\n".join([_HEAD, *sections, _section(_SHARED, _help_of_shared(shared))])
+    sections = [_section(name, contexts[name], options[name], shared) for name in contexts]
+    return "\n".join([_HEAD, *sections, _SHARED_HEAD, *_sections_of_shared(shared)])
+
+
+def anchors() -> dict[tuple[str, str], str]:
+    """Return the place on the page of each shared option, by its name in Python and its text."""
+    options = [option for context in _contexts().values() for option in _options(context)]
+    places = {}
+    for option in _shared(options).values():
+        name = _long_flag(option).removeprefix("--").replace("-", "_")
+        text, _, _ = option.text.partition("  [required]")
+        places[name, text] = _anchor(_title(option.section))
+    return places
+
+
+def _contexts() -> dict[str, click.Context]:
+    """Return a context of each command, by its words."""
+    contexts = {"neardup": _context("neardup", cli)}
+    return contexts | {
+        f"neardup {name}": _context(f"neardup {name}", command) for name, command in every_command()
+    }
 
 
 def _context(name: str, command: click.Command) -> click.Context:
@@ -100,10 +115,13 @@ def _wording(option: Described) -> tuple[str, str]:
     return (option.names, option.text)
 
 
-def _help(
-    context: click.Context, options: list[Described], shared: dict[tuple[str, str], Described]
+def _section(
+    name: str,
+    context: click.Context,
+    options: list[Described],
+    shared: dict[tuple[str, str], Described],
 ) -> str:
-    """Return the help of a command: its own options, then the names of the shared ones."""
+    """Return the section of a command: the help with its own options, then links to the others."""
     command = context.command
     formatter = context.make_formatter()
     command.format_usage(context, formatter)
@@ -111,10 +129,10 @@ def _help(
     _write_options(formatter, [option for option in options if _wording(option) not in shared])
     if isinstance(command, click.Group):
         _write_commands(command, formatter)
-    lines = _listed([option for option in options if _wording(option) in shared], shared)
     text = formatter.getvalue().removeprefix("Usage: ")
     text = re.sub(r"\n  Examples:\n((?:    .*\n)+)", _examples(command), text)
-    return "\n".join([text, *lines])
+    listed = _listed([option for option in options if _wording(option) in shared], shared)
+    return f"## {name}\n\n```text\n{text.rstrip()}\n```\n{listed}"
 
 
 def _examples(command: click.Command) -> Callable[[re.Match[str]], str]:
@@ -137,8 +155,8 @@ def _write_commands(group: click.Group, formatter: click.HelpFormatter) -> None:
         formatter.write_text(", ".join(sorted(group.commands)))
 
 
-def _listed(options: list[Described], shared: dict[tuple[str, str], Described]) -> list[str]:
-    """Return the lines that name the shared options of a command by section."""
+def _listed(options: list[Described], shared: dict[tuple[str, str], Described]) -> str:
+    """Return a paragraph that names the shared options of a command; empty without any."""
     options = [option for option in options if option.section != PRINTING]
     whole = []
     names = []
@@ -150,20 +168,31 @@ def _listed(options: list[Described], shared: dict[tuple[str, str], Described]) 
         other = [o for o in here if o.default != shared[_wording(o)].default]
         if len(here) > 1 and {_wording(option) for option in here} == all_of_section:
             whole.append(section)
-            names += map(_with_default, other)
+            names += [_named(option, shared) for option in other]
         else:
-            names += [_with_default(o) if o in other else _long_flag(o) for o in here]
-    listed = [", ".join(names)]
+            names += [_named(option, shared) for option in here]
+    listed = ", ".join(names)
     if whole:
-        listed.insert(0, f"All of {_ranges(whole, shared)}")
-    lines = [
-        line
-        for text in filter(None, listed)
-        for line in textwrap.wrap(
-            text, 78, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
-        )
-    ]
-    return ["Shared options:", *lines] if lines else []
+        listed = f"all of {_ranges(whole, shared)}{'; ' if names else ''}{listed}"
+    text = f"Shared options: {listed}."
+    wrapped = textwrap.fill(text, 120, break_on_hyphens=False, break_long_words=False)
+    return f"\n{wrapped}\n" if options else ""
+
+
+def _named(option: Described, shared: dict[tuple[str, str], Described]) -> str:
+    """Return the flag of an option with a link, and the default if another one is described."""
+    described = shared[_wording(option)]
+    link = f"[`{_long_flag(option)}`](#{_anchor(_title(described.section))})"
+    return link if option.default == described.default else f"{link} {option.default}".rstrip()
+
+
+def _title(section: str) -> str:
+    """Return the heading of a section without the remark in parentheses that it may have."""
+    return section.partition(" (")[0]
+
+
+def _anchor(title: str) -> str:
+    return f"{title.lower().replace(' ', '-')}-options"
 
 
 def _ranges(sections: list[str], shared: dict[tuple[str, str], Described]) -> str:
@@ -171,8 +200,7 @@ def _ranges(sections: list[str], shared: dict[tuple[str, str], Described]) -> st
     order = list(dict.fromkeys(option.section for option in shared.values()))
     runs: list[list[str]] = []
     for section in sorted(sections, key=order.index):
-        # Without the remark in parentheses that a heading may have.
-        title = section.partition(" (")[0]
+        title = f"[{_title(section)}](#{_anchor(_title(section))})"
         before = order[order.index(section) - 1]
         if runs and before in sections:
             runs[-1].append(title)
@@ -183,35 +211,36 @@ def _ranges(sections: list[str], shared: dict[tuple[str, str], Described]) -> st
     )
 
 
-def _with_default(option: Described) -> str:
-    return f"{_long_flag(option)} {option.default}".rstrip()
+def _sections_of_shared(shared: dict[tuple[str, str], Described]) -> list[str]:
+    """Return a section for each heading; headings that differ in the remark are one."""
+    sections = []
+    for title in dict.fromkeys(_title(option.section) for option in shared.values()):
+        here = [option for option in shared.values() if _title(option.section) == title]
+        formatter = click.HelpFormatter(width=78)
+        formatter.write_dl(list(map(_record, here)), col_max=22)
+        remark = here[0].section.removeprefix(title).strip(" ()")
+        note = f"With `{remark}`:\n\n" if remark else ""
+        block = textwrap.dedent(formatter.getvalue()).rstrip()
+        sections.append(f"### {title} options\n\n{note}```text\n{block}\n```\n")
+    return sections
 
 
-def _help_of_shared(shared: dict[tuple[str, str], Described]) -> str:
-    formatter = click.HelpFormatter(width=78)
-    _write_options(formatter, list(shared.values()))
-    return f"{_SHARED_HEAD}\n\n{formatter.getvalue()}"
+def _record(option: Described) -> tuple[str, str]:
+    """Return the names and the description of an option in two columns."""
+    return option.names.ljust(22), f"{option.text}  {option.default}".rstrip()
 
 
 def _write_options(formatter: click.HelpFormatter, options: list[Described]) -> None:
     for section in dict.fromkeys(option.section for option in options):
-        records = [
-            (option.names.ljust(22), f"{option.text}  {option.default}".rstrip())
-            for option in options
-            if option.section == section
-        ]
+        here = [option for option in options if option.section == section]
         with formatter.section(section):
-            formatter.write_dl(records, col_max=22)
+            formatter.write_dl(list(map(_record, here)), col_max=22)
 
 
 def _long_flag(option: Described) -> str:
     """Return the flag of an option without its value and its short form."""
     flags = [word.rstrip(",") for word in option.names.split() if word.startswith("-")]
     return next(flag for flag in flags if flag.startswith("--"))
-
-
-def _section(name: str, text: str) -> str:
-    return f"## {name}\n\n```text\n{text.rstrip()}\n```\n"
 
 
 if __name__ == "__main__":

@@ -231,6 +231,16 @@ class TestMatching:
         result = neardup.audit(self.original(), kept=kept)
         assert result.report["counts"]["changed"] == 1
 
+    def test_the_files_of_two_folders_are_matched_by_text(self, tmp_path):
+        (tmp_path / "original").mkdir()
+        for name, text in zip("abc", [*self.TEXTS[:2], self.TEXTS[0] + "!"], strict=True):
+            (tmp_path / "original" / f"{name}.txt").write_text(text)
+        neardup.dedup(tmp_path / "original", output=tmp_path / "out")
+        result = neardup.audit(tmp_path / "original", kept=tmp_path / "out" / "kept")
+        assert result.report["settings"]["match"] == "text"
+        assert result.removals["verdict"].to_pylist() == ["copy"]
+        assert result.lost == 0.0
+
     def test_nothing_in_common_is_an_error(self):
         with pytest.raises(InputError, match="None of the 1 kept documents is in the original"):
             neardup.audit(self.original(), kept=["nothing of it"])

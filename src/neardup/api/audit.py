@@ -124,8 +124,8 @@ def audit(
     cluster_column : the column of clusters. Default: the first known name, such as cluster or
         __CLUSTER__.
     match : the key that finds kept documents in the original: id, the exact text, or auto: id if
-        both sides have an id column and no id of the original repeats or is null. If m of n copies
-        of a text were kept, the first m count as kept.
+        both sides share ids and no id of the original repeats or is null. If m of n copies of a
+        text were kept, the first m count as kept.
     method, threshold : as in `dedup`; minhash, or its settings with Jaccard similarity.
     sample : of removals for which the search found no similar kept document, the maximum number to
         compare with all kept documents; of more, a sample. Shares from a sample have an interval.

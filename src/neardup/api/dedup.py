@@ -61,8 +61,8 @@ def dedup(
         with Arrow's PyCapsule interface (pyarrow, polars, pandas, duckdb, Hugging Face Dataset); or
         a DatasetDict, whose splits are inputs. A str is a path. A list of str is a list of paths if
         each of them exists, has a known suffix, or is a pattern or an address.
-    method : settings of the comparison, or their name: minhash, simhash, structure, content, page.
-        Default: minhash, or the method of the index passed as `against`.
+    method : settings, such as MinHash(boost_rare=True), or their name: minhash, simhash, structure,
+        content, page. Default: minhash, or the method of the index passed as `against`.
     threshold, max_distance : the minimum similarity, or the maximum number of differing bits
         (SimHash), of duplicates, in place of the limit of the named method.
     against : an earlier collection whose documents are always kept, read as `source` is; by its

@@ -87,8 +87,8 @@ class Matched(NamedTuple):
 def match_rows(original: Rows, kept: Rows, key: Key | Literal["auto"]) -> Matched:
     """Match kept documents with the original.
 
-    key : auto is id if both sides have ids and no id of the original repeats or is null, otherwise
-        text.
+    key : auto is id if both sides share ids and no id of the original repeats or is null, otherwise
+        text. The ids of files are their paths, which two folders do not share.
 
     Raises
     ------
@@ -98,7 +98,8 @@ def match_rows(original: Rows, kept: Rows, key: Key | Literal["auto"]) -> Matche
     # A tool that kept nothing may have an id column all the same.
     has_ids = len(original.ids) > 0 and len(kept.ids) == len(kept.texts)
     if key == "auto":
-        key = "id" if has_ids and _differ(original.ids) else "text"
+        can_match = has_ids and _differ(original.ids) and np.isin(kept.ids, original.ids).any()
+        key = "id" if can_match else "text"
     elif key == "id" and not has_ids:
         raise InputError(
             "match='id' needs an id column on both sides: got none. Name it (id_column, "

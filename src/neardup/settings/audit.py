@@ -51,7 +51,7 @@ class KeptSettings(Validated):
     match: Literal["auto", "id", "text"] = parameter(
         "auto",
         "The key that finds kept documents in the original: id, the exact text, or auto: id if "
-        "both sides have an id column and no id of the original repeats or is null.",
+        "both sides share ids and no id of the original repeats or is null.",
         choices=("auto", "id", "text"),
     )
     count_by: ColumnNames = parameter(
