@@ -417,7 +417,8 @@ def test_times_are_ordered_across_zones_and_beside_what_is_no_date():
     Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     result = neardup.dedup("in.jsonl", keep="max:date", output="out", max_unreadable=0.5)
     assert result.kept["id"].to_pylist() == ["a"]
-    assert rejected()[0]["reason"].startswith("the rank is neither a number nor a date")
+    reason = rejected()[0]["reason"]
+    assert reason.startswith("the rank 'soon' is neither a number nor a date such as 2026-01-31")
 
 
 # Compilation is told apart.

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.documents.batch import Columns, Rejected
-from neardup.documents.ranks import NO_RANK, TOO_PRECISE
+from neardup.documents.ranks import TOO_PRECISE, no_rank
 from neardup.documents.sources import Source
 from neardup.documents.texts import as_rank
 from neardup.formats import jsonl
@@ -136,7 +136,7 @@ def test_a_decimal_of_too_many_digits_is_no_rank() -> None:
 
 @pytest.mark.parametrize("wrong", ["high", "2026-13-01", "0x10"])
 def test_a_string_that_is_neither_a_number_nor_a_date_is_no_rank(wrong: str) -> None:
-    assert as_rank(pa.array(["1", wrong]))[1] == {1: NO_RANK}
+    assert as_rank(pa.array(["1", wrong]))[1] == {1: no_rank(wrong)}
 
 
 def ranks_of_lines(path: Path, values: list[str]) -> list[Any]:

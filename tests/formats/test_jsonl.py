@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import neardup
 from neardup.documents import lines
 from neardup.documents.batch import Columns, RawLines, Rejected
-from neardup.documents.ranks import NO_RANK
+from neardup.documents.ranks import no_rank
 from neardup.documents.sources import Source
 from neardup.errors import IncompleteWarning
 from neardup.formats import jsonl
@@ -82,7 +82,7 @@ def test_ranks_are_numbers_or_nan(tmp_path: Path) -> None:
     )
     rows, rejected = read_lines(tmp_path, data, Columns("text", None, ("r",)))
     np.testing.assert_array_equal([row[3] for row in rows], [1, 2.5, np.nan])
-    assert [(one.row, one.reason) for one in rejected] == [(3, NO_RANK)]
+    assert [(one.row, one.reason) for one in rejected] == [(3, no_rank("high"))]
 
 
 @pytest.mark.parametrize(

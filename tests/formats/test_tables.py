@@ -17,7 +17,7 @@ import pytest
 import neardup
 from neardup.documents import sources
 from neardup.documents.batch import Columns, RawLines, Rejected
-from neardup.documents.ranks import NO_RANK
+from neardup.documents.ranks import no_rank
 from neardup.errors import InputError, SettingError
 from neardup.formats import delimited, reading
 from neardup.formats.reading import Task
@@ -263,7 +263,7 @@ def test_csv_text_that_is_not_utf8_or_a_rank_that_is_no_number_costs_its_row_onl
     np.testing.assert_array_equal(batches[0].ranks[0][:, 0], [1, np.nan])
     assert [(one.row, one.reason) for one in rejected] == [
         (1, "the text is not valid UTF-8"),
-        (2, NO_RANK),
+        (2, no_rank("many")),
     ]
 
 

@@ -25,7 +25,6 @@ Rank = tuple[float, float]
 """The nearest double of a value, and the rest."""
 
 MAX_DIGITS = 31
-NO_RANK = "the rank is neither a number nor a date (2026-01-31, 2026-01-31T12:00:00Z)"
 TOO_PRECISE = f"the rank has more than {MAX_DIGITS} digits"
 EXACT_BELOW = 2.0**53  # float64 represents all integers below it
 _MISSING: Rank = (float("nan"), 0.0)
@@ -126,7 +125,17 @@ def _ranks_of_zoned_times(texts: pa.LargeStringArray) -> Floats:
 
 def ranks_of_each(texts: Iterable[str | None]) -> tuple[Floats, dict[int, str]]:
     """Return the same as `ranks_of_texts`, row by row."""
-    return _collect(rank_of(text) or NO_RANK if text and text.strip() else None for text in texts)
+    return _collect(
+        rank_of(text) or no_rank(text) if text and text.strip() else None for text in texts
+    )
+
+
+def no_rank(text: str) -> str:
+    """Return the reason why a text has no rank."""
+    return (
+        f"the rank {text.strip()!r:.60} is neither a number nor a date such as 2026-01-31 or "
+        "2026-01-31T12:00:00Z"
+    )
 
 
 def _collect(found: Iterable[Rank | str | None]) -> tuple[Floats, dict[int, str]]:
