@@ -153,7 +153,7 @@ def groups_schema() -> pa.Schema:
         _field(
             "near_duplicates",
             "int64",
-            "Those similar to a document of a kept group with higher priority.",
+            "Its documents that are similar to a document of a kept group with higher priority.",
         ),
         _field("share", "float64", "near_duplicates / documents."),
         _field("removed", "bool", "Whether all of its documents were removed."),
@@ -255,8 +255,8 @@ def cluster_summary_schema() -> pa.Schema:
             "name",
             "string",
             (
-                "Its common part, and the first id if several clusters have it; null after the "
-                "1,000 largest."
+                "The common part of its documents, and the first id if several clusters have it; "
+                "null after the 1,000 largest."
             ),
         ),
         _FIRST_ID,
@@ -294,7 +294,7 @@ def passages_schema() -> pa.Schema:
         _nullable(
             "kept_id",
             "string",
-            "The document that keeps it; null with --keep none, and of a bridge.",
+            "The document that keeps it; null with --keep none, and for a bridge.",
         ),
         _nullable("kept_source_file", "string", "The input of the kept document."),
         _nullable("kept_row", "int64", "The row of the kept document in its input."),
@@ -305,8 +305,8 @@ def passages_schema() -> pa.Schema:
             "occurrences",
             "int64",
             (
-                "How often its beginning was found, the kept one included; with --keep none, by "
-                "documents; 1 of a bridge."
+                "How often its beginning was found, the kept one included; with --keep none, the "
+                "number of documents that have it; 1 for a bridge."
             ),
         ),
     )
