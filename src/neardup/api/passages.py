@@ -84,8 +84,7 @@ def remove_passages(
     min_share : with keep=none, the least share of the documents (with within, of equal value) that
         have a passage; at least two documents.
     within : with keep="none", a column, such as the site of a page: min_share is of its values.
-    max_loss : drop a document that loses more than this share of its characters; with 1, all of
-        them.
+    max_loss : drop a document that loses more than this share of its characters, or all of them.
     output : a folder for kept/, passages.parquet and the report.
     write : the output besides passages.parquet: the documents without the passages, in the format
         of the input (kept), all documents with each passage between ⟦ and ⟧ (marked), or nothing

@@ -76,7 +76,7 @@ class PassageSettings(Validated):
     )
     max_loss: float = parameter(
         1.0,
-        "Drop a document that loses more than this share of its characters; with 1, all of them.",
+        "Drop a document that loses more than this share of its characters, or all of them.",
         low=0.0,
         high=1.0,
     )
