@@ -151,9 +151,9 @@ def test_terminal_page_and_json_show_the_same_grades(in_folder):
 def test_grades_are_chinese_where_the_terminal_is(in_folder):
     with speaking("zh"):
         shown = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--lang", "zh"]).stdout
-    assert "副本：3 篇文档，5 个词，阈值 0.8" in shown
+    assert "同一文本：3 篇文档，5 个词，阈值 0.8" in shown
     assert "同一作品的版本：43 篇文档，2 个词，阈值" in shown
-    assert "这些文本对中有 100 % 是零散的词不同" in shown
+    assert "这些文本对中有 100 % 只有个别词不同" in shown
 
 
 def test_a_threshold_of_the_method_is_that_of_the_copies(in_folder):

@@ -365,6 +365,7 @@ def catalogue_of(name: str) -> list[str]:
     ]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
 def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypatch, met):
     monkeypatch.chdir(tmp_path)
     rows = [{"id": "1", "text": text, "number": 3, "empty": None} for text in ("a b c", "x y z")]
@@ -406,6 +407,11 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
     Path("utf-16.txt").write_text("a b c\nd e f\n", "utf-16")
     Path("cut.jsonl.gz").write_bytes(gzip.compress(documents.encode())[:-12])
     Path("folder").mkdir()
+    for name in ("links", "pipes"):
+        Path(name).mkdir()
+        Path(name, "good.jsonl").write_text(documents)
+    Path("links/a.jsonl").symlink_to("gone.jsonl")
+    os.mkfifo("pipes/a.jsonl")
     Path("zipped.json").write_bytes(gzip.compress(documents.encode()))
     Path("zipped.txt.gz").write_bytes(gzip.compress(documents.encode()))
     Path("folder/full").touch()
@@ -535,8 +541,8 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
         left_out("scan.pdf", UNINSTALLED)
         left_out("notes.txt", NOT_OF_DATATROVE)
         (uninstalled, foreign) = map(for_terminal, left_out.warnings())
-        assert uninstalled.startswith("跳过 1 个需要附加组件 office 的文件")
-        assert foreign == "跳过 1 个不是 datatrove 列表的文件：notes.txt。"
+        assert uninstalled.startswith("因未安装附加组件 office")
+        assert foreign == "跳过 1 个不属于 datatrove 列表的文件：notes.txt。"
         said = for_terminal(
             "The index, or sources (--sources), has changed since the run was interrupted: all "
             "documents were decided again."
@@ -686,7 +692,7 @@ def test_a_sweep_speaks_chinese(tmp_path, monkeypatch, met):
         "close.jsonl", "--ask", "9", "--answers", "c.jsonl", keys="y\n" * 9
     )
     halves = "y\nn\n" * 6
-    assert "没有精确率足够的设置" in said(
+    assert "没有哪种设置的精确率足够高" in said(
         "close.jsonl", "--ask", "9", "--answers", "d.jsonl", keys=halves
     )
     said("groups.jsonl", "--ask", "9", "--page", "questions.html")

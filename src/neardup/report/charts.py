@@ -433,7 +433,7 @@ def time_chart(report: ReportValues) -> str:
                 label=stage,
                 value=seconds,
                 shown=f"{duration(seconds)} · {percent(seconds / total)}",
-                title=f"{stage}: {duration(seconds)}",
+                title=f"{stage}{say('words.colon')}{duration(seconds)}",
             )
         )
     return bars(rows, name=say("charts.seconds"))

@@ -428,8 +428,8 @@ def _unread_files(report: ReportValues) -> JsonObject:
     """Return the number of files that were not read to their end, and the first three names."""
     incomplete = part_of(report, "incomplete")
     names = incomplete.get("names", ())
-    more = ", …" if len(names) > 3 else ""
-    return {"incomplete": incomplete.get("files", 0), "unread": ", ".join(names[:3]) + more}
+    shown = [*names[:3], *["…"] * (len(names) > 3)]
+    return {"incomplete": incomplete.get("files", 0), "unread": say("words.list").join(shown)}
 
 
 def _sizes(report: ReportValues) -> dict[str, str]:
