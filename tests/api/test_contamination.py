@@ -241,7 +241,7 @@ def random_corpus(seed: int) -> tuple[list[list[str]], list[str]]:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(6), pytest.param(range(6, 400), marks=pytest.mark.slow)], ids=["few", "many"]
+    "seeds", [range(6), pytest.param(range(6, 200), marks=pytest.mark.slow)], ids=["few", "many"]
 )
 def test_the_hits_are_those_of_a_naive_search(seeds):
     num_hits = 0
