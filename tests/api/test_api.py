@@ -362,6 +362,18 @@ def test_options_of_reading_are_in_the_signature_of_each_function_with_the_defau
         function(["a text"], treads=2)
 
 
+def test_a_keyword_that_is_no_parameter_is_refused_with_advice():
+    with pytest.raises(TypeError, match=r"'treshold'\. Did you mean 'threshold'"):
+        neardup.dedup(["a text"], treshold=0.7)
+    with pytest.raises(
+        TypeError,
+        match=r"'ngram'\. It is a setting of MinHash and SimHash: pass method=neardup\.MinHash\(",
+    ):
+        neardup.dedup(["a text"], ngram=3)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'xyzzy'\.$"):
+        neardup.remove_passages(["a text"], xyzzy=3)
+
+
 def test_pairs_are_written_and_returned(tmp_path: Path):
     result = neardup.find_pairs(TEXTS, output=tmp_path / "pairs.parquet")
     assert pq.read_table(tmp_path / "pairs.parquet").equals(result.pairs)

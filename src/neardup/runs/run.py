@@ -44,6 +44,7 @@ from neardup.settings.constraints import (
     check_flag,
     constraints_of,
     plain,
+    suggestion,
 )
 from neardup.settings.jieba import JIEBA, Jieba
 from neardup.settings.methods import (
@@ -52,6 +53,8 @@ from neardup.settings.methods import (
     DocumentSettings,
     MethodSettings,
     MinHash,
+    SimHash,
+    Vectors,
 )
 from neardup.settings.run import (
     MAX_DOCUMENT_BYTES,
@@ -431,7 +434,8 @@ def spelled_out(options: type, *, is_reported: bool = False) -> Callable[[_Funct
             for name in keywords.keys() - defaults.keys():
                 # As Python does for a function with these parameters.
                 raise TypeError(
-                    f"{function.__name__}() got an unexpected keyword argument {name!r}"
+                    f"{function.__name__}() got an unexpected keyword argument {name!r}."
+                    f"{_advice_on(name, parameters)}"
                 )
             for name in flags & keywords.keys():
                 keywords[name] = check_flag(name, keywords[name], _ADVICE.get(name, ""))
@@ -444,6 +448,17 @@ def spelled_out(options: type, *, is_reported: bool = False) -> Callable[[_Funct
         return cast(_Function, call)
 
     return decorate
+
+
+def _advice_on(name: str, parameters: Mapping[str, Any]) -> str:
+    """Return how to pass a setting of a method, or the parameter that a misspelt name is close to;
+    empty if it is neither.
+    """
+    kinds = [kind for kind in (MinHash, SimHash, Vectors) if name in constraints_of(kind)]
+    if not kinds or "method" not in parameters:
+        return suggestion(name, parameters)
+    names = " and ".join(kind.__name__ for kind in kinds)
+    return f" It is a setting of {names}: pass method=neardup.{kinds[0].__name__}({name}=...)."
 
 
 def _spelled_signature(function: Callable[..., Any], options: type) -> inspect.Signature:
