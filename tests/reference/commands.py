@@ -25,7 +25,7 @@ FAILURES = [
     ),
     ["dedup", "bad.txt", "array.json", "-o", "two"],
     ["dedup", "links", "-o", "with-links"],
-    ["dedup", "pipes", "-o", "with-pipes"],
+    ["dedup", "devices", "-o", "with-devices"],
     ["dedup", "lost.jsonl", "--against", "an.index", "--update", "-o", "new"],
     ["index", "add-if-new", "an.index", "in.jsonl", "--sources", "input"],
     ["index", "add-if-new", "an.index", "in.jsonl", "--dates", "number"],

@@ -41,8 +41,8 @@ class LeftOut:
 
 
 def _left_out(reason: str, names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
-    return f"Left out {len(names):,} file{'s' * (len(names) > 1)} {reason}: {shown}."
+    first = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+    return f"Left out {len(names):,} file{'s' * (len(names) > 1)} {reason}: {first}."
 
 
 Fail = Callable[[str, str], None]
@@ -319,8 +319,8 @@ def _leave_out(path: str, reason: str | None, skip: Skip, fail: Fail) -> None:
     if reason is not None:
         skip(shown(path), reason)
         return
-    # `is_file` follows links, so that a link to nothing is no file.
-    if os.path.islink(path):
+    # `is_file` follows links, so that a link to nothing, or to a device, is no file.
+    if os.path.islink(path) and not os.path.exists(path):
         fail(path, "it is a link to nothing that is there")
     elif format_of(path)[0] is not None:
         fail(path, "it is not a regular file")

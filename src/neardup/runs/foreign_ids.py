@@ -173,13 +173,17 @@ def _datatrove_files(path: str, suffix: str, skip: Skip) -> list[tuple[int, Path
     skip : called for each other file in such a folder, but for the other lists of datatrove.
     """
     folder = Path(path)
-    entries = sorted(folder.iterdir()) if folder.is_dir() else []
-    lists = [entry for entry in entries if _OF_DATATROVE.fullmatch(entry.name)]
-    parts = [(int(file.stem), file) for file in lists if file.suffix == f".{suffix}"]
-    if parts:
-        for entry in entries:
-            if entry not in lists:
-                skip(shown(str(entry)), NOT_OF_DATATROVE)
+    # Of a folder that cannot be listed, `glob` returns nothing; the search for lists then names it.
+    entries = sorted(folder.glob("*")) if folder.is_dir() else []
+    parts = []
+    others = []
+    for entry in entries:
+        if not _OF_DATATROVE.fullmatch(entry.name):
+            others.append(entry)
+        elif entry.suffix == f".{suffix}":
+            parts.append((int(entry.stem), entry))
+    for entry in others if parts else ():
+        skip(shown(str(entry)), NOT_OF_DATATROVE)
     return parts
 
 
