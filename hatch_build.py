@@ -46,10 +46,9 @@ class ManualPages(BuildHookInterface[Any]):
         """Write the pages to a temporary folder, and name them among the files of the wheel."""
         self._folder = TemporaryDirectory()
         pages = Path(self.root, "docs", "command-line.md").read_text(encoding="utf-8")
-        for name, text in re.findall(r"^## ([^\n]+)\n\n```text\n(.*?)\n```$", pages, re.M | re.S):
-            file = f"{name.replace(' ', '-')}.1"
-            page = "\n".join(manual_page(name, text, self.metadata.version)) + "\n"
-            Path(self._folder.name, file).write_text(page, encoding="utf-8")
+        for name, lines in manual_pages(pages, self.metadata.version):
+            file = f"{name}.1"
+            Path(self._folder.name, file).write_text("\n".join(lines) + "\n", encoding="utf-8")
             build_data["shared_data"][str(Path(self._folder.name, file))] = f"share/man/man1/{file}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
@@ -57,14 +56,26 @@ class ManualPages(BuildHookInterface[Any]):
         self._folder.cleanup()
 
 
-def manual_page(name: str, text: str, version: str) -> Iterator[str]:
-    """Yield the lines of a manual page; text : the help of the command."""
+def manual_pages(page: str, version: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name and the lines of each manual page; page : the text of docs/command-line.md.
+
+    A section of a command is its help in a block, and a paragraph that names the options which it
+    shares with other commands. The last section has a block of shared options below each heading.
+    """
+    commands, _, shared = page.partition("\n## Shared options\n")
+    for name, text, after in re.findall(
+        r"^## (neardup[^\n]*)\n\n```text\n(.*?)\n```$(.*?)(?=^## |\Z)", commands, re.M | re.S
+    ):
+        yield name.replace(" ", "-"), list(_command(name, text, _without_marks(after), version))
+    yield "neardup-options", list(_shared_options(shared, version))
+
+
+def _command(name: str, text: str, shared: str, version: str) -> Iterator[str]:
+    """Yield the lines of the page of a command; shared : the paragraph below its help."""
     usage, _, rest = text.partition("\n\n")
     summary = " ".join(rest.partition("\n\n")[0].split()).rstrip(".")
-    title = name.replace(" ", "-")
-    yield f'.TH {title.upper()} 1 "" "neardup {version}" "neardup"'
-    yield from (".SH NAME", f"{_escaped(title)} \\- {_escaped(summary)}", ".SH SYNOPSIS")
-    yield _escaped(" ".join(usage.split()))
+    yield from _head(name.replace(" ", "-"), summary, version)
+    yield from (".SH SYNOPSIS", _escaped(" ".join(usage.split())))
     yield from (".SH DESCRIPTION", ".nf")
     for line in rest.split("\n"):
         if re.fullmatch(r"\S.*:", line):
@@ -72,8 +83,35 @@ def manual_page(name: str, text: str, version: str) -> Iterator[str]:
         else:
             yield _escaped(line.removeprefix("  "))
     yield ".fi"
-    if title != "neardup-options":
-        yield from (".SH SEE ALSO", "neardup\\-options(1)")
+    if shared:
+        options = " ".join(shared.split()).removeprefix("Shared options: ").removesuffix(".")
+        yield from (".SH SHARED OPTIONS", "neardup\\-options(1) describes:", ".PP")
+        yield _escaped(options)
+    yield from (".SH SEE ALSO", "neardup\\-options(1)")
+
+
+def _shared_options(text: str, version: str) -> Iterator[str]:
+    """Yield the lines of the page of the options that several commands share."""
+    yield from _head("neardup-options", "Options that several commands share", version)
+    for section in text.split("\n### ")[1:]:
+        heading, _, below = section.partition("\n")
+        yield f".SH {heading.removesuffix(' options').upper()}"
+        note, block, _ = re.split(r"^```(?:text)?\n", below, flags=re.M)
+        if note.strip():
+            yield from (_escaped(_without_marks(note)), ".PP")
+        yield ".nf"
+        yield from map(_escaped, block.rstrip().split("\n"))
+        yield ".fi"
+
+
+def _head(title: str, summary: str, version: str) -> Iterator[str]:
+    yield f'.TH {title.upper()} 1 "" "neardup {version}" "neardup"'
+    yield from (".SH NAME", f"{_escaped(title)} \\- {_escaped(summary)}")
+
+
+def _without_marks(paragraph: str) -> str:
+    """Return a paragraph of Markdown without links and code marks."""
+    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", paragraph).replace("`", "").strip()
 
 
 def _escaped(line: str) -> str:
