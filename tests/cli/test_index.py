@@ -233,6 +233,22 @@ def test_query_counts_the_files_that_a_folder_leaves_out(news):
     assert "Warning: Left out 1 file without a known suffix: folder/old.doc." in said
 
 
+def test_a_text_file_that_is_read_by_lines_as_it_comes_alone_is_named(news):
+    Path("page.txt").write_text("one line\nanother line\n")
+    Path("other.txt").write_text("one line\nanother line\n")
+    alone = printed("add", news, "page.txt")
+    assert alone["counts"]["read"] == 2
+    [warning] = alone["warnings"]
+    assert "Each line of page.txt is a document" in warning
+    assert printed("add", news, "page.txt", "other.txt")["warnings"] == []
+    for unit, number in [("line", 2), ("file", 1)]:
+        settled = printed("add", news, "page.txt", "--text-unit", unit)
+        assert (settled["counts"]["read"], settled["warnings"]) == (number, [])
+    assert not json.loads(
+        run("add", news, "-", "--in-format", "text", "--json", input="a\nb\n").stdout
+    )["warnings"]
+
+
 def test_get_shows_documents_and_exits_with_1_if_one_is_missing(news):
     run("add-if-new", news, "in.jsonl")
     assert printed("get", news, "b")["documents"][0]["kept_id"] == "a"

@@ -104,6 +104,8 @@ class _Reading:
             ordered=origin.ordered,
         )
         self.tasks, _, self.warnings = find(self._run)
+        if self._run.inputs.text_unit == "auto":
+            self.warnings += _warn_of_lines(self.tasks)
         self._input_names = names_of_inputs(source, self.tasks, origin.sources)
         self._origin = origin
         self.text_bytes = 0
@@ -172,6 +174,21 @@ class _Reading:
             "rejected": [row._asdict() for row in self.rejected],
             "warnings": self.warnings + warn_of_textless(self._losses),
         }
+
+
+def _warn_of_lines(tasks: Sequence[Task]) -> list[str]:
+    """Warn that a text file is read by lines as it comes alone.
+
+    An index gets files at different times: the same file beside another one is a single document.
+    """
+    return [
+        f"Each line of {task.part.name} is a document, as it is the only text file here; of "
+        "several files each is one document. --text-unit file or line settles it."
+        for task in tasks
+        if isinstance(task.part, InputFile)
+        and task.part.unit == "line"
+        and task.part.name != "-"  # standard input is always one file
+    ]
 
 
 class _KeptFiles(ExitStack):
