@@ -15,6 +15,13 @@ import pytest
 import neardup
 from neardup.methods.registry import method_of
 
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of Java for processes of seconds: half of their time is its second compiler."""
+
+# Of the drivers, the processes of a cluster, and the process that starts each of them.
+for _name in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS", "SPARK_LAUNCHER_OPTS"):
+    os.environ.setdefault(_name, BRIEF)
+
 IGNORED = "ignore:PySpark does not yet fully support pandas:FutureWarning"
 
 
@@ -52,7 +59,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             # cluster have both.
             .config("spark.sql.codegen.wholeStage", "false")
             .config("spark.sql.adaptive.enabled", "false")
-            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
             .getOrCreate()
         )

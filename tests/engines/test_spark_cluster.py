@@ -19,7 +19,7 @@ import pytest
 
 import neardup
 from reference.places import REPOSITORY
-from spark_session import require_spark
+from spark_session import BRIEF, require_spark
 
 require_spark()
 pytestmark = pytest.mark.slow
@@ -162,6 +162,7 @@ def run(
     options = {
         "spark.executor.memory": "512m",
         "spark.driver.host": "127.0.0.1",
+        "spark.executor.extraJavaOptions": BRIEF,
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "4",
         "spark.executorEnv.PYTHONPATH": str(hidden or path),
@@ -171,7 +172,7 @@ def run(
         name.replace("__", "-").replace("_", ".").replace("-", "_"): value
         for name, value in more.items()
     }
-    shown = " ".join(f"--conf {name}={value}" for name, value in options.items())
+    shown = " ".join(f"--conf '{name}={value}'" for name, value in options.items())
     environment = {
         **os.environ,
         "PYTHONPATH": path,
