@@ -32,7 +32,7 @@ demo: $(VENV)/package.stamp  ## remove the near-duplicates of the collections in
 test: $(VENV)/test.stamp  ## run the quick tests: about three minutes
 	$(BIN)/python -m pytest
 
-test-all: $(VENV)/test.stamp $(VENV)/pipelines.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## run all tests: also the slow ones, with more examples of each property and larger data
+test-all: $(VENV)/test.stamp $(VENV)/pipelines.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## run all tests: also the slow ones, and with larger data
 	$(BIN)/python -m pytest --thorough --numprocesses 3 --dist loadfile
 
 test-nightly: $(VENV)/test.stamp  ## run every property on examples that are drawn anew: half an hour

@@ -27,7 +27,7 @@ from reference.service import METHOD, RunningService
 from servers import postgres_server, redis_server, server  # noqa: F401 - fixtures of all tests
 from spark_session import spark  # noqa: F401
 
-for profile, max_examples in (("quick", 25), ("thorough", 30), ("nightly", 100)):
+for profile, max_examples in (("fixed", 25), ("nightly", 100)):
     settings.register_profile(
         profile,
         # Each night draws new examples; a failing one is printed with the line that repeats it.
@@ -43,10 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--thorough",
         action="store_true",
-        help=(
-            "the slow tests too, more examples of each property, and the larger data of ../shared "
-            "where it is"
-        ),
+        help=("the slow tests too, and the larger data of ../shared where it is"),
     )
     parser.addoption(
         "--nightly", action="store_true", help="new random examples of each property, 100 of each"
@@ -69,8 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(
         20_000, 10, 10
     )  # of the time of compiling, a tenth goes to collections that find nothing
-    thorough = "thorough" if config.getoption("--thorough") else "quick"
-    settings.load_profile("nightly" if config.getoption("--nightly") else thorough)
+    settings.load_profile("nightly" if config.getoption("--nightly") else "fixed")
     if config.getoption("--examples"):
         settings.register_profile("chosen", settings(), max_examples=config.getoption("--examples"))
         settings.load_profile("chosen")
@@ -123,8 +119,8 @@ def _passed(file: str) -> set[str]:
 
 
 def _gains(item: pytest.Item) -> bool:
-    """Return whether --thorough may give a test more to do: more examples, or larger data."""
-    return getattr(item.obj, "is_hypothesis_test", False) or "pytestconfig" in item.fixturenames
+    """Return whether --thorough may give a test more to do: larger data."""
+    return "pytestconfig" in item.fixturenames
 
 
 @pytest.fixture(autouse=True)
