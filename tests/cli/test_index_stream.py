@@ -53,6 +53,13 @@ def test_lines_are_decided_in_their_order(index):
     assert (answers[1]["kept_id"], answers[1]["exact"]) == ("a", True)
 
 
+def test_brackets_lead_into_lists_of_lists(index):
+    messages = [{"content": [{"text": FOX}, {"text": OTHER}]}]
+    lines = [line(messages=messages), line(messages=[{"content": [{"text": f"{FOX}\n{OTHER}"}]}])]
+    answers = answers_of(index, lines, text_column="messages[].content[].text")
+    assert told(answers) == [True, False]
+
+
 def test_dotted_names_lead_into_objects(index):
     columns = {
         "text_column": "response.body",

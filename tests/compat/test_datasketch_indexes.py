@@ -132,6 +132,17 @@ def test_an_index_takes_a_key_once_and_one_scheme():
         index.merge([])
 
 
+@pytest.mark.parametrize("scheme", ["affine32", "legacy"])
+def test_a_key_that_is_refused_does_not_decide_the_scheme(scheme):
+    index = MinHashLSH()
+    forest = MinHashLSHForest()
+    one = MinHash(scheme="affine64")
+    for add in (index.insert, forest.add):
+        with pytest.raises(TypeError, match="unhashable"):
+            add(["a key"], one)
+        add("a key", MinHash(scheme=scheme))
+
+
 @pytest.mark.parametrize("kind", ["cassandra", "mongodb", None])
 def test_a_storage_that_is_neither_in_memory_nor_redis_is_refused_by_name(kind):
     for index in (MinHashLSH, MinHashLSHEnsemble):
@@ -148,8 +159,12 @@ def test_a_storage_that_is_neither_in_memory_nor_redis_is_refused_by_name(kind):
         (MinHashLSH, {"threshold": 1.1}, r"threshold must be in \[0.0, 1.0\]: got 1.1"),
         (MinHashLSH, {"num_perm": 1}, "num_perm must be at least 2, got 1"),
         (MinHashLSH, {"weights": (0.5, 0.6)}, r"sum to 1.0: got \(0.5, 0.6\)"),
+        (MinHashLSH, {"weights": (1.0,)}, r"must be two numbers .*: got \(1.0,\)"),
+        (MinHashLSH, {"weights": (0.25, 0.25, 0.5)}, "must be two numbers"),
+        (MinHashLSH, {"params": (20, 0)}, r"too small .*\(r < 1\): got \(20, 0\)"),
+        (MinHashLSH, {"params": (20, -1)}, r"too small .*\(r < 1\): got \(20, -1\)"),
         (MinHashLSH, {"params": (20, 10)}, "20 \\* 10 = 200; it must be at most num_perm=128"),
-        (MinHashLSH, {"params": (1, 10)}, r"too small \(b < 2\): got 1"),
+        (MinHashLSH, {"params": (1, 10)}, r"too small \(b < 2\), .*: got \(1, 10\)"),
         (MinHashLSHForest, {"l": 0}, "num_perm and l must be positive: got 128 and 0"),
         (MinHashLSHForest, {"num_perm": 4}, "l cannot be greater than num_perm: got 8 and 4"),
         (MinHashLSHEnsemble, {"num_part": 0}, "num_part must be at least 1: got 0"),
@@ -200,6 +215,9 @@ def test_an_ensemble_is_filled_once_and_leaves_what_it_is_given_as_it_is():
     for key, one, size in entries:
         assert key in ensemble.query(one, size)
         assert key in ensemble
+    for size in (0, -1, float("nan")):
+        with pytest.raises(InputError, match=f"Set size must be positive: got {size}"):
+            list(ensemble.query(one, size))
     with pytest.raises(InputError, match="Cannot call index again"):
         ensemble.index(entries)
     for wrong, message in (

@@ -72,6 +72,21 @@ def test_values_are_those_of_the_package(seed):
     assert Simhash(value, f=f, **chosen).value == package.Simhash(value, f=f, **chosen).value
 
 
+@pytest.mark.parametrize(
+    "features",
+    [
+        [("a", -1)],
+        [("a", -3), "b", ("c", 2), ("d", 60)],
+        [("a", -3), ("b", 0.5), ("c", -0.25)],
+        # The half of their sum is below 0.5, unless the sum compensates rounding.
+        [*[("a", 0.1)] * 5, *[("b", 0.1)] * 5],
+    ],
+)
+def test_negative_and_rounded_weights_count_as_in_the_package(features):
+    package = pytest.importorskip("simhash")
+    assert Simhash(features).value == package.Simhash(features).value
+
+
 @pytest.mark.parametrize("reg", [r"\w", re.compile(r"[a-z]"), r"[\w\u4e00-\u9fcc]+"])
 @pytest.mark.parametrize(
     "text", [GREETING, "你好　世界！　　呼噜。", "", "a", "...", "İstanbul ΑΣ ΑΣΑ"]
@@ -109,8 +124,9 @@ def test_a_value_can_be_an_integer_another_simhash_or_features_of_any_kind():
     )
     assert one != Simhash(["aaa"])
     assert one != "aaa"
-    with pytest.raises(TypeError, match="Bad parameter with type"):
-        Simhash(None)
+    for wrong in (None, b"a"):
+        with pytest.raises(TypeError, match="Bad parameter with type"):
+            Simhash(wrong)
     with pytest.raises(TypeError, match="unhashable"):
         hash(one)
 
@@ -126,8 +142,9 @@ def test_distances_are_those_of_the_package_s_tests():
 
 
 def test_lengths_that_do_not_fit_are_refused():
-    with pytest.raises(SettingError, match=r"f must be a multiple of 8: got 63\."):
-        Simhash("a", f=63)
+    for f in (63, 0, -8):
+        with pytest.raises(SettingError, match=rf"f must be a positive multiple of 8: got {f}\."):
+            Simhash("a", f=f)
     with pytest.raises(SchemeError, match=r"of 64 and of 32 bits cannot be compared"):
         Simhash("a").distance(Simhash("a", f=32))
     with pytest.raises(SchemeError, match=r"holds fingerprints of 64 bits: got one of 32"):

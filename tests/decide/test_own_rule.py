@@ -22,7 +22,7 @@ import pytest
 import neardup
 from neardup.decide.chains import first_of_clusters
 from neardup.decide.outcome import Removals
-from neardup.decide.rule import Decision, Found, Names, Rule, RuleTable
+from neardup.decide.rule import Decision, Found, Measuring, Names, Rule, RuleTable
 from neardup.decide.rules import RULES, register
 from neardup.settings.run import LINKAGES
 from spark_session import IGNORED
@@ -190,6 +190,18 @@ def test_its_copies_may_stay_and_an_unknown_rule_is_refused() -> None:
         neardup.errors.SettingError, match="linkage must be one of 'sieve', 'connected', 'central'"
     ):
         neardup.dedup(texts, linkage="centre")
+
+
+@pytest.mark.parametrize("keep", ["first", "first:2", "none"])
+def test_a_method_that_it_refuses_is_refused_however_many_copies_stay(
+    keep: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Rule, method: Measuring) -> None:
+        raise neardup.errors.SettingError(f"No centre by {method.measures}.")
+
+    monkeypatch.setattr(Central, "refuse", refuse)
+    with pytest.raises(neardup.errors.SettingError, match="No centre by"):
+        run(made_up(4), 0, keep=keep)
 
 
 @pytest.mark.slow

@@ -322,6 +322,8 @@ def test_a_damaged_file_is_rejected(tmp_path: Path) -> None:
         ("", None),
         ("<title>" + "ab " * 1000 + "</title>", ("ab " * 334)[:1000].rstrip()),
         (" " * HEAD_CHARACTERS + "<title>too late</title>", None),
+        # More digits than Python converts.
+        ("<title>A &#" + "1" * 5000 + ";</title>", "A \ufffd"),
     ],
 )
 def test_the_title_is_the_text_of_the_first_title_element(page: str, title: str | None) -> None:
@@ -343,6 +345,7 @@ def test_the_title_is_the_text_of_the_first_title_element(page: str, title: str 
         ('<html data-x="lang=en">', None),
         ('<html lang="{{ lang }}">', None),
         ("<p lang=en>", None),
+        ("<html lang='&#" + "1" * 5000 + ";'>", None),
     ],
 )
 def test_the_language_is_what_the_page_declares(page: str, language: str | None) -> None:

@@ -18,7 +18,8 @@ import neardup
 from neardup.documents import sources
 from neardup.documents.batch import Columns, RawLines, Rejected
 from neardup.documents.ranks import no_rank
-from neardup.errors import InputError, SettingError
+from neardup.documents.texts import text_bytes
+from neardup.errors import ColumnError, InputError, SettingError
 from neardup.formats import delimited, reading
 from neardup.formats.reading import Task
 from neardup.formats.tables import TablePart, as_table
@@ -156,10 +157,37 @@ def test_batches_hold_a_few_megabytes_whatever_the_row_groups(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_dictionary_of_long_texts_does_not_fill_the_memory() -> None:
-    indices = pa.array(np.zeros(1000, np.int32))
-    table = pa.table({"text": pa.DictionaryArray.from_arrays(indices, ["x" * 1_000_000])})
+@pytest.mark.parametrize(
+    "text",
+    [
+        pa.DictionaryArray.from_arrays(np.zeros(1000, np.int32), ["x" * 1_000_000]),
+        pa.RunEndEncodedArray.from_arrays([1000], ["x" * 1_000_000]),
+    ],
+    ids=["dictionary", "runs"],
+)
+def test_a_column_that_repeats_a_long_text_does_not_fill_the_memory(text: pa.Array) -> None:
+    table = pa.table({"text": text})
     assert max(len(batch.rows) for batch in read(TablePart(table), Columns("text"))[3]) <= 8
+
+
+def test_the_bytes_of_runs_are_those_of_their_texts() -> None:
+    runs = pa.RunEndEncodedArray.from_arrays([3, 5, 9], ["x" * 10, None, "yy"])
+    of_codes = pa.RunEndEncodedArray.from_arrays([3, 5], pa.array(["é", "a"]).dictionary_encode())
+    parts = (runs, runs.slice(1, 3), runs.slice(4), runs.slice(9), of_codes)
+    assert list(map(text_bytes, parts)) == [38, 20, 8, 0, 8]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pa.DictionaryArray.from_arrays([0, 0], pa.array([["a text"]])),
+        pa.RunEndEncodedArray.from_arrays([2], pa.array([["a text"]])),
+    ],
+    ids=["dictionary", "runs"],
+)
+def test_encoded_lists_are_no_text(text: pa.Array) -> None:
+    with pytest.raises(ColumnError, match=r"list<.*, which cannot be text"):
+        neardup.dedup(pa.table({"text": text}))
 
 
 @pytest.mark.parametrize("hold", [parquet, arrow_file])

@@ -251,6 +251,21 @@ def test_any_lists_are_joined_as_in_plain_python(kind, lists, roles):
     ]
 
 
+def test_lists_in_lists_are_one_list_in_a_line_as_in_a_table() -> None:
+    name = "messages[].content[].text"
+    messages = [
+        {"role": "user", "content": [{"text": "a"}, {"text": None}]},
+        {"role": "assistant", "content": [{"text": "b"}]},
+        {"role": "user", "content": None},
+        {"role": "user", "content": [None, {"text": "c"}]},
+    ]
+    column = column_of(pa.record_batch({"messages": [messages]}), name)
+    assert column is not None
+    assert column.to_pylist() == [["a", None, "b", None, "c"]]
+    assert value_of({"messages": messages}, name) == ["a", None, "b", None, "c"]
+    assert value_of({"messages": messages}, name, ("user",)) == ["a", None, None, "c"]
+
+
 @given(lists=ROWS, roles=st.sampled_from([(), ("user",)]))
 def test_any_lines_are_joined_as_in_plain_python(tmp_path_factory, lists, roles):
     # The first line tells the keys that the lines have.

@@ -62,9 +62,9 @@ class Simhash:
         hashfunc: HashFunction = _md5,
         log: logging.Logger | None = None,
     ) -> None:
-        if f % 8:
+        if f < 8 or f % 8:
             raise SettingError(
-                f"f must be a multiple of 8: got {f}. Use 64, or the bits that your hash has."
+                f"f must be a positive multiple of 8: got {f}. Use 64, or the bits of your hash."
             )
         self.f = f
         self.f_bytes = f // 8
@@ -76,7 +76,7 @@ class Simhash:
             self.value = value.value
         elif isinstance(value, str):
             self.build_by_text(value)
-        elif isinstance(value, Iterable):
+        elif isinstance(value, Iterable) and not isinstance(value, bytes):
             self.build_by_features(value)
         elif isinstance(value, Integral):
             self.value = int(value)
@@ -114,6 +114,7 @@ class Simhash:
         names: list[str] = []
         weights: list[Any] = []
         weight: Any = 1
+        all_weights: Any = 0
         for feature in pairs:
             # As in the package, a string has the weight of the last pair before it.
             if isinstance(feature, str):
@@ -127,9 +128,11 @@ class Simhash:
                 )
             names.append(name)
             weights.append(weight)
+            # Not by `sum`, which compensates rounding from Python 3.12 on; the package does not.
+            all_weights += weight
         sums = self._add(names, weights)
         # A bit is set if more than half of the weight has it; half itself gives 0.
-        half = sum(weights) / 2
+        half = all_weights / 2
         ones = np.array([total > half for total in sums.tolist()] if names else [], np.bool_)
         self.value = int.from_bytes(np.packbits(ones).tobytes(), "big")
 
@@ -157,7 +160,8 @@ class Simhash:
     @staticmethod
     def _add_batch(bits: Array, weights: list[Any], batch: list[int]) -> Ints:
         whole_weights = np.array([weights[index] for index in batch], np.int64)
-        return whole_weights @ bits[batch].astype(np.int64)
+        # As in the package, a negative one counts only in the half.
+        return np.maximum(whole_weights, 0) @ bits[batch].astype(np.int64)
 
     def _bits(self, names: list[str]) -> Bytes:
         """Return the bits of the hashes, shape (num_features, f), the most significant first."""

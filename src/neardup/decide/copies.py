@@ -9,7 +9,7 @@ import numpy as np
 
 from neardup.arrays import Ints, Positions, Words, begins_run, rank_in_run
 from neardup.decide.outcome import Removals
-from neardup.decide.rule import Decision, Found, Queue, Rule
+from neardup.decide.rule import Decision, Found, Measuring, Queue, Rule
 from neardup.files import JsonObject
 
 
@@ -28,7 +28,14 @@ class Copies(Rule):
         self.copies = copies
         self.pairs = rule.pairs
         self.compares_more = rule.compares_more
-        self.both_ways = ("keep", "none") if copies == 0 else rule.both_ways
+        self.counts_values = rule.counts_values
+        if copies == 0:
+            self.both_ways = ("keep", "none")
+
+    def refuse(self, method: Measuring) -> None:
+        """Raise SettingError if either rule cannot decide over the pairs of a method."""
+        super().refuse(method)
+        self.rule.refuse(method)
 
     @property
     def reorders(self) -> bool:

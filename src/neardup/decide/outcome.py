@@ -261,8 +261,12 @@ class Removals(NamedTuple):
 
     def take(self, rows: Rows) -> Removals:
         """Return some of the rows."""
-        first = None if self.first is None else self.first[rows]
-        return Removals(self.documents[rows], self.kept[rows], self.measured.take(rows), first)
+        return Removals(
+            documents=self.documents[rows],
+            kept=self.kept[rows],
+            measured=self.measured.take(rows),
+            first=None if self.first is None else self.first[rows],
+        )
 
 
 class Pairs(NamedTuple):

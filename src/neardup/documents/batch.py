@@ -94,7 +94,7 @@ class DocumentBatch:
     text : LargeStringArray, nulls allowed (an absent text is a document without features). Vectors
         are a LargeBinaryArray: float32 little-endian, no bytes for an absent vector.
     rows : int64 array, the row of each document in its part, rising.
-    ids : LargeStringArray, or None without an id column.
+    ids : StringArray or LargeStringArray, or None without an id column.
     ranks : float64 arrays of shape (num_rows, 2), one for each rank column; see
         neardup.documents.ranks.
     payload : if requested, the documents as in the file, to be copied.

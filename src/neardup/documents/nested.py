@@ -164,7 +164,11 @@ def value_of(record: Any, name: str, roles: Sequence[str] = ()) -> Any:
         if not inner_name:
             return chosen
         # Lists inside a turn have its role.
-        return [value_of(element, inner_name.removeprefix(".")) for element in chosen]
+        values = [value_of(element, inner_name.removeprefix(".")) for element in chosen]
+        if ELEMENTS not in inner_name:
+            return values
+        # Lists in lists become one, as in `column_of`.
+        return [inner for value in values if isinstance(value, list) for inner in value]
     if not isinstance(record, Mapping):
         return None
     if name in record:

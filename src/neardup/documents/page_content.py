@@ -109,7 +109,7 @@ def find_contents(parts: PageParts) -> Sequence[bytes]:
     reduced_offsets = array("q", parts.reduced_offsets)
     contents = []
     for row, is_main in enumerate(parts.is_main):
-        text = _resolve(_string(parts.texts, text_offsets, row))
+        text = resolve(_string(parts.texts, text_offsets, row))
         content = extract(_string(parts.reduced, reduced_offsets, row)) if is_main else ""
         contents.append(_choose(content, text).encode())
     content_offsets = array("q", accumulate(map(len, contents), initial=0))
@@ -120,7 +120,7 @@ def _string(data: bytes, offsets: Sequence[int], row: int) -> str:
     return data[offsets[row] : offsets[row + 1]].decode("utf-8", "replace")
 
 
-def _resolve(text: str) -> str:
+def resolve(text: str) -> str:
     """Return a text with its character references resolved."""
     if "&" not in text:
         return text

@@ -5,10 +5,11 @@ Only the first `HEAD_CHARACTERS` are read, forwards only: no page makes this slo
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from neardup.documents.page_content import resolve
 
 HEAD_CHARACTERS = 256 << 10
 """Characters at the beginning of a page that count as its head."""
@@ -48,7 +49,7 @@ class Attributes(NamedTuple):
 
     def value(self, name: str) -> str:
         """Return a value with resolved character references, "" without the attribute."""
-        return html.unescape(self.values.get(name, ""))
+        return resolve(self.values.get(name, ""))
 
 
 class Tag(NamedTuple):
@@ -114,7 +115,7 @@ def title_of(page: str) -> str | None:
             closing = _HIDDEN["title"].search(head, tag.end)
             if closing is None:
                 return None
-            text = " ".join(html.unescape(head[tag.end : closing.start()]).split())
+            text = " ".join(resolve(head[tag.end : closing.start()]).split())
             return text[:MAX_TITLE_CHARACTERS].rstrip() or None
     return None
 

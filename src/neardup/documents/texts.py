@@ -47,8 +47,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_turns(kind: pa.DataType) -> bool:
-    """Return whether a column of this type contains lists of texts."""
-    kind = storage_type(kind)
+    """Return whether a column of this type contains lists of texts; not a dictionary of lists."""
     return is_list(kind) and is_text(kind.value_type) and not pa.types.is_null(kind.value_type)
 
 
@@ -182,8 +181,7 @@ def _through_binary(array: pa.Array) -> pa.LargeStringArray:
 
 
 def as_ids(array: pa.Array, what: str = "the id") -> tuple[pa.LargeStringArray, Bad]:
-    """Return ids as large_string, so that the ids of many batches can be joined, and the rows that
-    are not UTF-8.
+    """Return ids as string or large_string, and the rows that are not UTF-8.
 
     Numbers and times are written in Arrow's notation, fixed-size bytes in hexadecimal digits.
     """
@@ -277,7 +275,8 @@ def _without(documents: DocumentBatch, bad: Bad, file: str, reject: Reject) -> D
     if not bad:
         return documents
     for row in sorted(bad):
-        reject(Rejected(file, int(documents.rows[row]), None, None, bad[row]))
+        position = int(documents.rows[row])
+        reject(Rejected(file=file, row=position, line=None, byte=None, reason=bad[row]))
     is_good = np.ones(len(documents.rows), np.bool_)
     is_good[list(bad)] = False
     return documents.filter(is_good)
@@ -433,19 +432,29 @@ def _column(batch: pa.RecordBatch, name: str, file: str) -> pa.Array:
 
 
 def text_bytes(array: pa.Array) -> int:
-    """Return the bytes of a column with resolved dictionaries, which can be far more than the
-    memory of the column.
+    """Return the bytes of a column with resolved dictionaries and runs, which can be far more than
+    the memory of the column.
     """
-    if isinstance(array, pa.ExtensionArray):
-        return text_bytes(array.storage)
     if is_turns(array.type):
         return text_bytes(array.flatten())
-    if pa.types.is_dictionary(array.type):
-        if not is_text(array.type.value_type) or len(array) == 0:
-            return num_bytes(array)
-        lengths = pc.binary_length(_through_binary(array.dictionary).cast("large_binary"))
-        return int(pc.sum(pc.take(lengths, array.indices)).as_py() or 0)
+    is_encoded = storage_type(array.type) != array.type
+    if is_encoded and is_text(array.type):
+        return int(pc.sum(_lengths(array)).as_py() or 0)
     return num_bytes(array)
+
+
+def _lengths(texts: pa.Array) -> pa.Array:
+    """Return the bytes of each text of a column, without resolving dictionaries and runs."""
+    if isinstance(texts, pa.ExtensionArray):
+        return _lengths(texts.storage)
+    if pa.types.is_dictionary(texts.type):
+        return _lengths(texts.dictionary).take(texts.indices)
+    if pa.types.is_run_end_encoded(texts.type):
+        # A slice has the runs of the whole column, and begins at an offset.
+        rows = texts.offset + np.arange(len(texts))
+        runs = np.searchsorted(texts.run_ends, rows, "right")
+        return _lengths(texts.values).take(arrow_of(runs))
+    return pc.binary_length(_through_binary(texts).cast("large_binary"))
 
 
 def slices_of(
@@ -474,13 +483,12 @@ MAX_JOINED_BYTES = 1 << 28
 def _refuse_long_turns(column: pa.Array, name: str) -> None:
     """Raise InputError if the turns of a row are longer than MAX_JOINED_BYTES.
 
-    Turns without a dictionary are as long as their column, which is in memory.
+    Turns without a dictionary or runs are as long as their column, which is in memory.
     """
     values = column.flatten()
-    if not pa.types.is_dictionary(values.type):
+    if storage_type(values.type) == values.type:
         return
-    lengths = pc.binary_length(_through_binary(values.dictionary).cast("large_binary"))
-    sizes = pc.take(lengths, values.indices).fill_null(0).to_numpy(zero_copy_only=False)
+    sizes = _lengths(values).fill_null(0).to_numpy(zero_copy_only=False)
     num_bytes = np.diff(offsets_from_lengths(sizes)[element_offsets(column)])
     longest = int(num_bytes.max(initial=0))
     if longest > MAX_JOINED_BYTES:

@@ -53,6 +53,8 @@ _REPLACEMENTS = {
     "iso-2022-jp": _JAPANESE,
     "gbk": _CHINESE,
     "gb18030": _CHINESE,
+    # Bytes that no character begins with: of private use in Python.
+    "shift_jis": tuple(zip("\uf8f0\uf8f1\uf8f2\uf8f3", "\ufffd" * 4, strict=True)),
 }
 
 _ESCAPE = re.compile(rb"(\x1b(?:\([BJI]|\$[@B]))")
@@ -60,6 +62,8 @@ _TO_ASCII = b"\x1b(B"
 _TO_ROMAN = b"\x1b(J"
 _TO_KATAKANA = b"\x1b(I"
 _ESCAPE_TO_KANJI = re.compile(rb"\x1b\$[@B]")
+# The character of each byte; bytes beyond are invalid.
+_KATAKANA = "".join(map(chr, [*range(0x21), *range(0xFF61, 0xFFA0)]))
 _INVALID = 0xFF  # in EUC-JP
 # Two bytes of JIS X 0208 are the same in EUC-JP, with the high bits set.
 _JIS_IN_EUC = bytes(
@@ -129,8 +133,8 @@ def _decode_multibyte(data: bytes, name: str, errors: str) -> str:
 def _pieces_of_iso_2022_jp(data: bytes, errors: str) -> Iterator[str]:
     """Yield the text between the escapes of ISO-2022-JP.
 
-    Python's codec has neither the characters of NEC and IBM nor narrow katakana; its codecs of
-    EUC-JP and Shift_JIS have both.
+    Python's codec has neither the characters of NEC and IBM, which its codec of EUC-JP and
+    `_repair` have, nor narrow katakana.
     """
     state = _TO_ASCII
     for piece in _ESCAPE.split(data):
@@ -141,7 +145,8 @@ def _pieces_of_iso_2022_jp(data: bytes, errors: str) -> Iterator[str]:
         elif state == _TO_ROMAN:  # ASCII but for two characters
             yield piece.decode("ascii", "replace").replace("\\", "¥").replace("~", "‾")
         elif state == _TO_KATAKANA:
-            yield piece.translate(_JIS_IN_EUC).decode("cp932", "replace")
+            text, _ = codecs.charmap_decode(piece, "replace", _KATAKANA)
+            yield text
         else:
             yield piece.translate(_JIS_IN_EUC).decode("euc_jp", errors)
 

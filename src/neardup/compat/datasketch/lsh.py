@@ -219,10 +219,11 @@ def require_settings(threshold: float, num_perm: int, weights: tuple[float, floa
         raise SettingError(
             f"Too few permutation functions: num_perm must be at least 2, got {num_perm}. Use 128."
         )
-    if any(not 0.0 <= weight <= 1.0 for weight in weights) or sum(weights) != 1.0:
+    is_outside = any(not 0.0 <= weight <= 1.0 for weight in weights)
+    if is_outside or len(weights) != 2 or sum(weights) != 1.0:
         raise SettingError(
-            f"Weights must be in [0.0, 1.0] and sum to 1.0: got {tuple(weights)}. Use (0.4, 0.6) "
-            "to miss fewer pairs."
+            f"Weights must be two numbers in [0.0, 1.0] that sum to 1.0: got {tuple(weights)}. Use "
+            "(0.4, 0.6) to miss fewer pairs."
         )
 
 
@@ -290,9 +291,10 @@ class MinHashLSH:
                 f"must be at most num_perm={num_perm}. Give the num_perm of your MinHash, or fewer "
                 "bands or rows."
             )
-        if self.b < 2:
+        if self.b < 2 or self.r < 1:
             raise SettingError(
-                f"The number of bands are too small (b < 2): got {self.b}. Use a lower threshold."
+                f"The number of bands are too small (b < 2), or of rows (r < 1): got {params}. "
+                "Use a lower threshold, or more in params."
             )
         self.keys: Any
         self.hashtables: Any
@@ -315,12 +317,13 @@ class MinHashLSH:
         With check_duplication, raises InputError if the index has the key.
         """
         self._require_length(minhash)
-        self._minhash_scheme = agreed_scheme(self._minhash_scheme, minhash)
+        scheme = agreed_scheme(self._minhash_scheme, minhash)
         if check_duplication and key in self:
             raise InputError(
                 f"The given key already exists: {key!r}. Remove it first, or use another."
             )
         self._put(self._stored(key), self._bands(minhash), buffer)
+        self._minhash_scheme = scheme  # only now: a refused key must not decide it
 
     def _put(self, stored: Any, bands: list[bytes], buffer: bool = False) -> None:
         self.keys.insert(stored, *bands, buffer=buffer)

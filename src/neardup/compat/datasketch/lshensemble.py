@@ -201,6 +201,8 @@ class MinHashLSHEnsemble:
 
     def query(self, minhash: MinHash, size: int) -> Iterator[Hashable]:
         """Yield the keys of sets that may contain enough members of a query of `size` members."""
+        if not size > 0:
+            raise InputError(f"Set size must be positive: got {size}. Ask for no empty set.")
         for upper, index in zip(self.uppers, self.indexes, strict=True):
             # With fewer sizes than partitions, some are empty.
             if upper is not None:

@@ -62,16 +62,17 @@ class MinHashLSHForest:
         Raises InputError if the forest has the key.
         """
         self._require_length(minhash)
-        self._minhash_scheme = agreed_scheme(self._minhash_scheme, minhash)
+        scheme = agreed_scheme(self._minhash_scheme, minhash)
         if key in self.keys:
             raise InputError(f"The given key has already been added: {key!r}. Use another.")
+        self._minhash_scheme = scheme  # only now: a refused key must not decide it
         self.keys[key] = self._prefixes(minhash, self.k)
         for values, hashtable in zip(self.keys[key], self.hashtables, strict=True):
             hashtable[values].append(key)
 
     def index(self) -> None:
         """Make all keys added so far available to queries."""
-        # Of the whole tables: `add` after `index` is seen after the next `index`.
+        # Of the whole tables: new values that `add` brings later are seen after the next `index`.
         self.sorted_hashtables = [sorted(hashtable) for hashtable in self.hashtables]
 
     def query(self, minhash: Signature, k: int) -> list[Hashable]:
