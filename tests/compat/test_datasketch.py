@@ -4,6 +4,7 @@ version 2.
 
 from __future__ import annotations
 
+import array
 import copy
 import io
 import json
@@ -327,6 +328,20 @@ def test_low_bits_of_two_kinds_are_refused(seed, b):
         one.jaccard(latest.bBitMinHash(MinHash(seed=seed), b))
 
 
+@pytest.mark.parametrize("num_perm", [1, 64])
+def test_low_bits_of_two_lengths_are_refused(num_perm):
+    one = latest.bBitMinHash(MinHash(), 1)
+    with pytest.raises(SchemeError, match=f"num_perm is 128 and {num_perm}"):
+        one.jaccard(latest.bBitMinHash(MinHash(num_perm=num_perm), 1))
+
+
+@pytest.mark.parametrize("r", [0.0, 0.5])
+def test_no_low_bits_do_not_compare(r):
+    one = latest.bBitMinHash(MinHash(), 0, r)
+    with pytest.raises(SchemeError, match="b=0 do not compare"):
+        one.jaccard(one)
+
+
 def test_one_signature_has_no_union():
     one = signed([b"a"])
     with pytest.raises(SettingError, match="Cannot union less than 2 MinHash: got 1"):
@@ -436,6 +451,13 @@ def lean_signature():
     return lean, stored
 
 
+@pytest.mark.parametrize("vector", [[[1, 2]] * 3, [[1]] * 3])
+def test_a_matrix_is_no_vector_of_weights(vector):
+    generator = latest.WeightedMinHashGenerator(3, sample_size=4)
+    with pytest.raises(InputError, match=r"expecting 3: got shape \(3, [12]\)"):
+        generator.minhash(vector)
+
+
 @pytest.mark.parametrize("stop", [0, 10, 12, -1])
 def test_bytes_that_are_no_lean_signature_are_refused(stop):
     _, stored = lean_signature()
@@ -448,6 +470,20 @@ def test_bytes_that_are_no_signature_of_low_bits_are_refused(stop):
     bits = latest.bBitMinHash(lean_signature()[0]).__getstate__()
     with pytest.raises(InputError, match="are no whole bBitMinHash"):
         object.__new__(latest.bBitMinHash).__setstate__(bits[:stop])
+
+
+def test_stored_low_bits_out_of_range_are_refused_with_the_reason():
+    bits = latest.bBitMinHash(lean_signature()[0]).__getstate__()
+    bits[8] = 33  # b follows the seed
+    with pytest.raises(InputError, match="b is 33, more than 32"):
+        object.__new__(latest.bBitMinHash).__setstate__(bits)
+
+
+def test_a_lean_signature_is_written_to_a_buffer_of_wide_items():
+    lean, stored = lean_signature()
+    items = array.array("Q", [0] * (len(stored) // 8 + 1))
+    lean.serialize(items)
+    assert items.tobytes()[: len(stored)] == bytes(stored)
 
 
 @pytest.mark.parametrize(("b", "r"), [(33, 0.0), (-1, 0.0), (1, 1.5), (1, -0.5)])
@@ -513,7 +549,7 @@ def test_given_weights_are_not_changed():
     ("wrong", "message"),
     [
         ([0, 0], "all zeros"),
-        ([1], "expecting 2: got 1"),
+        ([1], r"expecting 2: got shape \(1,\)"),
         ([1, -1], "negative"),
         ([1, np.nan], "NaN"),
     ],

@@ -19,6 +19,7 @@ from neardup.features.normalise import normalise
 from neardup.features.segmenters import MAX_PIECE, cutter_of, describe_segmenter, segmenter_of
 from neardup.features.shingles import shingle_documents
 from neardup.features.spans import token_spans
+from neardup.features.word_files import read_user_dict
 from neardup.settings.methods import Jieba, MinHash, Shingling
 from reference.places import TESTS
 
@@ -143,6 +144,8 @@ def test_a_changed_file_is_read_again(tmp_path):
         "云计算 -1",
         "云计算 5.5",
         "云计算 99999999999",
+        "云计算 0099999999999",
+        "云计算 001" + 5000 * "9",
         "云计算 5 名词",
     ],
 )
@@ -152,8 +155,16 @@ def test_a_line_that_does_not_parse_is_named_with_file_and_number(tmp_path, line
     with pytest.raises(InputError) as caught:
         segmenter_of(Jieba(user_dict=str(file)))
     message = str(caught.value)
-    assert message.startswith(f"Line 3 of the user dictionary {file} is not valid: got {line!r}.")
+    shown = line[:100]
+    assert message.startswith(f"Line 3 of the user dictionary {file} is not valid: got {shown!r}.")
     assert "'云计算 5 n'. Correct the line, or remove it." in message
+
+
+def test_a_frequency_may_begin_with_zeros(tmp_path):
+    file = tmp_path / "words.txt"
+    file.write_text(f"云计算 {'0' * 5000}5\n", encoding="utf-8")
+    [entry] = read_user_dict(str(file), None)
+    assert entry.frequency == 5
 
 
 def test_words_are_a_list_or_a_tuple():

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from neardup import IdfTable, InputError, SettingError, SimHash, compare, explain
 from neardup.errors import SchemeError
-from neardup.features.shingles import Workspace
+from neardup.features.workspaces import Workspace
 from neardup.fingerprints.explain import keywords
 from neardup.fingerprints.simhash import summarise, to_integers
 from neardup.fingerprints.simhash_documents import describe, scheme_of, summarise_described

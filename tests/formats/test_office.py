@@ -213,6 +213,17 @@ def test_a_page_is_decoded_by_its_declaration_and_its_name_is_percent_encoded():
     assert epub_reader.text_of(zipped(members | {"book/package.opf": listed})) == "Müll"
 
 
+def test_the_path_of_the_list_of_pages_is_percent_encoded():
+    container = zipfile.ZipFile(io.BytesIO(epub({"a.xhtml": page("one")})))
+    members = {
+        info.filename.replace("book/", "a book/"): container.read(info)
+        for info in container.infolist()
+    }
+    name = "META-INF/container.xml"
+    members[name] = members[name].replace(b'"book/', b'"a%20book/')
+    assert epub_reader.text_of(zipped(members)) == "one"
+
+
 def encryption(name: str) -> str:
     return f'<encryption><CipherReference URI="{name}"/></encryption>'
 

@@ -13,7 +13,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from neardup.arrays import flatten_strings
-from neardup.features.shingles import _MODES, Workspace, _tables, shingle_documents
+from neardup.features.shingles import _MODES, _tables, shingle_documents
+from neardup.features.workspaces import Workspace
 from neardup.kernels import tokens as kernel
 from neardup.kernels.token_arrays import Buffers, Shingles, Text, make_buffers
 from neardup.settings.folds import FOLDS
@@ -218,7 +219,7 @@ def test_a_text_shorter_than_an_ngram_is_one_shingle_that_no_longer_text_has():
 @example([b"\xc0\x80", b"\xe0\x80\xaf", b"\xf0\x80\x80\x80", b"\x80" * 40], "chars")
 def test_bytes_that_are_not_utf8_neither_crash_nor_touch_their_neighbours(broken, kind):
     mode = _MODES[kind]
-    tables = _tables(True, True, FOLDS, mode)
+    tables = _tables(mode, nfkc=True, case_fold=True, fold=FOLDS)
     documents = [piece for one in broken for piece in (b"left side", one)] + [b"right side"]
     text = Text(*flatten_strings(pa.array(documents, pa.binary())))
     first, second = (run_guarded(text, tables, mode) for _ in range(2))
@@ -259,7 +260,7 @@ def run_guarded(text: Text, tables, mode: int, ngram: int = 2) -> list[list[int]
 @pytest.mark.parametrize("fold", [False, True])
 def test_the_buffers_promised_hold_any_text_of_one_character_repeated(kind, fold):
     mode = _MODES[kind]
-    tables = _tables(fold, fold, FOLDS if fold else (), mode)
+    tables = _tables(mode, nfkc=fold, case_fold=fold, fold=FOLDS if fold else ())
     interesting = np.flatnonzero(tables.entries & np.uint32(1 << 23))  # those that become several
     codes = [*interesting.tolist(), *range(0x20, 0x110000, 0x20001 if JIT_IS_OFF else 0x101)]
     if JIT_IS_OFF:

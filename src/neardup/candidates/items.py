@@ -27,7 +27,8 @@ from neardup.arrays import (
 from neardup.candidates.item_views import View, views_of
 from neardup.features.described import Lists, distinct_features
 from neardup.features.feature_strings import token_strings
-from neardup.features.shingles import Scan, Workspace, scan_flagged, scan_strings, shingle_documents
+from neardup.features.shingles import Scan, scan_flagged, scan_strings, shingle_documents
+from neardup.features.workspaces import Workspace
 from neardup.kernels.token_arrays import longest_of, make_buffers
 from neardup.settings.contamination import ContaminationSettings
 from neardup.settings.methods import Shingling

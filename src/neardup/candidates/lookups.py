@@ -23,6 +23,9 @@ from neardup.candidates.hamming_join import make_masks
 from neardup.candidates.samples import Samples
 from neardup.features.described import Keys, Lists, distinct_lists
 
+_KEY_BITS = 64
+_WORD_BITS = 64  # of a word of a fingerprint
+
 
 class Layout(NamedTuple):
     """The tables of keys.
@@ -37,7 +40,7 @@ class Layout(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Keys of documents in tables, by document.
+    """Keys of documents, each with its table, sorted by document.
 
     document : int64 (num_entries,), positions in a batch, not falling. table : uint16. key :
     uint64.
@@ -49,7 +52,9 @@ class Entries(NamedTuple):
 
     def take(self, chosen: Mask) -> Entries:
         """Return the entries where `chosen`, bool (num_entries,), is true."""
-        return Entries(self.document[chosen], self.table[chosen], self.key[chosen])
+        return Entries(
+            document=self.document[chosen], table=self.table[chosen], key=self.key[chosen]
+        )
 
 
 class Found(NamedTuple):
@@ -66,7 +71,7 @@ class Found(NamedTuple):
 
     def take(self, chosen: Mask) -> Found:
         """Return the rows where `chosen`, bool (num_found,), is true; `truncated` stays."""
-        return Found(self.entry[chosen], self.row[chosen], self.kept[chosen], self.truncated)
+        return self._replace(entry=self.entry[chosen], row=self.row[chosen], kept=self.kept[chosen])
 
 
 class CandidateRows(NamedTuple):
@@ -79,56 +84,9 @@ class CandidateRows(NamedTuple):
     row: Ints
     kept: Mask
 
-    def take(self, chosen: Mask) -> CandidateRows:
-        """Return the candidates where `chosen`, bool (num_candidates,), is true."""
-        return CandidateRows(self.query[chosen], self.row[chosen], self.kept[chosen])
-
-
-def distinct_pairs(probes: Entries, found: Found) -> tuple[CandidateRows, Ints]:
-    """Return each pair of a query and a row once, with the number of probes that found it."""
-    query = probes.document[found.entry]
-    if len(query) < 2:
-        return CandidateRows(query, found.row, found.kept), np.ones(len(query), np.int64)
-    is_one_query = query[0] == query[-1]  # probes are sorted by document
-    if is_one_query and bool((found.row == found.row[0]).all()):  # the usual hit of an index
-        pair = CandidateRows(query[:1], found.row[:1], found.kept[:1])
-        return pair, np.array([len(query)])
-    order = np.argsort(found.row) if is_one_query else np.lexsort((found.row, query))
-    pairs = CandidateRows(query[order], found.row[order], found.kept[order])
-    is_first = begins_run(pairs.query, pairs.row)
-    hits = np.diff(np.append(np.flatnonzero(is_first), len(query)))
-    return pairs.take(is_first), hits
-
-
-def dense_entries(values: Words) -> Entries:
-    """Return entries of a key for each document and table: uint64 (num_documents, num_tables)."""
-    num_documents, num_tables = values.shape
-    key = np.ascontiguousarray(values).reshape(-1)
-    if num_documents == 1:
-        return Entries(*_entries_of_one(num_tables), key)
-    document = np.empty(values.shape, np.int64)
-    document[:] = np.arange(num_documents)[:, None]
-    table = np.empty(values.shape, np.uint16)
-    table[:] = np.arange(num_tables)
-    return Entries(document.reshape(-1), table.reshape(-1), key)
-
-
-@cache
-def _entries_of_one(num_tables: int) -> tuple[Ints, Uint16s]:
-    """Return `document` and `table` of one document's entries: queries of an index use them."""
-    return np.zeros(num_tables, np.int64), np.arange(num_tables, dtype=np.uint16)
-
-
-def take_entries(entries: Entries, documents: Mask) -> Entries:
-    """Return the entries of some documents, which keep their positions.
-
-    documents : bool (num_documents,).
-    """
-    is_whole = documents.item() if len(documents) == 1 else documents.all()
-    return entries if is_whole else entries.take(documents[entries.document])
-
-
-_KEY_BITS = 64
+    def take(self, chosen: Mask | Ints | slice) -> CandidateRows:
+        """Return the candidates of a mask, bool (num_candidates,), of indices, or of a slice."""
+        return CandidateRows(query=self.query[chosen], row=self.row[chosen], kept=self.kept[chosen])
 
 
 class Lookup(ABC):
@@ -170,6 +128,57 @@ class Lookup(ABC):
     def select(self, probes: Entries, found: Found) -> CandidateRows:
         """Return the candidates among the rows that probes found."""
         return distinct_pairs(probes, found)[0]
+
+
+def distinct_pairs(probes: Entries, found: Found) -> tuple[CandidateRows, Ints]:
+    """Return each pair of a query and a row once, with the number of probes that found it."""
+    query = probes.document[found.entry]
+    pairs = CandidateRows(query=query, row=found.row, kept=found.kept)
+    if len(query) < 2:
+        return pairs, np.ones(len(query), np.int64)
+
+    # Two shortcuts for the usual look-ups of an index: one query, and all probes found one row.
+    is_one_query = query[0] == query[-1]  # probes are sorted by document
+    if is_one_query and bool((found.row == found.row[0]).all()):
+        return pairs.take(slice(1)), np.array([len(query)])
+    order = np.argsort(found.row) if is_one_query else np.lexsort((found.row, query))
+
+    pairs = pairs.take(order)
+    is_first = begins_run(pairs.query, pairs.row)
+    hits = np.diff(np.append(np.flatnonzero(is_first), len(query)))
+    return pairs.take(is_first), hits
+
+
+def dense_entries(values: Words) -> Entries:
+    """Return entries of a key for each document and table: uint64 (num_documents, num_tables)."""
+    num_documents, num_tables = values.shape
+    key = np.ascontiguousarray(values).reshape(-1)
+    if num_documents == 1:
+        document, table = _entries_of_one(num_tables)
+        return Entries(document=document, table=table, key=key)
+    document = np.empty(values.shape, np.int64)
+    document[:] = np.arange(num_documents)[:, None]
+    table = np.empty(values.shape, np.uint16)
+    table[:] = np.arange(num_tables)
+    return Entries(document=document.reshape(-1), table=table.reshape(-1), key=key)
+
+
+@cache
+def _entries_of_one(num_tables: int) -> tuple[Ints, Uint16s]:
+    """Return `document` and `table` of one document's entries: queries of an index use them."""
+    return np.zeros(num_tables, np.int64), np.arange(num_tables, dtype=np.uint16)
+
+
+def take_entries(entries: Entries, documents: Mask) -> Entries:
+    """Return the entries of some documents, which keep their positions.
+
+    documents : bool (num_documents,).
+    """
+    # `item` of one document is faster than `all`.
+    are_all_taken = documents.item() if len(documents) == 1 else documents.all()
+    if are_all_taken:
+        return entries
+    return entries.take(documents[entries.document])
 
 
 @dataclass(frozen=True)
@@ -237,7 +246,7 @@ class DistanceLookup(Lookup):
         bits = range(self.radius.bits)
         tables = []
         for mask in self.masks.tolist():
-            chosen = [bit for bit in bits if mask[bit // 64] >> (bit % 64) & 1]
+            chosen = [bit for bit in bits if mask[bit // _WORD_BITS] >> (bit % _WORD_BITS) & 1]
             others = sorted(set(bits) - set(chosen))
             key_bits = [*chosen, *others][:_KEY_BITS]
             tables.append(_moves_of(key_bits))
@@ -249,10 +258,15 @@ class DistanceLookup(Lookup):
 
 
 class _Move(NamedTuple):
-    """A move of `kernels.blocks.permute_bits`.
+    """A move of `kernels.blocks.permute_bits`, which copies a run of bits to a key.
 
-    word : the word of the fingerprint. mask : bits of this word in reverse order. rotation : their
-    rotation to the left.
+    word : the word of the fingerprint. mask : the bits of this word in reverse order. rotation :
+    their rotation to the left.
+
+        word, reversed    | bit 0 | ... | first ..... last | ... | bit 63 |
+        mask              |      0      | 1 ............ 1 |      0       |
+        key               | ........... | first ..... last | ............ |
+                                        ^ its index in `key_bits`, from the upper end
     """
 
     word: int
@@ -261,18 +275,23 @@ class _Move(NamedTuple):
 
 
 def _moves_of(key_bits: list[int]) -> list[_Move]:
-    """Return the moves of the bits of a fingerprint that make a key, the upper end first: one for
-    each run of successive bits of one word.
+    """Return a move for each run of successive bits of one word.
+
+    key_bits : the bits of a fingerprint that make a key, the upper end of the key first.
     """
     starts = [
-        i for i, bit in enumerate(key_bits) if i == 0 or bit != key_bits[i - 1] + 1 or bit % 64 == 0
+        index
+        for index, bit in enumerate(key_bits)
+        if index == 0 or bit != key_bits[index - 1] + 1 or bit % _WORD_BITS == 0
     ]
     moves = []
-    for first, stop in itertools.pairwise([*starts, len(key_bits)]):
-        bit = key_bits[first]
-        low = 64 - bit % 64 - (stop - first)
-        mask = (1 << 64 - bit % 64) - (1 << low)
-        moves.append(_Move(word=bit // 64, mask=mask, rotation=(bit - first) % 64))
+    for index, stop in itertools.pairwise([*starts, len(key_bits)]):
+        word, first = divmod(key_bits[index], _WORD_BITS)
+        num_bits = stop - index
+        # The first bit of the run is the upper end of the mask, because the word is reversed.
+        num_after = _WORD_BITS - first - num_bits
+        mask = ((1 << num_bits) - 1) << num_after
+        moves.append(_Move(word=word, mask=mask, rotation=(first - index) % _WORD_BITS))
     return moves
 
 
@@ -302,8 +321,10 @@ class SampleLookup(Lookup):
 
     def select(self, probes: Entries, found: Found) -> CandidateRows:
         pairs, hits = distinct_pairs(probes, found)
-        sizes = np.bincount(probes.document, minlength=1)
-        return pairs.take(hits >= np.array(self.needed)[sizes[pairs.query]])
+        # At most `num_samples` probes of a document, the last index of `needed`.
+        num_probes = np.bincount(probes.document, minlength=1)
+        needed = np.array(self.needed)[num_probes[pairs.query]]
+        return pairs.take(hits >= needed)
 
 
 def _set_entries(sets: Lists, limit: int | None = None) -> Entries:
@@ -313,8 +334,12 @@ def _set_entries(sets: Lists, limit: int | None = None) -> Entries:
     """
     hashes, offsets = distinct_lists(sets)
     sizes = np.diff(offsets)
-    document = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
-    chosen = hashes != 0
+    entries = Entries(
+        document=np.repeat(np.arange(len(sizes), dtype=np.int64), sizes),
+        table=np.zeros(len(hashes), np.uint16),
+        key=hashes,
+    )
+    is_entered = hashes != 0
     if limit is not None:
-        chosen &= ranges(0, sizes) < limit
-    return Entries(document[chosen], np.zeros(int(chosen.sum()), np.uint16), hashes[chosen])
+        is_entered &= ranges(0, sizes) < limit
+    return entries.take(is_entered)

@@ -16,7 +16,7 @@ kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -35,22 +35,6 @@ if TYPE_CHECKING:
 _ENDS: tuple[CutAt, ...] = ("character", "word", "sentence", "line")
 """The ends of cuts, numbered as in kernels/passages.py."""
 _ANCHORS_AT_ONCE = 1 << 18
-
-# A cut as the kernels write it, nine numbers: kernels/passages.py draws them. `window` is the end
-# of the first `min_length` characters of the kept text. A number that a kind does not have is -1.
-_CUT_FIELDS = (
-    "kind",
-    "piece",
-    "start",
-    "stop",
-    "kept",
-    "source",
-    "window",
-    "source_stop",
-    "num_documents",
-)
-_CUT = np.dtype([(name, np.int64) for name in _CUT_FIELDS])
-_NUM_FRAGMENTS, _NUM_CUTS, _NUM_ANCHORS = range(3)  # of the state of kernels.passages.resolve
 
 
 class InPieces(NamedTuple):
@@ -110,9 +94,9 @@ def decide_passages(
     *,
     gram_size: int,
     num_against: int,
-) -> Iterator[tuple[int, Passages | None]]:
-    """Decide about the documents of pieces; yield the number that are done, and at the end the
-    passages.
+    on_done: Callable[[int], object],
+) -> Passages:
+    """Return the passages that are cut by the rule that keeps the first copy.
 
     Parameters
     ----------
@@ -120,46 +104,27 @@ def decide_passages(
     groups : the groups of the anchors.
     gram_size : the number of bytes that are hashed.
     num_against : the number of documents, from the first, that are kept whole.
+    on_done : called with the number of documents that are decided about, rising; documents after
+        the last piece have nothing to decide.
     """
+    named = kernels.passages
     anchors = _anchors_of(positions, groups)
+    rule = _rule(settings)
     # Kept fragments have as many bytes as a passage has characters, or more.
     fragments = np.empty((len(pieces.text) // settings.min_length + 1, 2), np.int64)
-    rule = _rule(settings)
     state = np.zeros(3, np.int64)
-    found = [_no_rows(0)]
+    found = [_room_for_cuts(0)]
     first = 0
     for stop in _ends_of_stretches(pieces):
-        num_anchors = int(pieces.anchors[stop - 1]) - int(state[_NUM_ANCHORS])
-        state[_NUM_CUTS] = 0
-        span = kernels.passages.PieceSpan(first, stop, num_against)
-        rows = kernels.passages.resolve(
-            pieces, anchors, fragments, rule, gram_size, span, _no_rows(num_anchors + 2), state
-        )
-        found.append(rows[: state[_NUM_CUTS]].copy())
+        num_anchors = int(pieces.anchors[stop - 1]) - int(state[named.NEXT_ANCHOR])
+        room = _room_for_cuts(num_anchors + 2)
+        state[named.NUM_ROWS] = 0
+        span = named.PieceSpan(first=first, stop=stop, num_against=num_against)
+        rows = named.resolve(pieces, anchors, fragments, rule, gram_size, span, room, state)
+        found.append(rows[: state[named.NUM_ROWS]].copy())
         first = stop
-        yield int(pieces.documents[stop - 1]) + 1, None
-    yield len(pieces.characters), _passages(pieces, np.concatenate(found))
-
-
-def _anchors_of(positions: Ints, groups: Groups) -> Anchors:
-    """Return the anchors for the kernel, with room for the fragments that it lists."""
-    starts = offsets_from_lengths(groups.sizes)
-    num_listed = int(starts[-1])
-    return kernels.passages.Anchors(
-        positions=positions,
-        groups=groups.numbers,
-        contexts=groups.contexts,
-        fragments=np.full(len(positions), -2, np.int32),
-        listed=np.empty(num_listed, np.int32),
-        listed_contexts=np.empty((num_listed, 2), np.uint64),
-        group_starts=starts[:-1],
-        group_sizes=np.zeros(len(groups.sizes), np.int32),
-    )
-
-
-def _no_rows(size: int) -> Ints:
-    """Return room for cuts: int64 (size, 9), as kernels write them; see _CUT."""
-    return np.empty((size, len(_CUT_FIELDS)), np.int64)
+        on_done(int(pieces.documents[stop - 1]) + 1)
+    return _passages(pieces, np.concatenate(found))
 
 
 def decide_common(
@@ -171,7 +136,7 @@ def decide_common(
     *,
     gram_size: int,
 ) -> Passages:
-    """Decide by the rule that keeps no copy.
+    """Return the passages that are cut by the rule that keeps no copy.
 
     Parameters
     ----------
@@ -180,47 +145,116 @@ def decide_common(
     gram_size : the number of bytes that are hashed.
     """
     members, offsets = equal_anchors(hashes)
-    piece = np.searchsorted(pieces.starts, positions[members], "right") - 1
-    bounds = np.stack([pieces.starts[piece], pieces.starts[piece + 1]], axis=1)
+    positions = positions[members]
+    piece = np.searchsorted(pieces.starts, positions, "right") - 1
     owners = pieces.documents[piece]
-    site, needed = _needed(sites, owners, settings)
-    ranges = np.zeros((len(members), 3), np.int64)  # start, stop, number of documents
-    anchors = kernels.passage_groups.Common(bounds, positions[members], owners, site, needed)
-    kernels.passage_groups.mark_common(
-        pieces.text, offsets, anchors, settings.min_length, gram_size, ranges
+    owner_sites, needed = _sites_of(sites, owners, settings)
+    anchors = kernels.passage_groups.Common(
+        bounds=np.stack([pieces.starts[piece], pieces.starts[piece + 1]], axis=1),
+        positions=positions,
+        owners=owners,
+        sites=owner_sites,
+        needed=needed,
     )
-    found = np.column_stack([piece, ranges])[ranges[:, 2] > 0]
-    by_start = np.lexsort((found[:, 1], found[:, 0]))
-    return _cut_ranges(pieces, found[by_start], settings)
+    marked = np.zeros((len(members), 3), np.int64)
+    kernels.passage_groups.mark_common(
+        pieces.text, offsets, anchors, settings.min_length, gram_size, marked
+    )
+    ranges = _Ranges(
+        pieces=piece, starts=marked[:, 0], stops=marked[:, 1], num_documents=marked[:, 2]
+    )
+    ranges = ranges.take(ranges.num_documents > 0)
+    by_start = np.lexsort((ranges.starts, ranges.pieces))
+    return _cut_ranges(pieces, ranges.take(by_start), settings)
 
 
 def decide_units(
     pieces: Pieces, first: Ints, sites: Words, settings: PassageSettings, num_against: int
 ) -> Passages:
-    """Cut the units whose text was kept before, or the units that enough documents of a site have.
+    """Return the units that are cut: if a copy is kept, units whose text was kept before; otherwise
+    units that enough documents of a site have.
 
     Parameters
     ----------
     pieces : each a unit.
     first : int64 by unit, the first unit of the same text.
-    sites, num_against : as above.
+    sites : uint64 by document, equal for the documents of one site.
+    num_against : the number of documents, from the first, that are kept whole.
     """
     if settings.keep == "first":
-        rows = _no_rows(2 * len(first))
+        rows = _room_for_cuts(2 * len(first))
         count = kernels.passage_units.cut_units(pieces, first, num_against, settings.max_loss, rows)
         return _passages(pieces, rows[:count])
-    site, needed = _needed(sites, pieces.documents, settings)
-    documents = _count_documents(first, site, pieces.documents)
-    found = np.column_stack(
-        [np.arange(len(first)), pieces.starts[:-1], pieces.starts[1:], documents]
+    unit_sites, needed = _sites_of(sites, pieces.documents, settings)
+    num_documents = _count_documents(first, unit_sites, pieces.documents)
+    units = _Ranges(
+        pieces=np.arange(len(first)),
+        starts=pieces.starts[:-1],
+        stops=pieces.starts[1:],
+        num_documents=num_documents,
     )
-    return _cut_ranges(pieces, found[documents >= needed], settings)
+    return _cut_ranges(pieces, units.take(num_documents >= needed), settings)
 
 
-def _count_documents(first: Ints, site: Ints, documents: Ints) -> Ints:
+def _anchors_of(positions: Ints, groups: Groups) -> Anchors:
+    """Return the anchors for the kernel, with room for the fragments that it lists."""
+    starts = offsets_from_lengths(groups.sizes)
+    num_listed = int(starts[-1])
+    return kernels.passages.Anchors(
+        positions=positions,
+        groups=groups.numbers,
+        contexts=groups.contexts,
+        fragments=np.full(len(positions), kernels.passages.UNLISTED, np.int32),
+        listed=np.empty(num_listed, np.int32),
+        listed_contexts=np.empty((num_listed, 2), np.uint64),
+        group_starts=starts[:-1],
+        group_sizes=np.zeros(len(groups.sizes), np.int32),
+    )
+
+
+def _rule(settings: PassageSettings) -> Rule:
+    """Return the settings for the kernel."""
+    return kernels.passages.Rule(
+        length=settings.min_length,
+        bridge=settings.bridge,
+        max_loss=settings.max_loss,
+        ends=_ENDS.index(settings.cut_at),
+        classes=boundary_classes(),
+    )
+
+
+def _room_for_cuts(size: int) -> Ints:
+    """Return memory for cuts, int64 (size, 9): the columns are `kernels.passages.Cut`."""
+    return np.empty((size, len(kernels.passages.Cut._fields)), np.int64)
+
+
+def _ends_of_stretches(pieces: Pieces) -> Iterator[int]:
+    """Yield the ends, in pieces, of stretches of whole documents with about _ANCHORS_AT_ONCE."""
+    num_pieces = len(pieces.documents)
+    end = 0
+    while end < num_pieces:
+        num_anchors = int(pieces.anchors[end - 1]) if end else 0
+        full = int(np.searchsorted(pieces.anchors, num_anchors + _ANCHORS_AT_ONCE))
+        document = pieces.documents[min(num_pieces - 1, full)]
+        end = int(np.searchsorted(pieces.documents, document, "right"))
+        yield end
+
+
+def _sites_of(sites: Words, owners: Ints, settings: PassageSettings) -> tuple[Ints, Ints]:
+    """Return the site of each owner, and the number of its documents that must have a passage.
+
+    sites : uint64 by document. owners : int64, documents.
+    """
+    _, numbers, num_documents = np.unique(sites, return_inverse=True, return_counts=True)
+    needed = num_needed(settings.min_share, num_documents, at_least=2)
+    of_owners = numbers[owners].astype(np.int64)
+    return of_owners, needed[of_owners]
+
+
+def _count_documents(first: Ints, sites: Ints, documents: Ints) -> Ints:
     """Return by unit the number of documents of its site that have its text."""
-    order = np.lexsort((documents, site, first))
-    begins = begins_run(first[order], site[order])
+    order = np.lexsort((documents, sites, first))
+    begins = begins_run(first[order], sites[order])
     is_new = begins | begins_run(documents[order])
     starts = np.flatnonzero(begins)
     counts = np.add.reduceat(is_new, starts, dtype=np.int64)
@@ -229,47 +263,33 @@ def _count_documents(first: Ints, site: Ints, documents: Ints) -> Ints:
     return of_unit
 
 
-def _needed(sites: Words, owners: Ints, settings: PassageSettings) -> tuple[Ints, Ints]:
-    """Return the site of each owner, and the number of its documents that must have a passage.
+class _Ranges(NamedTuple):
+    """Ranges of pieces, int64 by range.
 
-    owners : int64, documents.
+    pieces : the piece of the range. starts, stops : its bytes in the text of `Pieces`.
+    num_documents : the number of documents that have it.
     """
-    _, site, num_documents = np.unique(sites, return_inverse=True, return_counts=True)
-    needed = num_needed(settings.min_share, num_documents, at_least=2)
-    site = site[owners].astype(np.int64)
-    return site, needed[site]
+
+    pieces: Ints
+    starts: Ints
+    stops: Ints
+    num_documents: Ints
+
+    def take(self, chosen: Mask | Ints) -> _Ranges:
+        """Return the chosen ranges, in their order."""
+        return _Ranges(*(column[chosen] for column in self))
 
 
-def _cut_ranges(pieces: Pieces, found: Ints, settings: PassageSettings) -> Passages:
-    """Cut ranges of pieces. found : int64 (num_ranges, 4), by piece and start: the piece, its start
-    and stop, and the number of documents that have it.
-    """
-    rows = _no_rows(2 * len(found) + len(pieces.documents))
-    count = kernels.passages.cut_ranges(pieces, np.ascontiguousarray(found), _rule(settings), rows)
+def _cut_ranges(pieces: Pieces, ranges: _Ranges, settings: PassageSettings) -> Passages:
+    """Cut ranges, by piece and start."""
+    rows = _room_for_cuts(2 * len(ranges.pieces) + len(pieces.documents))
+    columns = np.stack(ranges, axis=1)
+    count = kernels.passages.cut_ranges(pieces, columns, _rule(settings), rows)
     return _passages(pieces, rows[:count])
 
 
-def _rule(settings: PassageSettings) -> Rule:
-    ends = _ENDS.index(settings.cut_at)
-    return kernels.passages.Rule(
-        settings.min_length, settings.bridge, settings.max_loss, ends, boundary_classes()
-    )
-
-
-def _ends_of_stretches(pieces: Pieces) -> Iterator[int]:
-    """Yield the ends, in pieces, of stretches of whole documents with about _ANCHORS_AT_ONCE."""
-    num_pieces = len(pieces.documents)
-    first = 0
-    while first < num_pieces:
-        before = int(pieces.anchors[first - 1]) if first else 0
-        last = int(np.searchsorted(pieces.anchors, before + _ANCHORS_AT_ONCE))
-        document = pieces.documents[min(num_pieces - 1, last)]
-        first = int(np.searchsorted(pieces.documents, document, "right"))
-        yield first
-
-
 def _passages(pieces: Pieces, rows: Ints) -> Passages:
-    """Return the cuts that a kernel wrote as rows; see _CUT."""
+    """Return the cuts that a kernel wrote as rows of `kernels.passages.Cut`."""
     named = kernels.passages
     cuts, dropped_pieces = _split(rows)
     passages = _in_pieces(pieces, cuts)
@@ -295,13 +315,15 @@ def _passages(pieces: Pieces, rows: Ints) -> Passages:
 
 
 def _split(rows: Ints) -> tuple[np.ndarray, Ints]:
-    """Return the cuts among rows of _CUT, and the pieces whose documents are dropped."""
-    cuts = np.ascontiguousarray(rows).view(_CUT)[:, 0]
+    """Return the cuts among rows, and the pieces whose documents are dropped."""
+    dtype = np.dtype([(name, np.int64) for name in kernels.passages.Cut._fields])
+    cuts = np.ascontiguousarray(rows).view(dtype)[:, 0]
     is_dropped = cuts["kind"] == kernels.passages.DROPPED
     return cuts[~is_dropped], cuts["piece"][is_dropped]
 
 
 def _in_pieces(pieces: Pieces, cuts: np.ndarray) -> InPieces:
+    """Return cuts as passages in the text of pieces, with the piece of each kept copy."""
     is_kept = cuts["kind"] == kernels.passages.REPEATED
     kept_starts = np.where(is_kept, cuts["kept"], cuts["start"])
     return InPieces(
@@ -343,13 +365,22 @@ def _count_up_to(pieces: Pieces, owners: Ints, positions: Ints) -> Ints:
 
 
 def _occurrences(cuts: np.ndarray) -> Ints:
-    """Return how often the text of each cut was found; see `Passages`."""
+    """Return how often the text of each cut was found; see `Passages`.
+
+    Other cuts are counted if their kept text contains the window of this cut, the first
+    `min_length` characters of its kept text:
+
+        this cut             |--- window ---|......|
+        counted          |...................|
+        counted              |...................|
+        begins later           |...................|
+        ends before      |...............|
+    """
     named = kernels.passages
     occurrences: Ints = np.where(cuts["kind"] == named.COMMON, cuts["num_documents"], 1)
     is_repeated = cuts["kind"] == named.REPEATED
     repeated = cuts[is_repeated]
-    # The cuts whose kept text begins at or before this one, less the cuts whose kept text ends
-    # before the window of this one: the rest contain the window.
+    # No kept text both begins later and ends before: it has `min_length` characters or more.
     begun = np.searchsorted(np.sort(repeated["source"]), repeated["source"], "right")
     ended = np.searchsorted(np.sort(repeated["source_stop"]), repeated["window"])
     occurrences[is_repeated] += begun - ended

@@ -19,15 +19,15 @@ from neardup.executor import group_small
 MAX_LINE_BYTES = 1 << 30
 """A longer line is rejected, so that memory is bounded."""
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-STREAM_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException)
-"""The errors of a damaged or truncated stream."""
-
 MAX_BLOCK_LINES = 1 << 17
 """A block has no more lines: the offset and the document of an empty line take far more memory than
 the line.
 """
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+STREAM_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException)
+"""The errors of a damaged or truncated stream."""
 
 # UTF-32 first, because its little-endian mark begins with the mark of UTF-16.
 _WIDE_MARKS = {
@@ -46,10 +46,9 @@ _ZSTD_READ_BYTES = 1 << 16
 
 
 def wide_encoding_of(data: bytes) -> str | None:
-    """Return UTF-16 or UTF-32 if text begins in such an encoding, even without a byte order mark,
-    or None.
+    """Return the encoding if text begins in UTF-16 or UTF-32, otherwise None.
 
-    Without a mark, every other byte of text in Latin letters is zero.
+    UTF-16 is found even without a byte order mark, if most letters are Latin.
     """
     head = data[:_HEAD_BYTES]
     for mark, name in _WIDE_MARKS.items():
@@ -57,8 +56,8 @@ def wide_encoding_of(data: bytes) -> str | None:
             return name
     if b"\0" not in head or len(head) < 4:
         return None
+    # Every second byte of a Latin letter in UTF-16 is zero.
     num_units = len(head) // 2
-    # Without a mark, UTF-16 of mostly Latin letters has a zero in every second byte.
     zeros_at_even = head[0::2].count(0)
     zeros_at_odd = head[1::2].count(0)
     has_many = max(zeros_at_even, zeros_at_odd) >= 0.8 * num_units
@@ -96,7 +95,7 @@ class LineBlock(NamedTuple):
         """Return one line, its line end included."""
         return self.data[int(self.offsets[index]) : int(self.offsets[index + 1])].tobytes()
 
-    def ends_in_line(self, index: int) -> bool:
+    def is_unfinished(self, index: int) -> bool:
         """Return whether a line is the last of the file, and has no line end."""
         return index == self.num_lines - 1 and self.data[-1] != _NEWLINE
 
@@ -127,18 +126,24 @@ def read_line_blocks(source: Source, reject: Reject) -> Iterator[LineBlock]:
     lines before the break; the rest is rejected once, with its first line and byte.
     """
     stretch = source.stretch
-    lines = _pieces(source) if stretch is None else lines_of(source, stretch)
+    pieces = _read_pieces(source) if stretch is None else lines_of(source, stretch)
     cutter = _LineCutter(source, reject)
     try:
-        for pieces in group_small(lines, len, BLOCK_BYTES):
-            block = cutter.add(b"".join(pieces))
+        for group in group_small(pieces, len, BLOCK_BYTES):
+            block = cutter.add(b"".join(group))
             if block is not None:
-                yield from _in_pieces(block)
+                yield from _split(block)
     except STREAM_ERRORS as error:
         # The line before the error is not complete and is left out: `finish` is not called.
-        reason = f"the rest of the file cannot be read: {error}"
-        line = cutter.line + 1
-        reject(Rejected(source.name, None, line, cutter.byte, reason, rest_of_file=True))
+        rejected = Rejected(
+            file=source.name,
+            row=None,
+            line=cutter.line + 1,
+            byte=cutter.byte,
+            reason=f"the rest of the file cannot be read: {error}",
+            rest_of_file=True,
+        )
+        reject(rejected)
         return
     last = cutter.finish()
     if last is not None:
@@ -189,6 +194,7 @@ class _LineCutter:
         return self._block(self._pending) if any(self._pending) else None
 
     def _check_length(self) -> None:
+        """Reject the pending line if it is too long, and skip the rest of it."""
         num_bytes = sum(map(len, self._pending))
         if num_bytes <= MAX_LINE_BYTES:
             return
@@ -207,6 +213,7 @@ class _LineCutter:
         self._is_skipping = True
 
     def _block(self, pieces: Sequence[bytes | memoryview]) -> LineBlock:
+        """Return the lines in pieces as the next block."""
         # NumPy joins the pieces without the interpreter's lock.
         data = np.concatenate([np.frombuffer(piece, np.uint8) for piece in pieces])
         block = LineBlock(
@@ -221,7 +228,7 @@ class _LineCutter:
         return block
 
 
-def _in_pieces(block: LineBlock) -> Iterator[LineBlock]:
+def _split(block: LineBlock) -> Iterator[LineBlock]:
     """Yield a block as blocks of at most `MAX_BLOCK_LINES` lines."""
     if block.num_lines <= MAX_BLOCK_LINES:
         yield block
@@ -239,7 +246,7 @@ def _in_pieces(block: LineBlock) -> Iterator[LineBlock]:
         )
 
 
-def _pieces(source: Source) -> Iterator[bytes]:
+def _read_pieces(source: Source) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file."""
     size = _ZSTD_READ_BYTES if source.compression == "zstd" else BLOCK_BYTES
     with source.open_stream() as stream:

@@ -44,8 +44,10 @@ def stamp_of(path: str | None) -> FileStamp | None:
     """Return the stamp of a file, None without a file. An unreadable file has None too:
     `read_word_file` reports it.
     """
+    if path is None:
+        return None
     try:
-        status = os.stat(path or "")
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
     return FileStamp(modified_ns=status.st_mtime_ns, num_bytes=status.st_size)
@@ -109,8 +111,10 @@ def _parse_entry(line: str, number: int, path: str) -> Entry:
     # Each optional part is taken from the front of the rest: the frequency first, then the tag.
     digits = rest.pop(0) if rest and _DIGITS.issuperset(rest[0]) else None
     tag = rest.pop(0) if rest and _LETTERS.issuperset(rest[0]) else None
-    # Twelve digits are enough for the check; Python refuses to convert thousands of them.
-    is_in_range = digits is None or 1 <= int(digits[:12]) <= _MAX_FREQUENCY
+    # Eleven digits are enough to see that a number is too large; Python refuses to convert
+    # thousands of them.
+    frequency = None if digits is None else int(digits.lstrip("0")[:11] or "0")
+    is_in_range = frequency is None or 1 <= frequency <= _MAX_FREQUENCY
     if rest or not is_in_range:
         raise InputError(
             f"Line {number} of the user dictionary {path} is not valid: got "
@@ -119,4 +123,4 @@ def _parse_entry(line: str, number: int, path: str) -> Entry:
             "Latin letters: '云计算', '云计算 5', '云计算 n' or '云计算 5 n'. Correct the line, or "
             "remove it."
         )
-    return Entry(word=word, frequency=None if digits is None else int(digits), tag=tag)
+    return Entry(word=word, frequency=frequency, tag=tag)

@@ -37,8 +37,9 @@ from neardup.features.foreign_schemes import preprocess, resolve_scheme, tie_bit
 from neardup.features.idf import IdfTable, describe_features, inverse_frequencies, name_callable
 from neardup.features.page_structure import weigh_tags
 from neardup.features.segmenters import cutter_of
-from neardup.features.shingles import Workspace, extract_text, shingle_documents
+from neardup.features.shingles import extract_text, shingle_documents
 from neardup.features.token_lists import pack_tokens, shingle_strings
+from neardup.features.workspaces import Workspace
 from neardup.files import JsonObject
 from neardup.fingerprints.simhash import (
     SCHEME,

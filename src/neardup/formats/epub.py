@@ -35,32 +35,33 @@ def _pages(package: Package) -> list[str]:
     """Return the members that are the pages of a book, in reading order, each once."""
     root = _root_file(package)
     folder = posixpath.dirname(root)
-    members: dict[str, str] = {}
-    order: dict[str, None] = {}  # a dictionary keeps the first order of its keys
+    manifest: dict[str, str] = {}  # the member of each page, by id
+    spine: list[str] = []  # ids in reading order
     for element in elements_of(package.read(root)):
         values = element.attributes
         if element.name == "item" and values.get("media-type") in HTML_TYPES:
-            members[values.get("id", "")] = posixpath.normpath(
-                posixpath.join(folder, unquote(values.get("href", "")))
-            )
+            path = posixpath.join(folder, unquote(values.get("href", "")))
+            manifest[values.get("id", "")] = posixpath.normpath(path)
         elif element.name == "itemref":
-            order[values.get("idref", "")] = None
-    pages = [members[number] for number in order if number in members]
+            spine.append(values.get("idref", ""))
+    # The manifest may be incomplete, or follow the spine.
+    pages = [manifest[page_id] for page_id in spine if page_id in manifest]
     if not pages:
         raise Unreadable("it has no page: its spine names no XHTML")
     return list(dict.fromkeys(pages))
 
 
 def _root_file(package: Package) -> str:
-    """Return the member that lists the pages."""
+    """Return the member that lists the pages: its path is a URL (EPUB 3.3, section 4.2.6.3.1)."""
     for element in elements_of(package.read(_CONTAINER)):
         values = element.attributes
         if element.name == "rootfile" and values.get("media-type") == _PACKAGE_TYPE:
-            return posixpath.normpath(values.get("full-path", ""))
+            return posixpath.normpath(unquote(values.get("full-path", "")))
     raise Unreadable("it is a ZIP file, but not of EPUB")
 
 
 def _encrypted_members(package: Package) -> set[str]:
+    """Return the members that the list of encrypted ones names."""
     if _ENCRYPTION not in package:
         return set()
     return {

@@ -296,7 +296,7 @@ def _rejected(block: LineBlock, source: Source, index: int, reason: str) -> Reje
     row = block.rejected(source, index, reason)
     line = block.line(index).strip(_BLANKS)
     is_complete = line.endswith((b"}", b"]", b","))
-    if block.ends_in_line(index) and line.startswith(b"{") and not is_complete:
+    if block.is_unfinished(index) and line.startswith(b"{") and not is_complete:
         reason = f"the file is cut short inside this line: {row.reason}"
         return row._replace(reason=reason, rest_of_file=True)
     return row

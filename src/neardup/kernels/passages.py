@@ -48,7 +48,7 @@ NUM_FRAGMENTS, NUM_ROWS, NEXT_ANCHOR = range(3)
 # Columns of the ranges that `cut_ranges` reads.
 _PIECE, _START, _STOP, _NUM_DOCUMENTS = range(4)
 # Values of `Anchors.fragments`: an anchor that is not listed, and one in the open fragment.
-_UNLISTED = np.int32(-2)
+UNLISTED = np.int32(-2)
 _OPEN = np.int32(-1)
 TAB = 9
 LINE_FEED = 10
@@ -624,7 +624,7 @@ def _enter(anchors, anchor, fragment):
     group = anchors.groups[anchor]
     if group < 0:
         return
-    if anchors.fragments[anchor] == _UNLISTED:
+    if anchors.fragments[anchor] == UNLISTED:
         rank = anchors.group_starts[group] + anchors.group_sizes[group]
         anchors.listed[rank] = anchor
         anchors.listed_contexts[rank, 0] = anchors.contexts[anchor, 0]
@@ -638,9 +638,9 @@ def _withdraw(anchors, first, stop):
     """Remove the anchors in [first, stop) from the ends of their lists."""
     # Anchors are listed in order, so the last ones of the text are the last ones of their lists.
     for anchor in range(stop - 1, first - 1, -1):
-        if anchors.fragments[anchor] != _UNLISTED:
+        if anchors.fragments[anchor] != UNLISTED:
             anchors.group_sizes[anchors.groups[anchor]] -= 1
-            anchors.fragments[anchor] = _UNLISTED
+            anchors.fragments[anchor] = UNLISTED
 
 
 @kernel(allocates=True)

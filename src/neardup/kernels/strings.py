@@ -15,12 +15,15 @@ from neardup.kernels.intrinsics import (
 
 @kernel
 def decode(data, position):
-    """Return (code point, its length in bytes); (0, 1) where the bytes are not UTF-8.
+    """Return (code point, its length in bytes); (0, 1) if the bytes have not one of these forms.
 
     bytes                                   code point       lead byte
     110..... 10......                       11 bits          C2 to DF: shorter ones would do
     1110.... 10...... 10......              16 bits          E0 to EF
     11110... 10...... 10...... 10......     up to 10FFFF     F0 to F4
+
+    Surrogates, and longer forms than needed of three or four bytes, are decoded although they are
+    not UTF-8.
     """
     lead = U32(data[position])
     stop = len(data)
@@ -78,16 +81,19 @@ _EIGHT_BYTES = U64(0x0101010101010101)
 @kernel
 def _count_leads(word):
     """Return how many of 8 bytes begin a character."""
+    # A byte 10...... begins none: its bit 7 is set, and its bit 6 is not.
     return 8 - count_ones(word >> U64(7) & ~(word >> U64(6)) & _EIGHT_BYTES)
 
 
 @kernel
 def is_lead(byte):
+    """Return whether a byte begins a character: it is not 10......."""
     return byte & 0xC0 != 0x80
 
 
 @kernel
 def count_characters(text, start, stop):
+    """Return the number of characters that begin in the bytes from `start` to `stop`."""
     count = 0
     while start + 8 <= stop:
         count += _count_leads(load_u64(text, start))
@@ -149,18 +155,19 @@ def common_after(text, left, right, max_length):
 
 @kernel
 def code_at(text, position):
+    """Return the code point at a position; 0 if the bytes there are none."""
     return U32(text[position]) if text[position] < 128 else decode(text, position)[0]
 
 
-# Random constants that occur in no text in UTF-8, so that no factor of a product below is zero for
-# a short text.
+# Random constants that occur in no text in UTF-8. A word equal to one of them would make a factor
+# of a product zero, so that the other factor would not count.
 _START = U64(0x9E3779B97F4A7C15)
 _FIRST = U64(0xA0761D6478BD642F)
 _LAST = U64(0xE7037ED1A0B428DB)
 
 
-# Inlined, since arithmetic of the next string and of its caller then fill each other's
-# gaps.
+# Inlined, so that the processor overlaps the arithmetic of one string with the next and with the
+# caller's.
 @kernel(inline=True)
 def hash_at(start, size, margin):
     """Return the hash, uint64, of the `size` bytes at an address.
@@ -169,8 +176,10 @@ def hash_at(start, size, margin):
     wyhash does, 2019): 16 bytes a product and one more at the end. The last two words may overlap,
     or be the same, so no byte is masked and nothing after the string is read.
 
-    Requires: size > 0; `margin` bytes before it may be read: with 7 a short one is read like a
-    longer one.
+    margin : the number of bytes before the string that may be read. With 7 or more, a string
+    shorter than a word is read as the end of a word.
+
+    Requires: size > 0.
     """
     state = _START
     end = start + size

@@ -22,9 +22,10 @@ def add_documents(features, offsets, first, max_size, missed, table, size):
     table.
 
     features : uint64, each once in a document; offsets : int64 (num_documents + 1,); table :
-    hashes, counts and misses, a power of two of slots; missed : the largest number of documents in
-    which a new entry may have been dropped before. Stops before a document that may fill more than
-    two thirds of the slots, and after one that leaves more than `max_size` entries.
+    hashes, counts (0 at a free slot) and misses, a power of two of slots; missed : the largest
+    number of documents in which a new entry may have been dropped before. Stops before a document
+    that may fill more than two thirds of the slots, and after one that leaves more than `max_size`
+    entries.
     """
     hashes = table.hashes
     counts = table.counts
@@ -48,6 +49,8 @@ def add_documents(features, offsets, first, max_size, missed, table, size):
 def move_entries(table, missed, target):
     """Copy the entries that may have more than `missed` documents to an empty table; return their
     number.
+
+    table, target : as in `add_documents`; an entry has at most `counts` plus `misses` documents.
     """
     hashes = table.hashes
     counts = table.counts
@@ -85,7 +88,9 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
     """
     longest = max_length(offsets)
     order = np.empty(longest, I64)
+    # At most 2 * longest buckets, or two; and one entry more, see `bucket_starts`.
     ends = np.empty(2 * longest + 3, I64)
+    table = _Features(hashes=distinct, counts=counts, firsts=firsts)
     size = distinct_offsets[0] = 0
     for document in range(len(offsets) - 1):
         start = offsets[document]
@@ -96,7 +101,6 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
             bucket = I64(span[i] >> shift)
             order[ends[bucket]] = i
             ends[bucket] += 1
-        table = _Features(hashes=distinct, counts=counts, firsts=firsts)
         for i in range(len(span)):
             size = _insert(table, first, size, span[order[i]], start + order[i])
         distinct_offsets[document + 1] = size
@@ -105,7 +109,7 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
 @kernel(inline=True)
 def _insert(table, first, size, value, index):
     """Count a hash among the rising ones from `first` to `size`; return the new size."""
-    rank = size  # of the hash among the entered ones, from the end: insertion sort
+    rank = size  # the position of the hash, found from the end as in insertion sort
     while rank > first and table.hashes[rank - 1] > value:
         rank -= 1
     if rank > first and table.hashes[rank - 1] == value:

@@ -19,7 +19,7 @@ from neardup.decide.outcome import Counts, Totals
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists, distinct_lists
 from neardup.features.idf import IdfTable
-from neardup.features.shingles import Workspace
+from neardup.features.workspaces import Workspace
 from neardup.files import JsonObject
 from neardup.fingerprints.explain import Explanation, SignatureExplanation
 from neardup.fingerprints.fingerprints import Fingerprints

@@ -27,8 +27,9 @@ from neardup.features.described import (
     sum_weights,
 )
 from neardup.features.idf import FEATURES_VERSION, IdfTable, describe_features
-from neardup.features.shingles import Workspace, is_scanned, scan_of, shingle_documents
+from neardup.features.shingles import is_scanned, scan_of, shingle_documents
 from neardup.features.token_columns import HashedTokens, view_tokens
+from neardup.features.workspaces import Workspace
 from neardup.files import JsonObject
 from neardup.fingerprints import minhash as signing
 from neardup.fingerprints.explain import SignatureExplanation, explain_signature

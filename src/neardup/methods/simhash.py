@@ -16,8 +16,9 @@ from neardup.decide.outcome import SHORT, Counts, Totals
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
 from neardup.features.idf import FEATURES_VERSION, IdfTable, resolve_idf
-from neardup.features.shingles import Workspace, is_scanned
+from neardup.features.shingles import is_scanned
 from neardup.features.token_columns import HashedTokens, hash_tokens
+from neardup.features.workspaces import Workspace
 from neardup.files import JsonObject
 from neardup.fingerprints import simhash_documents as fingerprinting
 from neardup.fingerprints.explain import Explanation, explain_fingerprint

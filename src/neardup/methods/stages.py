@@ -21,7 +21,8 @@ from neardup.candidates.sorted_members import BucketPairs, Members, list_members
 from neardup.features.binary import binary_lists, binary_rows, lists_of, rows_of
 from neardup.features.described import Features, Keys, Lists, distinct_features, distinct_lists
 from neardup.features.grouping import hash_values, partition_by_group
-from neardup.features.shingles import Workspace, shingle_documents
+from neardup.features.shingles import shingle_documents
+from neardup.features.workspaces import Workspace
 from neardup.methods.base import Described, Method
 from neardup.schemas import SIMILARITY
 from neardup.settings.methods import Shingling

@@ -17,8 +17,8 @@ from neardup.candidates.lookups import BandLookup
 from neardup.decide.outcome import Totals
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
-from neardup.features.shingles import Workspace
 from neardup.features.vectors import describe_vectors, vectors_of
+from neardup.features.workspaces import Workspace
 from neardup.files import JsonObject
 from neardup.fingerprints.hyperplanes import SCHEME_NAME, SCHEME_VERSION, find_sides, same_side
 from neardup.fingerprints.minhash import band_keys

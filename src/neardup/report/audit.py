@@ -61,13 +61,16 @@ def audit_rows(report: ReportValues) -> list[Row]:
         rows += [_estimate("sound", report, "kept"), _estimate("lost", report, "lost")]
     rows += [_fault(fault, counts) for fault in report["faults"]]
     rows += _rest(report)
-    # Of both sides.
-    rows += loss_rows(report)
+    rows += loss_rows(report)  # of the corpus before the removals and after
     return rows
 
 
 def _count(name: str, value: int, whole: int = 0, kind: str = "", **facts: object) -> Row:
-    """Return the row of a count; whole : the number that its share is taken of."""
+    """Return the row of a count.
+
+    whole : the number that its share is taken of; 0 for no share. facts : the values in the
+    sentence about its meaning.
+    """
     return Row(
         label=say(f"audit.{name}"),
         value=f"{value:,}",
@@ -111,31 +114,29 @@ def _fault(fault: ReportValues, counts: ReportValues) -> Row:
 
 
 def _rest(report: ReportValues) -> list[Row]:
-    """Return the rows about the kept documents, and about rows that do not match."""
+    """Return the rows about duplicates left, a run of ours, vanished sources, unmatched rows, and
+    clusters.
+    """
     counts = report["counts"]
     left = report["left"]
     recall = left["recall"]
     found = say("audit.recall", estimated=percent(recall["estimated"])) if recall else ""
     rows = [
-        _count(
-            "left",
-            left["documents"],
-            counts["kept"],
-            copies=left["copies"],
-            pairs=left["pairs"],
-            recall=found,
-        ),
+        _count("left", left["documents"], counts["kept"], **{**left, "recall": found}),
         _count("ours", report["ours"]["removed"], counts["read"], **report["ours"]),
     ]
+
     vanished = [row for row in report["sources"] if row["vanished"]]
     if vanished:
         names = say("words.comma").join(_source(row) for row in vanished[:5])
         rows.append(_count("vanished", len(vanished), kind="lost", names=names))
+
     rows += [
         _count(name, counts[name], kind="lost" if name == "unmatched" else "")
         for name in ("unmatched", "changed", "empty")
         if counts[name]
     ]
+
     clusters = report["clusters"]
     if clusters:
         rows.append(_count("clusters", clusters["clusters"], **clusters))
@@ -143,6 +144,7 @@ def _rest(report: ReportValues) -> list[Row]:
 
 
 def _source(row: ReportValues) -> str:
+    """Return the name of a source: an input, or a value of a column."""
     return row["value"] if row["column"] is None else f"{row['column']}={row['value']}"
 
 
@@ -168,11 +170,13 @@ def render_audit(report: ReportValues, examples: Mapping[str, Sequence[Example]]
 
 
 def _result(report: ReportValues) -> str:
+    """Return the counts and the cost of the run."""
     parts = [("found.documents", audit_rows(report)), ("found.run", cost_rows(report))]
     return "".join(_rows_table(say(caption), rows) for caption, rows in parts)
 
 
 def _rows_table(caption: str, rows: Sequence[Row]) -> str:
+    """Return rows as a table. Labels are sentences of ours, and contain no markup."""
     lines = [
         (
             f'<span class="{row.kind}{" sub" if row.depth else ""}">{row.label}</span>',
@@ -198,14 +202,15 @@ def _similarities(report: ReportValues) -> str:
 
 def _worst(examples: Mapping[str, Sequence[Example]]) -> str:
     """Return the examples of each kind below a heading."""
-    lists = (
+    sections = (
         f'<h3>{say(f"audit.{kind}")}</h3><ol class="pairs">\n{pair_list(pairs, kind)}</ol>'
         for kind, pairs in examples.items()
     )
-    return "".join(lists)
+    return "".join(sections)
 
 
 def _sources(report: ReportValues) -> str:
+    """Return the removals by source."""
     rows = [
         (
             document_id(_source(row)),

@@ -26,7 +26,8 @@ from neardup.candidates.items import Finder, ItemTable, Matches
 from neardup.decide.item_rules import min_entries_of, rules_of
 from neardup.decide.items import ALL, ENOUGH, FURTHER, KEPT, Hits, decide_hits, keep_matches
 from neardup.documents.batch import Corpus
-from neardup.features.shingles import Workspaces, extract_text, shingle_documents
+from neardup.features.shingles import extract_text, shingle_documents
+from neardup.features.workspaces import Workspaces
 from neardup.files import json_lines
 from neardup.formats.reading import Task
 from neardup.kernels.token_arrays import Shingles

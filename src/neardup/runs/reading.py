@@ -39,7 +39,8 @@ from neardup.features.described import DistinctFeatures, Features, Keys, Lists, 
 from neardup.features.divided_words import count_divided_words
 from neardup.features.grouping import hash_ids, hash_values
 from neardup.features.idf import DocumentCounts, IdfTable
-from neardup.features.shingles import Workspace, Workspaces, shingle_documents
+from neardup.features.shingles import shingle_documents
+from neardup.features.workspaces import Workspace, Workspaces
 from neardup.formats.reading import Task, ignore, read_tasks
 from neardup.methods.base import Method
 from neardup.methods.stages import set_apart

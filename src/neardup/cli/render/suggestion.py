@@ -19,7 +19,7 @@ _ANSWERS = {"y": True, "n": False, "s": None}
 
 def print_grades(grades: Grades) -> None:
     """Print the pairs on both sides of each grade, and then the counts of both."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     for grade in grades:
         for key, pairs in (("sweep.above", grade.above), ("sweep.below", grade.below)):
             if pairs:
@@ -36,7 +36,7 @@ def print_grades(grades: Grades) -> None:
 
 def print_suggestion(suggestion: Suggestion) -> None:
     """Print the settings and the reason."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     method = suggestion.method
     options = f"--ngram {method.ngram} --threshold {method.threshold:g}"
     key = "sweep.suggestion" if suggestion.changes else "sweep.keep"
@@ -47,17 +47,22 @@ def print_suggestion(suggestion: Suggestion) -> None:
 
 
 def print_pair(pair: SweepPair, console: Console, *, brief: bool = False) -> None:
-    """Print two documents with their differences marked. brief : only the first ones."""
+    """Print two documents with their differences marked.
+
+    brief : print the first differences only.
+    """
     title = say("sweep.similarity", similarity=pair.similarity)
-    print_example(
-        title, pair.pair, (visible(pair.left_id), visible(pair.right_id)), console, brief=brief
-    )
+    names = (visible(pair.left_id), visible(pair.right_id))
+    print_example(title, pair.pair, names, console, brief=brief)
 
 
 def print_example(
     title: str, pair: MarkedPair, names: tuple[str, str], console: Console, *, brief: bool
 ) -> None:
-    """Print two texts with their differences marked, below a title. brief : only the first ones."""
+    """Print two texts with their differences marked, below a title.
+
+    names : of the two texts. brief : print the first differences only.
+    """
     console.print(Text(f"\n{title}", "bold"))
     if pair.truncated:
         console.print(Text(f"  {say('sweep.truncated')}", "dim"))
@@ -66,22 +71,21 @@ def print_example(
 
 
 def ask(pair: SweepPair) -> bool | None:
-    """Ask about a pair on stderr; return the answer, None to skip. Raises StopIteration if there
-    are no more.
+    """Ask about a pair on stderr; return the answer, None to skip.
+
+    Raises StopIteration if the user ends the questions.
     """
     console = Console(stderr=True, highlight=False)
     print_pair(pair, console)
     if pair.again:
         console.print(Text(f"  {say('sweep.again')}", "dim"))
+    colon = say("words.colon")
     while True:
         try:
-            key = (
-                click.prompt(say("sweep.question"), err=True, prompt_suffix=say("words.colon"))
-                .strip()
-                .lower()
-            )
+            typed = click.prompt(say("sweep.question"), err=True, prompt_suffix=colon)
         except click.Abort:  # the end of the input, or Ctrl-C: the answers so far count
-            key = "q"
+            typed = "q"
+        key = typed.strip().lower()
         if key == "q":
             # As `next` of a generator would: `Sweep.ask` takes the answers so far.
             raise StopIteration

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any
 
@@ -65,6 +66,11 @@ class bBitMinHash(Signature):
         # uint32 in every scheme, as b is 32 at most.
         self.hashvalues = (values & mask).astype(np.uint32)
 
+    @property
+    def num_perm(self) -> int:
+        """The number of values."""
+        return len(self)
+
     def kind(self) -> tuple[Any, ...]:
         """Return the scheme, the seed, b and r."""
         return self.scheme, self.seed, self.b, self.r
@@ -74,15 +80,20 @@ class bBitMinHash(Signature):
 
         The estimate is negative if fewer bits agree than by chance.
         """
-        for name in ("b", "scheme", "seed"):
+        for name in ("b", "scheme", "seed", "num_perm"):
             value = getattr(self, name)
             other_value = getattr(other, name)
             if value != other_value:
                 raise SchemeError(
-                    f"Two b-bit MinHash of which the {name} is {value!r} and {other_value!r} do "
-                    f"not compare. Make both with one {name}."
+                    f"Two b-bit MinHash do not compare: the {name} is {value!r} and "
+                    f"{other_value!r}. Make both with one {name}."
                 )
-        share = int(np.count_nonzero(self.hashvalues == other.hashvalues)) / self.hashvalues.size
+        if self.b == 0:
+            raise SchemeError(
+                "Two b-bit MinHash with b=0 do not compare: no bit of their values is left. Make "
+                "both with b=1, the default, or more."
+            )
+        share = int(np.count_nonzero(self.hashvalues == other.hashvalues)) / len(self)
         c1, c2 = self._chances(other)
         return (share - c1) / (1 - c2)
 
@@ -99,10 +110,11 @@ class bBitMinHash(Signature):
 
     def bytesize(self) -> int:
         """Return the number of bytes of the pickled state."""
-        # -(-a // b) is a / b, rounded up.
-        return struct.calcsize(self._head()) + 8 * -(-self.hashvalues.size // self._per_block())
+        num_blocks = math.ceil(len(self) / self._per_block())
+        return struct.calcsize(self._head()) + 8 * num_blocks
 
     def _head(self) -> str:
+        """Return the format of the head of the pickled state for `struct`."""
         return SCHEMES[self.scheme].head_format(_HEAD)
 
     def _per_block(self) -> int:
@@ -112,13 +124,13 @@ class bBitMinHash(Signature):
         """
         if self.b == 0:
             return _BLOCK_BITS // 4
-        return _BLOCK_BITS // next(bits for bits in (1, 2, 4, 8, 16, 32) if self.b <= bits)
+        return _BLOCK_BITS // min(bits for bits in (1, 2, 4, 8, 16, 32) if self.b <= bits)
 
     def __getstate__(self) -> Any:
-        count = self.hashvalues.size
+        count = len(self)
         per_block = self._per_block()
         head = SCHEMES[self.scheme].head(count)
-        blocks = np.zeros((-(-count // per_block), per_block), np.uint64)
+        blocks = np.zeros((math.ceil(count / per_block), per_block), np.uint64)
         blocks.flat[:count] = self.hashvalues
         # The values of a block share no bit after the shifts, so that "or" joins them.
         packed = np.bitwise_or.reduce(blocks << _shifts(per_block), axis=1)
@@ -134,11 +146,12 @@ class bBitMinHash(Signature):
             head = read_head(_HEAD, data)
             self.seed, self.b, self.r = head.values
             self.scheme = head.scheme.name
+            if self.b > 32:
+                raise ValueError(f"b is {self.b}, more than 32")
             per_block = self._per_block()
-            num_blocks = -(-head.num_values // per_block)
+            num_blocks = math.ceil(head.num_values / per_block)
             packed = np.frombuffer(data, "<u8", num_blocks, struct.calcsize(self._head()))
-        # StopIteration: `_per_block` has no block for more than 32 bits.
-        except (struct.error, IndexError, ValueError, StopIteration) as error:
+        except (struct.error, IndexError, ValueError) as error:
             raise InputError(f"The {len(data)} bytes are no whole bBitMinHash: {error}.") from None
         # The mask has the bits of a slot, which may be wider than b: the other bits are 0.
         mask = np.uint64((1 << (_BLOCK_BITS // per_block)) - 1)

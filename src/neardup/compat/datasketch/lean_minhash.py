@@ -15,6 +15,8 @@ from neardup.errors import InputError, SettingError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+_HEAD = "qi"  # seed, number of values; see `Scheme.head`
+
 
 class LeanMinHash(MinHash):
     """A MinHash without permutations and hash function, to store and compare.
@@ -64,8 +66,8 @@ class LeanMinHash(MinHash):
         self.seed = seed
         self.scheme = scheme
         self.hashvalues = SCHEMES[scheme].values(hashvalues, "hash values")
-        # A negative count marks the byte of the scheme, and 0 has no sign. datasketch refuses it,
-        # too.
+        # A negative count marks the byte of the scheme, and a count of 0 has no sign. datasketch
+        # refuses it, too.
         if scheme != "legacy" and not len(self.hashvalues):
             raise SettingError("hashvalues must not be empty: give the values of a MinHash.")
 
@@ -90,7 +92,8 @@ class LeanMinHash(MinHash):
         return lean
 
     def _format(self, byteorder: str) -> str:
-        head = self._known.head_format(f"{byteorder}qi")
+        """Return the format of the bytes for `struct`."""
+        head = self._known.head_format(byteorder + _HEAD)
         return f"{head}{len(self)}{self._known.value_format}"
 
     def bytesize(self, byteorder: str = "@") -> int:
@@ -107,9 +110,11 @@ class LeanMinHash(MinHash):
         8.
         """
         size = self.bytesize(byteorder)
-        if len(buf) < size:
+        # Not len(buf): a buffer may have items of several bytes, such as an array.
+        num_bytes = memoryview(buf).nbytes
+        if num_bytes < size:
             raise InputError(
-                f"The buffer does not have enough space for this MinHash: it has {len(buf)} bytes "
+                f"The buffer does not have enough space for this MinHash: it has {num_bytes} bytes "
                 f"of {size}. Use a bytearray of bytesize()."
             )
         values = [self.seed, *self._known.head(len(self)), *self.hashvalues.tolist()]
@@ -154,10 +159,11 @@ class _Serialized(NamedTuple):
 def _read(buf: memoryview, byteorder: str) -> _Serialized:
     """Return the content of the bytes that `serialize` wrote."""
     try:
-        head = read_head(f"{byteorder}qi", buf)
+        layout = byteorder + _HEAD
+        head = read_head(layout, buf)
         scheme = head.scheme
         [seed] = head.values
-        head_format = scheme.head_format(f"{byteorder}qi")
+        head_format = scheme.head_format(layout)
         # Zero values, which align the end of the head for the values that follow.
         offset = struct.calcsize(f"{head_format}0{scheme.value_format}")
         # The byte orders of `struct` that NumPy writes with another sign.

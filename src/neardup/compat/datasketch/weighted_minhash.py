@@ -92,9 +92,12 @@ class WeightedMinHashGenerator:
             raise TypeError(
                 f"Input vector must be sized: got {type(v).__name__}. Give a list or an array."
             )
-        if len(v) != self.dim:
-            raise InputError(f"Input dimension mismatch, expecting {self.dim}: got {len(v)}.")
-        signature = self._sample(np.arange(self.dim), np.asarray(v, np.float32), many=False)
+        weights = np.asarray(v, np.float32)
+        if weights.shape != (self.dim,):
+            raise InputError(
+                f"Input dimension mismatch, expecting {self.dim}: got shape {weights.shape}."
+            )
+        signature = self._sample(np.arange(self.dim), weights, rounds_as_many=False)
         if signature is None:
             raise InputError("Input is all zeros: one weight at least must be above 0.")
         return signature
@@ -118,12 +121,16 @@ class WeightedMinHashGenerator:
             raise InputError(
                 f"Input X must have two dimensions, the second of {self.dim}: got shape {X.shape}."
             )
-        return [self._sample(columns, weights, many=True) for columns, weights in _rows(X)]
+        return [
+            self._sample(columns, weights, rounds_as_many=True) for columns, weights in _rows(X)
+        ]
 
-    def _sample(self, columns: Array, weights: Float32s, *, many: bool) -> WeightedMinHash | None:
+    def _sample(
+        self, columns: Array, weights: Float32s, *, rounds_as_many: bool
+    ) -> WeightedMinHash | None:
         """Return the signature of the weights of some columns, None if all are zero.
 
-        many : whether to round as `minhash_many` does.
+        rounds_as_many : whether to round as `minhash_many` does.
         """
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise InputError(
@@ -142,12 +149,12 @@ class WeightedMinHashGenerator:
         steps = np.floor(np.log(weights) / rs + betas)
         distances = steps - betas
         # Equal in real numbers, but not in float32.
-        keys = ln_cs - (distances + 1) * rs if many else ln_cs - distances * rs - rs
+        keys = ln_cs - (distances + 1) * rs if rounds_as_many else ln_cs - distances * rs - rs
         sampled = keys.argmin(axis=1)
         sampled_steps = steps[np.arange(self.sample_size), sampled]
         values = np.stack([columns[sampled], sampled_steps], axis=1)
         # Steps were whole floats.
-        return WeightedMinHash(self.seed, values.astype(int))
+        return WeightedMinHash(self.seed, values.astype(np.int64))
 
 
 def _rows(matrix: Any) -> list[tuple[Array, Float32s]]:

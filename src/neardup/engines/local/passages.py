@@ -208,14 +208,23 @@ def _decide_in_order(
     )
     lengths = scratch.column(schemas.LENGTHS)
     num_done = 0
-    for count, passages in decide_passages(
-        pieces, ends, groups, settings, gram_size=anchoring.size, num_against=num_against
-    ):
+
+    def advance(count: int) -> None:
+        nonlocal num_done
         progress.advance(count - num_done, int(lengths[num_done:count].sum()))
         num_done = count
-        if passages is not None:
-            return passages
-    raise AssertionError("decide_passages yields the passages with the last documents")
+
+    passages = decide_passages(
+        pieces,
+        ends,
+        groups,
+        settings,
+        gram_size=anchoring.size,
+        num_against=num_against,
+        on_done=advance,
+    )
+    advance(len(lengths))
+    return passages
 
 
 def _sites(pieces: Pieces, scratch: Scratch) -> Words:

@@ -18,7 +18,7 @@ from neardup.arrays import Ints, Mask, Uint32s, Words, arrow_of
 from neardup.documents.batch import Corpus, DocumentBatch
 from neardup.documents.batch_cache import BatchCache
 from neardup.executor import map_ordered
-from neardup.features.shingles import Workspace, Workspaces
+from neardup.features.workspaces import Workspace, Workspaces
 from neardup.formats.reading import Task, input_changed, read_tasks
 from neardup.methods.base import Method
 from neardup.progress import Progress

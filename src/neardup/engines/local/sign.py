@@ -63,19 +63,20 @@ def sign_corpus(
     scheme = sketcher.scheme
 
     def work(texts: pa.Array) -> tuple[SketchBuffers, int]:
-        out = sketcher.allocate(len(texts))
-        return out, sketcher.sign_texts(texts, out)
+        rows = sketcher.allocate(len(texts))
+        return rows, sketcher.sign_texts(texts, rows)
 
     results = map_batches(tasks, work, threads, progress, reject, losses=counts.losses)
-    for batch, ((values, empty), num_short) in results:
+    for batch, (rows, num_short) in results:
+        num_rows = len(rows.values)
         ids = batch.ids
         if ids is None:
-            ids = arrow_of(np.arange(counts.read, counts.read + len(values)))
-        counts.read += len(values)
-        counts.without_features += int(np.count_nonzero(empty))
+            ids = arrow_of(np.arange(counts.read, counts.read + num_rows))
+        counts.read += num_rows
+        counts.without_features += int(np.count_nonzero(rows.empty))
         counts.short += num_short
         counts.text_bytes += flatten_strings(batch.text)[0].nbytes
-        yield sketcher.method.sketches(values, scheme, ids.cast(pa.large_string()), empty)
+        yield sketcher.method.sketches(rows.values, scheme, ids.cast(pa.large_string()), rows.empty)
 
 
 def sign_column(column: Column, sketcher: Sketcher, threads: int, max_text_bytes: int) -> Sketches:
@@ -97,14 +98,14 @@ def sign_column(column: Column, sketcher: Sketcher, threads: int, max_text_bytes
     converting = Lock()
 
     def work(batch: tuple[int, Any]) -> None:
-        first, part = batch
+        first, chunk = batch
         if column.convert is not None:
             # Conversion needs the interpreter: one thread converts at a time, and then has the data
             # in its cache.
             with converting:
-                part = column.convert(part, first)
-        # A converted block may be larger than a batch.
-        for start, rows in _batches([part], batch_bytes):
+                chunk = column.convert(chunk, first)
+        # A converted chunk may be larger than a batch.
+        for start, rows in _batches([chunk], batch_bytes):
             span = slice(first + start, first + start + len(rows))
             sign(sketcher, rows, span.start, SketchBuffers(values[span], empty[span]))
 
@@ -113,7 +114,9 @@ def sign_column(column: Column, sketcher: Sketcher, threads: int, max_text_bytes
 
 
 _Sign = Callable[[Sketcher, pa.Array, int, SketchBuffers], None]
-"""Signs rows into buffers; the third argument is the number of the first row."""
+"""Signs rows into buffers. The third argument is the number of the first row in the column, which
+errors name.
+"""
 
 
 def _sign_of(dtype: pa.DataType, max_text_bytes: int) -> _Sign:
@@ -134,6 +137,7 @@ def _sign_of(dtype: pa.DataType, max_text_bytes: int) -> _Sign:
 def _sign_texts(
     sketcher: Sketcher, rows: pa.Array, first: int, out: SketchBuffers, max_bytes: int
 ) -> None:
+    """Sign texts. Raises InputError if one is not UTF-8 or longer than `max_bytes`."""
     texts, bad = as_text(rows, "the text")
     if bad:
         raise InputError(
@@ -151,12 +155,16 @@ def _sign_texts(
 
 
 def _sign_tokens(sketcher: Sketcher, rows: pa.Array, first: int, out: SketchBuffers) -> None:
+    """Sign lists of strings. Raises InputError if one is damaged."""
     damaged = sketcher.of_tokens.sign_tokens(rows.flatten(), list_offsets(rows, first), out)
     if damaged >= 0:
         raise damaged_row(first + damaged)
 
 
 def _sign_weighted(sketcher: Sketcher, rows: pa.Array, first: int, out: SketchBuffers) -> None:
+    """Sign lists of strings and weights. Raises InputError if one is damaged, or if the method does
+    not accept a weight.
+    """
     if pa.types.is_map(rows.type):
         rows = rows.cast(pa.list_(list_element(rows.type)))
     offsets = list_offsets(rows, first)
@@ -182,6 +190,7 @@ def _sign_weighted(sketcher: Sketcher, rows: pa.Array, first: int, out: SketchBu
 
 
 def _batch_bytes(column: Column, threads: int) -> int:
+    """Return the size of a batch: every thread should have several."""
     if column.convert is not None:  # the chunks are blocks of rows already
         return _MAX_BYTES
     total = sum(map(num_bytes, column.chunks))

@@ -87,9 +87,8 @@ class SparkItems:
         sizes = output.PartSizes(ends, removed.tolist())
         engine = SparkEngine(self.job.run)
         with engine.open(self.inputs, self.job.stages) as (flow, files):
-            lists = output.lists_of_removed(
-                files, output.keys_of(left_out.astype(np.int64), corpus)
-            )
+            keys = output.keys_of(left_out.astype(np.int64), corpus)
+            lists = output.lists_of_removed(files, keys)
             with flow.labelled("write", progress):
                 output.write_kept(files, lists, sizes, folder)
 
@@ -177,13 +176,21 @@ def _parts(rows: pa.Table) -> pa.Table:
 
 def _locations(located: list[_Located], tasks: list[Task], corpus: Corpus) -> DocumentLocations:
     """Return the locations of the documents with matches."""
+    # An empty array first, because nothing may have been found.
     documents = np.concatenate([np.empty(0, np.int64), *(each.documents for each in located)])
+    rows = np.concatenate([np.empty(0, np.int64), *(each.rows for each in located)])
+    # A document is listed once for each of its matches.
     known, first = np.unique(documents, return_index=True)
     ids = None
     if any(task.columns.id is not None for task in tasks):
         ids = pa.concat_arrays([pa.array([], pa.string()), *(each.ids for each in located)])
         # The documents of an input without ids are numbered.
         ids = pc.coalesce(ids.take(arrow_of(first)), arrow_of(known).cast(pa.string()))
-    rows = np.concatenate([np.empty(0, np.int64), *(each.rows for each in located)])[first]
-    names = [task.part.name for task in tasks]
-    return DocumentLocations(names, corpus, rows, ids, lambda: None, known=known)
+    return DocumentLocations(
+        names=[task.part.name for task in tasks],
+        corpus=corpus,
+        rows=rows[first],
+        ids=ids,
+        release=lambda: None,  # all is in memory of its own, nothing is mapped
+        known=known,
+    )

@@ -26,7 +26,9 @@ Store = Callable[[DataFrame], DataFrame]
 
 
 def removed_by_sieve(confirmed: DataFrame, checkpoint: Store) -> tuple[DataFrame, int]:
-    """Return the removed documents that are no copies, and the number of rounds on the cluster.
+    """Return the documents that the sieve removes, and the number of rounds on the cluster.
+
+    Exact copies have no pairs here: the caller removes them.
 
     Parameters
     ----------
@@ -48,13 +50,11 @@ def removed_by_sieve(confirmed: DataFrame, checkpoint: Store) -> tuple[DataFrame
     # copies of its right document.
     is_decisive = (F.col("left") < F.col("right")) & (F.col("right") >= NEW)
     edges = confirmed.filter(is_decisive).select("left", "right")
-    # An empty frame with the column.
-    removed = edges.select("left").limit(0)
+    removed = edges.select("left").limit(0)  # an empty frame with the column
     rounds = 0
     while (num_edges := edges.count()) > DRIVER_PAIRS:
         rounds += 1
-        # A document without earlier neighbors is kept by the sieve, whatever is decided about
-        # others.
+        # A document without earlier neighbours is kept, whatever is decided about others.
         kept = edges.select("left").subtract(edges.selectExpr("right as left"))
         neighbours = edges.join(kept, "left").selectExpr("right as left").distinct()
         neighbours = checkpoint(neighbours)
@@ -88,7 +88,8 @@ def first_of_clusters(pairs: DataFrame, persist: Store, checkpoint: Store) -> Da
     Parameters
     ----------
     pairs : left and right, positions.
-    checkpoint : as in `removed_by_sieve`.
+    persist : stores a frame that is read several times.
+    checkpoint : also computes a frame and forgets its plan, because plans double with each round.
 
     Notes
     -----
@@ -102,8 +103,9 @@ def first_of_clusters(pairs: DataFrame, persist: Store, checkpoint: Store) -> Da
     digest = None
     while (num_edges := edges.count()) > DRIVER_PAIRS:
         edges = checkpoint(_small_star(_large_star(edges)))
-        # The number of edges and the sum of their hashes stay the same once no edge moves.
-        # Decimal, because a sum of hashes exceeds bigint, which is an error in Spark 4.
+        # Once every edge leads to the first document of its cluster, no edge moves: the number of
+        # edges and the sum of their hashes stay the same. Decimal, because a sum of hashes exceeds
+        # bigint, which is an error in Spark 4.
         sum_of_hashes = F.sum(F.xxhash64("left", "right").cast("decimal(38,0)"))
         new_digest = edges.agg(F.count("*"), sum_of_hashes).first()
         if new_digest == digest:
@@ -118,7 +120,9 @@ def first_of_clusters(pairs: DataFrame, persist: Store, checkpoint: Store) -> Da
 
 
 def _large_star(edges: DataFrame) -> DataFrame:
-    """Connect the later neighbours of each document to the first one of it and its neighbours."""
+    """Connect the later neighbours of each document to the first of the document and all of its
+    neighbours.
+    """
     reverse = edges.selectExpr("right as left", "left as right")
     both = edges.unionByName(reverse)  # `left` is the centre of the star
     first = both.groupBy("left").agg(F.least(F.min("right"), "left").alias("first"))
@@ -127,7 +131,7 @@ def _large_star(edges: DataFrame) -> DataFrame:
 
 
 def _small_star(edges: DataFrame) -> DataFrame:
-    """Connect each document and its earlier neighbours to the first of these."""
+    """Connect each document and its earlier neighbours to the first of these neighbours."""
     first = edges.groupBy("right").agg(F.min("left").alias("first"))
     others = edges.join(first, "right").filter("left > first")
     moved = others.selectExpr("first as left", "left as right")
@@ -135,5 +139,5 @@ def _small_star(edges: DataFrame) -> DataFrame:
 
 
 def _columns(edges: DataFrame) -> list[Ints]:
-    """Return the columns left and right, on the driver."""
+    """Collect the columns left and right on the driver."""
     return [column.to_numpy() for column in edges.select("left", "right").toArrow().columns]

@@ -63,6 +63,7 @@ class RedisWriter(RedisSnapshot, Writer):
         found = self.connection.call("HGET", key("imports"), name)
         num_documents = 0
         if found is not None:
+            # An import was opened when it was first staged.
             opened, num_documents = json.loads(found)
         if documents is not None:
             num_documents += documents.num_rows
@@ -80,7 +81,7 @@ class RedisWriter(RedisSnapshot, Writer):
             self._put_documents(pipeline, changes.documents, changes.entries)
             pipeline.append(self.connection.key("states"), new_states.tobytes())
             states = np.concatenate([states, new_states])
-        self._put_times_seen(pipeline, changes)
+        self._put_seen(pipeline, changes)
         forgotten = self._without_forgotten(changes.forgotten)
         if len(forgotten):
             packed = forgotten.astype("<u4").tobytes()
@@ -96,18 +97,18 @@ class RedisWriter(RedisSnapshot, Writer):
         states : uint8, the state of each row, new rows included.
         """
         header = self.header
-        num_added = len(states) - header.num_rows
-        kept_change = _count_kept(states[header.num_rows :]) - _count_kept(states[forgotten])
+        added = states[header.num_rows :]
+        kept_change = _count_kept(added) - _count_kept(states[forgotten])
         state = {
-            "rows": header.num_rows + num_added,
+            "rows": len(states),
             "forgotten": header.num_forgotten + len(forgotten),
             "kept": header.counts.kept + kept_change,
-            "removed": header.counts.removed + num_added - len(forgotten) - kept_change,
+            "removed": header.counts.removed + len(added) - len(forgotten) - kept_change,
         }
         pipeline.hset(self.connection.key("state"), mapping=state)
 
-    def _put_times_seen(self, pipeline: Any, changes: Changes) -> None:
-        """Put the time at which rows were seen in the transaction."""
+    def _put_seen(self, pipeline: Any, changes: Changes) -> None:
+        """Put the `last_seen` of rows that were seen again in the transaction."""
         time = np.int64(changes.seen_at).tobytes()
         for begin in range(0, len(changes.seen), _SEEN_PER_CALL):
             rows = changes.seen[begin : begin + _SEEN_PER_CALL].astype("<u4")
@@ -128,7 +129,7 @@ class RedisWriter(RedisSnapshot, Writer):
     def _put_documents(self, pipeline: Any, documents: pa.Table, entries: Entries | None) -> None:
         """Put new documents and their entries in the transaction."""
         self._put_packed(pipeline, documents.drop_columns(list(APART)))
-        self._put_times_added(pipeline, documents)
+        self._put_first_seen(pipeline, documents)
         for name, letter in LETTERS.items():
             column = documents.column(name)
             if column.null_count < len(column):
@@ -151,8 +152,10 @@ class RedisWriter(RedisSnapshot, Writer):
             name = f"d{begin // scripts.DOCUMENTS_PER_LIST}"
             pipeline.rpush(self.connection.key(name), *values)
 
-    def _put_times_added(self, pipeline: Any, documents: pa.Table) -> None:
-        """Put the first `last_seen` in the transaction, in strings of TIMES_PER_STRING rows."""
+    def _put_first_seen(self, pipeline: Any, documents: pa.Table) -> None:
+        """Put the `last_seen` of new documents in the transaction, in strings of TIMES_PER_STRING
+        rows.
+        """
         times = documents.column("last_seen").cast("int64").to_numpy()
         first = self.num_rows
         for begin, end in _split(first, len(documents), scripts.TIMES_PER_STRING):
@@ -195,13 +198,14 @@ class RedisWriter(RedisSnapshot, Writer):
 
 
 def _count_kept(states: Bytes) -> int:
+    """Return the number of kept documents."""
     return int((states == KEPT).sum())
 
 
-def _split(first: int, number: int, size: int) -> Iterator[tuple[int, int]]:
-    """Yield the begin and end of parts of a range, split at the multiples of `size`."""
+def _split(first: int, num_rows: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield the begin and end of parts of `num_rows` rows, split at the multiples of `size`."""
     begin = first
-    stop = first + number
+    stop = first + num_rows
     while begin < stop:
         end = min(stop, (begin // size + 1) * size)
         yield begin, end
