@@ -271,6 +271,7 @@ WARNING_COMMANDS = [
     ["dedup", "thrice.jsonl", "-o", "9"],
     ["dedup", "clones", "-o", "11", "--tokens", "code"],
     ["dedup", "few.jsonl", "-o", "10", "--against", "tracking.index", "--update"],
+    ["index", "query", "tracking.index", "page.txt"],
     ["evaluate", "few.jsonl", "--label", "label", "--ngram", "1", "--curve-from", "0.25"],
     ["evaluate", "full.jsonl", "--label", "label", "--threshold", "0.99", "--max-bucket-size", "5"],
     ["evaluate", "few.jsonl", "--pairs", "judged.csv"],

@@ -518,6 +518,7 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
     write("thrice.jsonl", ["a b c", "x y z", "u v w"], id=["1", "1", "1"])
     write("few.jsonl", ["a b c d e f g h i", "a b c d x y z v w"], label=["1", "1"], id=["p", "q"])
     Path("judged.csv").write_text("left_id,right_id,duplicate\np,q,1\np,zzz,1\n")
+    Path("page.txt").write_text("one line\n")
     Index.create("tracking.index", track_sources=True).close()
     for arguments in WARNING_COMMANDS:
         printed = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"}).output
