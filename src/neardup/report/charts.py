@@ -538,6 +538,8 @@ def _number(value: float) -> str:
 
 def _ticks(low: float, high: float, count: int) -> list[float]:
     """Return the multiples of 1, 2 or 5 times a power of ten in [low, high], about `count`."""
+    if high == low:
+        return [low]
     # The power of ten at or below the ideal step.
     power = 10.0 ** math.floor(math.log10((high - low) / count))
     steps = [factor * power for factor in (1, 2, 5, 10)]
