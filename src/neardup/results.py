@@ -632,7 +632,7 @@ class Evaluation(_Reported):
         return f"{at}; best {_scored(limit, self.report['best'])}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self}</p>{charts.score_chart([('', self.report)])}"
+        return f"<p>{self}</p>{charts.score_chart({'': self.report})}"
 
 
 def _scored(limit: str, score: ReportValues) -> str:

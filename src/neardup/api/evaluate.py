@@ -123,7 +123,7 @@ def evaluate(
     first = _checked(curve_from)
     result, found = _evaluate(run, truth, on_spark, first, with_errors=page is not None)
     if path is not None:
-        save_drawing(score_chart([("", result.report)]), path)
+        save_drawing(score_chart({"": result.report}), path)
     if page is not None and found is not None:
         with writing_to(page):
             write_text(page, render_errors(result.report, found, lang))
@@ -195,7 +195,8 @@ def compare_methods(
         begin = first if method_of(method).limit.at_least else None
         results[name], _ = _evaluate(replace(run, method=method), truth, on_spark, begin)
     if path is not None:
-        save_drawing(score_chart([(name, result.report) for name, result in results.items()]), path)
+        reports = {name: result.report for name, result in results.items()}
+        save_drawing(score_chart(reports), path)
     # All methods read the same inputs.
     warn_if_incomplete(next(iter(results.values())).report, run.settings.on_error)
     return results

@@ -26,7 +26,10 @@ _MAX_LABEL = 120  # characters of an id in the table
 Row = Mapping[str, Any]
 
 
-_SHARES = (("kept", "clustered"), ("exact", "single"))
+_SHARES = (
+    charts.Part(fill="kept", key="clustered"),
+    charts.Part(fill="exact", key="single"),
+)
 
 
 def links_to_files(tasks: Sequence[Task], rows: Sequence[Row], output: Output) -> dict[str, str]:

@@ -193,7 +193,11 @@ def _excerpt(text: str, passages: Passages, position: int, mark: str) -> str:
     return marked_text(f"{before}{text[first:last]}{after}", inside, mark)
 
 
-_SHARES = (("kept", "kept"), ("near", "removed_near"), ("exact", "removed_exact"))
+_SHARES = (
+    charts.Part(fill="kept", key="kept"),
+    charts.Part(fill="near", key="removed_near"),
+    charts.Part(fill="exact", key="removed_exact"),
+)
 
 
 def render_report(report: ReportValues, examples: Sequence[Example]) -> str:
