@@ -231,6 +231,11 @@ def test_labels_that_the_web_does_not_know_count_for_nothing(label: str) -> None
     assert decode_page(RUSSIAN.encode(), label) == (RUSSIAN.encode(), "utf-8")
 
 
+@pytest.mark.parametrize("begin", ["[1] ", "[note] ", "[tel] ", "[-] ", "{x} "])
+def test_a_page_may_begin_with_a_text_in_brackets(begin: str) -> None:
+    assert page_of(f"{begin}<p>text".encode(), None).html == f"{begin}<p>text".encode()
+
+
 COMMENTS = [
     "",
     "-",
@@ -262,6 +267,8 @@ def test_a_page_has_an_element_if_the_tokeniser_finds_one(first: str, second: st
         (b"%PDF-1.7 <a>", "not HTML: it begins as PDF does"),
         (b' \n{"html": "<p>"}', "not HTML: it begins as JSON does"),
         (b'[{"html": "<p>"}]', "not HTML: it begins as JSON does"),
+        (b'[-1.5e3, "<p>"]', "not HTML: it begins as JSON does"),
+        (b'[null, "<p>"]', "not HTML: it begins as JSON does"),
         (b"\x89PNG\r\n\x1a\n<p>", "not HTML: it begins as a PNG image does"),
         (b"\xff\xd8\xff\xe0<p>", "not HTML: it begins as a JPEG image does"),
         (b"GIF89a<p>", "not HTML: it begins as a GIF image does"),

@@ -56,10 +56,14 @@ _SIGNATURES = (
     (b"ID3", "audio"),
 )
 _XHTML_NAME = re.compile(r"\.xhtml(?:\.(?:gz|zst|bz2|xz))?\Z", re.IGNORECASE)
-_JSON = re.compile(rb"""\{\s*["}]|\[\s*[\[\]{"0-9tfn-]""")
+# An object, or an array: of a single number or word it is no page either, but may be the beginning
+# of one, as in `[1] <p>` or `[note] <p>`.
+_JSON = re.compile(rb"""\{\s*["}]|\[\s*(?:[\[\]{"]|(?:-?[0-9][0-9.eE+-]*|true|false|null)\s*,)""")
 _ELEMENT_OR_COMMENT = re.compile(rb"<(?:(!--)|[A-Za-z])")
 _COMMENT_END = re.compile(COMMENT_END.encode())
 _MARKUP = re.compile(rb"<[A-Za-z!?]")
+# Bytes before the first character: of the byte order marks of UTF-8 and UTF-16, and of blanks,
+# beside which UTF-16 has zeros.
 _BLANK_AND_MARK = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n\f"
 
 
@@ -191,8 +195,7 @@ def page_rows(
     names = [name for name in types if wanted is None or name in wanted]
     heads: list[str] = []
     if {"title", "language"} & set(names):
-        # A character takes four bytes at most.
-        # A cut inside a character leaves a part of it, which "ignore" drops.
+        # A character has four bytes at most. "ignore" drops the part of a character at the cut.
         heads = [page.html[: 4 * HEAD_CHARACTERS].decode("utf-8", "ignore") for page in pages]
     columns = [_column(name, pages, heads) for name in names]
     schema = pa.schema([(name, types[name]) for name in names])
