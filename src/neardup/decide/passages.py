@@ -30,6 +30,7 @@ from neardup.features.boundaries import boundary_classes
 from neardup.settings.passages import CutAt, PassageSettings
 
 if TYPE_CHECKING:
+    from neardup.kernels.passage_groups import Ranges
     from neardup.kernels.passages import Anchors, Pieces, Rule
 
 _ENDS: tuple[CutAt, ...] = ("character", "word", "sentence", "line")
@@ -181,17 +182,32 @@ def decide_common(
     """
     members, offsets = equal_anchors(hashes)
     piece = np.searchsorted(pieces.starts, positions[members], "right") - 1
-    bounds = np.stack([pieces.starts[piece], pieces.starts[piece + 1]], axis=1)
     owners = pieces.documents[piece]
     site, needed = _needed(sites, owners, settings)
-    ranges = np.zeros((len(members), 3), np.int64)  # start, stop, number of documents
-    anchors = kernels.passage_groups.Common(bounds, positions[members], owners, site, needed)
+    ranges = _no_ranges(len(members))
+    anchors = kernels.passage_groups.Common(
+        begins=pieces.starts[piece],
+        ends=pieces.starts[piece + 1],
+        positions=positions[members],
+        owners=owners,
+        sites=site,
+        needed=needed,
+    )
     kernels.passage_groups.mark_common(
         pieces.text, offsets, anchors, settings.min_length, gram_size, ranges
     )
-    found = np.column_stack([piece, ranges])[ranges[:, 2] > 0]
+    found = np.column_stack([piece, *ranges])[ranges.num_documents > 0]
     by_start = np.lexsort((found[:, 1], found[:, 0]))
     return _cut_ranges(pieces, found[by_start], settings)
+
+
+def _no_ranges(size: int) -> Ranges:
+    """Return ranges of no window."""
+    return kernels.passage_groups.Ranges(
+        starts=np.zeros(size, np.int64),
+        stops=np.zeros(size, np.int64),
+        num_documents=np.zeros(size, np.int64),
+    )
 
 
 def decide_units(
