@@ -135,7 +135,7 @@ def join_changes(parts: Iterable[Changes]) -> Changes:
     if len(parts) == 1:
         return parts[0]
     tables = [part.documents for part in parts if part.documents is not None]
-    no_rows = np.empty(0, np.int64)
+    no_rows = np.empty(0, np.int64)  # `concatenate` needs an array
     forgotten = np.concatenate([no_rows, *(part.forgotten for part in parts)])
     seen = np.concatenate([no_rows, *(part.seen for part in parts)])
     ended_imports = [part.ended_import for part in parts if part.ended_import is not None]
@@ -155,19 +155,24 @@ def join_entries(parts: Iterable[tuple[Entries | None, int]]) -> Entries:
 
     parts : the entries of each batch, and the number of its documents.
     """
-    document = [np.empty(0, np.int64)]
-    table = [np.empty(0, np.uint16)]
-    key = [np.empty(0, np.uint64)]
+    # So that `concatenate` has an array without any part.
+    documents = [np.empty(0, np.int64)]
+    tables = [np.empty(0, np.uint16)]
+    keys = [np.empty(0, np.uint64)]
     first = 0
     for entries, num_documents in parts:
         if entries is not None:
             # The journal returns positions as uint32; the sum must not wrap around.
-            document.append(np.add(entries.document, first, dtype=np.int64))
-            table.append(entries.table)
-            key.append(entries.key)
+            documents.append(np.add(entries.document, first, dtype=np.int64))
+            tables.append(entries.table)
+            keys.append(entries.key)
         # Documents without entries, too, move the positions of later parts.
         first += num_documents
-    return Entries(np.concatenate(document), np.concatenate(table), np.concatenate(key))
+    return Entries(
+        document=np.concatenate(documents),
+        table=np.concatenate(tables),
+        key=np.concatenate(keys),
+    )
 
 
 def check_changes(changes: Changes, num_rows: int, schema: pa.Schema) -> None:
