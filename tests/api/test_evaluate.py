@@ -315,7 +315,7 @@ def test_a_best_threshold_at_the_start_of_the_curve_is_told():
     ]
 
 
-@pytest.mark.parametrize("start", [0, 0.01, 1.1, "low", float("nan")])
+@pytest.mark.parametrize("start", [0, 0.01, 1.1, "low", float("nan"), True])
 def test_a_start_of_the_curve_that_is_no_threshold_is_refused(start):
     with pytest.raises(SettingError, match=r"curve_from must be a threshold from 0\.05 to 1: got"):
         neardup.evaluate(table_of(["a"], ["1"]), curve_from=start)
