@@ -428,7 +428,7 @@ class Sweep(_Reported):
     suggestion: Suggestion | None
     report: JsonObject
     grades: Grades | None = None
-    _asking: Any = None  # the object that asks, of `api.choose`
+    _asking: Any = None  # the object that asks, of `api.chooser`
 
     def ask(
         self,
