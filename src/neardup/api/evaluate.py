@@ -119,9 +119,7 @@ def evaluate(
         outputs=(path, page),
     )
     judgement = _Judgement(label, pairs)
-    on_spark = accepted_by_spark(run)
-    first = _checked(curve_from)
-    result, examples = _evaluate(run, judgement, on_spark, first, with_errors=page is not None)
+    result, examples = _evaluate(run, judgement, curve_from, with_errors=page is not None)
     if path is not None:
         save_drawing(score_chart({"": result.report}), path)
     if page is not None and examples is not None:
@@ -186,15 +184,13 @@ def compare_methods(
         selection=SelectionSettings(max_bucket_size=max_bucket_size),
         outputs=(path,),
     )
-    judgement = _Judgement(label, None if pairs is None else rereadable(pairs))
-    on_spark = accepted_by_spark(run)
-    first = _checked(curve_from)
+    judgement = _Judgement(label, rereadable(pairs))
     settings = {name: method_named(method) for name, method in named.items()}
     results = {}
     for name, method in settings.items():
         # A curve of distances has no lowest threshold.
-        begin = first if method_of(method).limit.at_least else None
-        results[name], _ = _evaluate(replace(run, method=method), judgement, on_spark, begin)
+        begin = curve_from if method_of(method).limit.at_least else None
+        results[name], _ = _evaluate(replace(run, method=method), judgement, begin)
     if path is not None:
         reports = {name: result.report for name, result in results.items()}
         save_drawing(score_chart(reports), path)
@@ -224,17 +220,13 @@ def _named(
     return named
 
 
-def _checked(curve_from: float | None) -> float | None:
-    """Return the first threshold of a curve, or raise SettingError."""
-    if curve_from is None:
-        return None
+def _check_curve(curve_from: float | None) -> None:
     is_number = isinstance(curve_from, (int, float)) and not isinstance(curve_from, bool)
-    if is_number and 0.05 <= curve_from <= 1:
-        return curve_from
-    raise SettingError(
-        f"curve_from must be a threshold from 0.05 to 1: got {curve_from!r}. Leave curve_from "
-        "(--curve-from) out to begin at 0.2."
-    )
+    if curve_from is not None and not (is_number and 0.05 <= curve_from <= 1):
+        raise SettingError(
+            f"curve_from must be a threshold from 0.05 to 1: got {curve_from!r}. Leave curve_from "
+            "(--curve-from) out to begin at 0.2."
+        )
 
 
 class _Judgement(NamedTuple):
@@ -257,19 +249,16 @@ def _searches_of(job: Job, tasks: list[Task], on_spark: bool) -> RunSearches:
 
 
 def _evaluate(
-    run: Run,
-    judgement: _Judgement,
-    on_spark: bool,
-    curve_from: float | None,
-    *,
-    with_errors: bool = False,
+    run: Run, judgement: _Judgement, curve_from: float | None, *, with_errors: bool = False
 ) -> tuple[Evaluation, Errors | None]:
     """Score the method of a run; return examples of its errors, too, if requested."""
+    on_spark = accepted_by_spark(run)
+    _check_curve(curve_from)
     _check_label(judgement.label)
     inputs = run.find()
     # Before labels are read: a missing table of document frequencies is an error at once.
     method = inputs.method.resolve()
-    truth = _truth(inputs.tasks, judgement.label, judgement.pairs)
+    truth = _truth(inputs.tasks, judgement)
     with open_job(run) as job:
         scored = evaluation.evaluate(
             job,
@@ -328,11 +317,11 @@ def _verdicts(pairs: Source, label: str | None) -> Verdicts:
     return read_verdicts(files[0], label)
 
 
-def _truth(tasks: list[Task], label: str | None, pairs: Source | None) -> str | Verdicts:
+def _truth(tasks: list[Task], judgement: _Judgement) -> str | Verdicts:
     """Return the column of labels, or the verdicts of judged pairs."""
-    if pairs is not None:
-        return _verdicts(pairs, label)
-    column = label or LABEL
+    if judgement.pairs is not None:
+        return _verdicts(judgement.pairs, judgement.label)
+    column = judgement.label or LABEL
     choose_label([task.part for task in tasks], column)
     return column
 
