@@ -379,7 +379,7 @@ def test_charts_draw_nothing_for_nothing() -> None:
     assert charts.histogram([], [], x_label="", y_label="", name="") == ""
     assert charts.histogram([0.8, 1.0], [0], x_label="", y_label="", name="") == ""
     assert charts.bars([], name="") == ""
-    assert charts.proportion({"counts": {"kept": 0}}, [charts.Part("kept", "kept")], name="") == ""
+    assert charts.proportion({"counts": {"kept": 0}}, {"kept": "kept"}, name="") == ""
 
 
 def test_a_histogram_tells_which_edges_are_missing() -> None:

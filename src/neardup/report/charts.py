@@ -315,27 +315,22 @@ def _bar(row: Bar, label: str, *, left: float, width: float, y: float) -> str:
     return f"<g>{''.join(parts)}</g>"
 
 
-class Part(NamedTuple):
-    """A part of a divided bar: the name of its colour, and the key of its count in a report."""
+def proportion(report: ReportValues, fills: Mapping[str, str], *, name: str) -> str:
+    """Return one bar divided among counts of a report; an empty string when all are zero.
 
-    fill: str
-    key: str
-
-
-def proportion(report: ReportValues, parts: Sequence[Part], *, name: str) -> str:
-    """Return one bar divided among counts of a report; an empty string when all are zero."""
+    fills : the name of the colour of each count, by its key.
+    """
     all_counts = report.get("counts") or {}
-    counts = {part.key: all_counts.get(part.key) or 0 for part in parts}
+    counts = {key: all_counts.get(key) or 0 for key in fills}
     total = sum(counts.values())
     drawn = ""
     start = 0.0
-    for part in parts:
-        count = counts[part.key]
+    for key, count in counts.items():
         if count:
             share = count / total * 1000
             # Parts are 2 apart and at least 2 wide: the next part covers a part of a thin one.
-            bar = _rect(min(start, 998), 0, max(share - 2, 2.0), 10, part.fill)
-            title = f"{count:,} {say(f'shares.{part.key}')}"
+            bar = _rect(min(start, 998), 0, max(share - 2, 2.0), 10, fills[key])
+            title = f"{count:,} {say(f'shares.{key}')}"
             drawn += f"<g><title>{escape(title)}</title>{bar}</g>"
             start += share
     return _strip("chart share", 1000, name, drawn) if drawn else ""
@@ -372,17 +367,15 @@ def similarity_chart(report: ReportValues) -> str:
 
 def sweep_chart(report: ReportValues) -> str:
     """Return the bars of the removed documents at each threshold in the report of a sweep."""
-    rows = []
-    for row in report["thresholds"]:
-        title = say("charts.swept_at", **row)
-        rows.append(
-            Bar(
-                label=f"{row['threshold']:g}",
-                value=row["removed"],
-                title=title,
-                fill="near",
-            )
+    rows = [
+        Bar(
+            label=f"{row['threshold']:g}",
+            value=row["removed"],
+            title=say("charts.swept_at", **row),
+            fill="near",
         )
+        for row in report["thresholds"]
+    ]
     return bars(rows, name=say("charts.swept"))
 
 

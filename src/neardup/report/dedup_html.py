@@ -193,11 +193,7 @@ def _excerpt(text: str, passages: Passages, position: int, mark: str) -> str:
     return marked_text(f"{before}{text[first:last]}{after}", inside, mark)
 
 
-_SHARES = (
-    charts.Part(fill="kept", key="kept"),
-    charts.Part(fill="near", key="removed_near"),
-    charts.Part(fill="exact", key="removed_exact"),
-)
+_SHARES = {"kept": "kept", "removed_near": "near", "removed_exact": "exact"}
 
 
 def render_report(report: ReportValues, examples: Sequence[Example]) -> str:
