@@ -23,7 +23,7 @@ _MAGIC = {
     b"BZh": "bz2",
     b"\xfd7zXZ\x00": "xz",
 }
-_DECOMPRESSORS: dict[str | None, Callable[[], Any]] = {
+_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
     # Window bits of zlib: 15, and 16 for gzip's header.
     "gzip": lambda: zlib.decompressobj(31),
     "bz2": bz2.BZ2Decompressor,
@@ -43,11 +43,9 @@ def compression_of(head: bytes) -> str | None:
     return None
 
 
-def open_decompressed(
-    raw: str | pa.NativeFile, compression: str | None
-) -> IO[bytes] | pa.NativeFile:
+def open_decompressed(raw: str | pa.NativeFile, compression: str | None) -> Any:
     """Return a stream of the bytes inside a local path or an open file; concatenated members are
-    read as one.
+    read as one. Read a compressed one through `BoundedStream`.
 
     Arrow's readers of gzip and bz2 are as fast, but lose the last buffer of a truncated stream.
     """
@@ -72,7 +70,7 @@ class BoundedStream(io.RawIOBase):
         self._compressed_bytes = compressed_bytes
         self._num_bytes = 0
         # read1 returns the bytes before an error; Arrow's streams have no read1.
-        self._take = getattr(stream, "read1", stream.read)
+        self._take = stream.read1 if hasattr(stream, "read1") else stream.read
         self._error: Exception | None = None  # for the next call
 
     def _count(self, data: bytes) -> bytes:
@@ -111,7 +109,7 @@ class BoundedStream(io.RawIOBase):
         super().close()
 
 
-class _JoinedStreams(io.RawIOBase):
+class _JoinedStreams:
     """The bytes inside a file of gzip members, or of bz2 or xz streams, one after the other.
 
     The readers of the standard library ignore other bytes after a stream, and with them all later
@@ -124,9 +122,6 @@ class _JoinedStreams(io.RawIOBase):
         self._decompressor: Any = None  # None between streams
         self._waiting = b""  # compressed bytes
         self._decompressed = b""  # not returned yet
-
-    def readable(self) -> bool:
-        return True
 
     def read1(self, size: int = -1) -> bytes:
         """Return some bytes, also before an error; none at the end.
@@ -187,4 +182,3 @@ class _JoinedStreams(io.RawIOBase):
 
     def close(self) -> None:
         self._raw.close()
-        super().close()
