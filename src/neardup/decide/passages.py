@@ -203,11 +203,7 @@ def decide_common(
 
 def _no_ranges(size: int) -> Ranges:
     """Return ranges of no window."""
-    return kernels.passage_groups.Ranges(
-        starts=np.zeros(size, np.int64),
-        stops=np.zeros(size, np.int64),
-        num_documents=np.zeros(size, np.int64),
-    )
+    return kernels.passage_groups.Ranges(*np.zeros((3, size), np.int64))
 
 
 def decide_units(

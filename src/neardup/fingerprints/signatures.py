@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 
@@ -134,8 +136,7 @@ class Signatures(Sketches):
         """
         self._refuse_weighted("counted")
         sums = np.empty(len(self))
-        for start in range(0, len(self), _BATCH_ROWS):
-            batch = slice(start, start + _BATCH_ROWS)
+        for batch in self._batches():
             minima = (self.values[batch] + 0.5) / 2.0**32
             sums[batch] = -np.log(1.0 - minima).sum(axis=1)
         return np.where(self.empty, 0.0, max(self.num_hashes - 1, 1) / sums)
@@ -158,14 +159,18 @@ class Signatures(Sketches):
                 "pack(8)."
             )
         planes = np.empty((len(self), bits, _plane_bytes(self.num_hashes)), np.uint8)
-        for start in range(0, len(self), _BATCH_ROWS):
-            batch = slice(start, start + _BATCH_ROWS)
+        for batch in self._batches():
             mixed = _mix(self.values[batch])
             for bit in range(bits):
                 plane = ((mixed >> np.uint32(bit)) & np.uint32(1)).astype(np.uint8)
                 planes[batch, bit] = np.packbits(plane, axis=1, bitorder="little")
         planes[self.empty] = 0  # as when read from a table
         return PackedSignatures(planes, {**self.scheme, "bits": bits}, self._ids, self.empty)
+
+    def _batches(self) -> Iterator[slice]:
+        """Yield the rows that are computed at a time, which limits the memory."""
+        for start in range(0, len(self), _BATCH_ROWS):
+            yield slice(start, start + _BATCH_ROWS)
 
     def _to_bytes(self) -> Bytes:
         return np.ascontiguousarray(self.values, "<u4").view(np.uint8)

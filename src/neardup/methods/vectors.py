@@ -141,9 +141,7 @@ class VectorsMethod(Method):
             lefts = _vectors_of(left_sets, left_rows[has_both])
             rights = _vectors_of(right_sets, right_rows[has_both])
             measured = np.empty(len(lefts.rows))
-            kernels.vectors.fill_cosines(
-                lefts.matrix, lefts.rows, rights.matrix, rights.rows, measured
-            )
+            kernels.vectors.fill_cosines(*lefts, *rights, measured)
             cosines[has_both] = measured
         return Measured({SIMILARITY.name: np.where(exact, 1.0, cosines), EXACT.name: exact})
 

@@ -126,11 +126,8 @@ def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[Documen
     kept[rows] &= pc.binary_length(texts).to_numpy() > 0
     text = pc.replace_with_mask(batch.text, arrow_of(is_cut), texts)
     turns = task.part.turns_of(batch, task.columns, rows)
-    if turns is None:
-        payload = task.part.replace_texts(batch, task.columns.text, rows, text)
-    else:
-        changed = cut_turns(turns, edits.cuts, marked=edits.marked)
-        payload = task.part.replace_texts(batch, task.columns.text, rows, changed)
+    changed = text if turns is None else cut_turns(turns, edits.cuts, marked=edits.marked)
+    payload = task.part.replace_texts(batch, task.columns.text, rows, changed)
     return replace(batch, text=text, payload=payload), kept
 
 

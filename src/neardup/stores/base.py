@@ -93,6 +93,10 @@ class Import(NamedTuple):
     num_documents: int
 
 
+def _no_rows() -> Rows:
+    return np.empty(0, np.int64)
+
+
 @dataclass(frozen=True)
 class Changes:
     """One atomic change of a store.
@@ -110,9 +114,9 @@ class Changes:
 
     documents: pa.Table | None = None
     entries: Entries | None = None
-    seen: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+    seen: Rows = field(default_factory=_no_rows)
     seen_at: int = 0
-    forgotten: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+    forgotten: Rows = field(default_factory=_no_rows)
     ended_import: str | None = None
 
     @property
@@ -135,9 +139,9 @@ def join_changes(parts: Iterable[Changes]) -> Changes:
     if len(parts) == 1:
         return parts[0]
     tables = [part.documents for part in parts if part.documents is not None]
-    no_rows = np.empty(0, np.int64)  # `concatenate` needs an array
-    forgotten = np.concatenate([no_rows, *(part.forgotten for part in parts)])
-    seen = np.concatenate([no_rows, *(part.seen for part in parts)])
+    # `concatenate` needs an array, even without parts.
+    forgotten = np.concatenate([_no_rows(), *(part.forgotten for part in parts)])
+    seen = np.concatenate([_no_rows(), *(part.seen for part in parts)])
     ended_imports = [part.ended_import for part in parts if part.ended_import is not None]
     return Changes(
         documents=pa.concat_tables(tables) if tables else None,
@@ -155,8 +159,7 @@ def join_entries(parts: Iterable[tuple[Entries | None, int]]) -> Entries:
 
     parts : the entries of each batch, and the number of its documents.
     """
-    # So that `concatenate` has an array without any part.
-    documents = [np.empty(0, np.int64)]
+    documents = [_no_rows()]
     tables = [np.empty(0, np.uint16)]
     keys = [np.empty(0, np.uint64)]
     first = 0
