@@ -1,6 +1,6 @@
 """Word documents (.docx, ISO/IEC 29500): each file is a document, its paragraphs and notes.
 
-The text is that of the finished document: tracked insertions are read, deletions are not.
+The document is read as if finished: tracked insertions are read, deletions are not.
 Headers, footers and comments are left out.
 """
 
