@@ -428,7 +428,7 @@ class Sweep(_Reported):
     suggestion: Suggestion | None
     report: JsonObject
     grades: Grades | None = None
-    _asking: Any = None  # the object that asks, of `api.choose`
+    _asking: Any = None  # the object that asks, of `api.chooser`
 
     def ask(
         self,
@@ -632,7 +632,7 @@ class Evaluation(_Reported):
         return f"{at}; best {_scored(limit, self.report['best'])}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self}</p>{charts.score_chart([('', self.report)])}"
+        return f"<p>{self}</p>{charts.score_chart({'': self.report})}"
 
 
 def _scored(limit: str, score: ReportValues) -> str:

@@ -432,6 +432,22 @@ def test_methods_are_compared_by_name_or_as_settings():
         neardup.compare_methods(LABELLED, ["minhash"])
     with pytest.raises(SettingError, match="two or more different ones"):
         neardup.compare_methods(LABELLED, ["minhash", "minhash"])
+    for unnamed in ([neardup.MinHash(), neardup.SimHash()], [["minhash"], ["simhash"]], "minhash"):
+        with pytest.raises(SettingError, match="methods must be a list of names, or a dict of"):
+            neardup.compare_methods(LABELLED, unnamed)
+
+
+def test_each_compared_method_reads_a_source_that_can_be_read_once():
+    methods = ["minhash", "simhash"]
+    whole = neardup.compare_methods(LABELLED, methods)
+    read = neardup.compare_methods(LABELLED.to_reader(), methods)
+    assert [each.report["truth"] for each in read.values()] == [
+        each.report["truth"] for each in whole.values()
+    ]
+    pairs = pa.table({"left_id": ["0"], "right_id": ["1"], "duplicate": [True]})
+    texts = (text for text in LABELLED["text"].to_pylist())
+    judged = neardup.compare_methods(texts, methods, pairs=pairs.to_reader())
+    assert [each.at_threshold.positives for each in judged.values()] == [1, 1]
 
 
 def test_names_of_files_as_texts_cause_a_warning(tmp_path, monkeypatch):

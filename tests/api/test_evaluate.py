@@ -23,7 +23,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import neardup
-from neardup.documents import sources
+from neardup.documents import decompressed
 from neardup.errors import (
     ColumnError,
     IncompleteWarning,
@@ -252,14 +252,14 @@ def test_a_file_that_cannot_be_opened_is_lost_and_the_others_are_scored(tmp_path
     rows = "".join(f'{{"text": "some words {n}", "cluster": {n}}}\n' for n in range(3))
     (tmp_path / "a.jsonl").write_text(rows)
     (tmp_path / "b.jsonl").write_text(rows)
-    open_raw = sources._open_raw
+    open_raw = decompressed._open_raw
 
     def refuse(raw):
         if str(raw).endswith("b.jsonl"):
             raise PermissionError(13, "Permission denied", str(raw))
         return open_raw(raw)
 
-    monkeypatch.setattr(sources, "_open_raw", refuse)
+    monkeypatch.setattr(decompressed, "_open_raw", refuse)
     with pytest.warns(IncompleteWarning, match="b.jsonl.*Permission denied"):
         report = neardup.evaluate(tmp_path).report
     assert report["truth"]["documents"] == 3
@@ -315,7 +315,7 @@ def test_a_best_threshold_at_the_start_of_the_curve_is_told():
     ]
 
 
-@pytest.mark.parametrize("start", [0, 0.01, 1.1, "low", float("nan")])
+@pytest.mark.parametrize("start", [0, 0.01, 1.1, "low", float("nan"), True])
 def test_a_start_of_the_curve_that_is_no_threshold_is_refused(start):
     with pytest.raises(SettingError, match=r"curve_from must be a threshold from 0\.05 to 1: got"):
         neardup.evaluate(table_of(["a"], ["1"]), curve_from=start)

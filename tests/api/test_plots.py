@@ -113,3 +113,11 @@ def test_a_notebook_shows_the_first_pairs_of_many() -> None:
     html = neardup.find_pairs(["a b c d e f"] * 6)._repr_html_()
     assert html.count("<tr>") == 11
     assert "<p>… 5 more</p>" in html
+
+
+def test_a_curve_of_one_threshold_is_plotted(tmp_path: Path) -> None:
+    table = pa.table({"text": ["a b c", "a b c", "d e f"], "cluster": ["1", "1", "2"]})
+    result = neardup.evaluate(table, curve_from=1, plot=tmp_path / "plot.svg")
+    labels = ElementTree.parse(tmp_path / "plot.svg").getroot().iter(f"{SVG}text")
+    assert [label.text for label in labels if label.get("y") == "213"] == ["1"]
+    assert "<svg" in result._repr_html_()

@@ -432,7 +432,8 @@ def test_a_short_text_in_many_contexts_is_compared_with_few():
     anchoring = Anchoring(200)
     pieces, selected = selected_of(anchoring, texts)
     groups = group_anchors(pieces, selected.positions, selected.hashes, 200, anchoring.size)
-    is_hashed = groups.contexts[:, 0] != np.iinfo(np.uint64).max  # of few, none is
+    before = groups.contexts[:, kernels.passage_groups.BEFORE]
+    is_hashed = before != np.iinfo(np.uint64).max  # of few, none is
     compared = [
         is_compared for one, _, is_compared in pairs_of_one_hash(selected, groups) if is_hashed[one]
     ]
@@ -449,11 +450,11 @@ def pairs_of_one_hash(selected, groups):
     for one, other in itertools.combinations(range(len(selected.positions)), 2):
         if selected.hashes[one] == selected.hashes[other]:
             in_one_group = groups.numbers[one] == groups.numbers[other] >= 0
-            before, behind = groups.contexts[other]
+            before, after = groups.contexts[other]
             yield (
                 one,
                 other,
-                in_one_group and may_share(asked(before), asked(behind), groups.contexts[one]),
+                in_one_group and may_share(asked(before), asked(after), groups.contexts[one]),
             )
 
 

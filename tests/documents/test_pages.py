@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from neardup.documents.page_charset import decode_page
 from neardup.documents.page_head import HEAD_CHARACTERS, MAX_TITLE_CHARACTERS, language_of, title_of
 from neardup.documents.pages import MAX_PAGE_BYTES, NotAPage, has_element, page_of
 from neardup.documents.web_encodings import encoding_of_label
+from neardup.features.page_structure import read_tags
 from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import list_inputs
 
@@ -229,12 +231,44 @@ def test_labels_that_the_web_does_not_know_count_for_nothing(label: str) -> None
     assert decode_page(RUSSIAN.encode(), label) == (RUSSIAN.encode(), "utf-8")
 
 
+@pytest.mark.parametrize("begin", ["[1] ", "[note] ", "[tel] ", "[-] ", "{x} "])
+def test_a_page_may_begin_with_a_text_in_brackets(begin: str) -> None:
+    assert page_of(f"{begin}<p>text".encode(), None).html == f"{begin}<p>text".encode()
+
+
+COMMENTS = [
+    "",
+    "-",
+    "--",
+    "!",
+    "--!",
+    "---!",
+    "-!",
+    "--!-",
+    " --!>",
+    "-->",
+    ">",
+    "->",
+    "<!--",
+    "--!",
+]
+
+
+@pytest.mark.parametrize("first", COMMENTS)
+@pytest.mark.parametrize("second", COMMENTS)
+def test_a_page_has_an_element_if_the_tokeniser_finds_one(first: str, second: str) -> None:
+    page = f"<!--{first}{second}><p>"
+    assert has_element(page.encode()) == (read_tags(pa.array([page])).offsets[-1] > 0)
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
         (b"%PDF-1.7 <a>", "not HTML: it begins as PDF does"),
         (b' \n{"html": "<p>"}', "not HTML: it begins as JSON does"),
         (b'[{"html": "<p>"}]', "not HTML: it begins as JSON does"),
+        (b'[-1.5e3, "<p>"]', "not HTML: it begins as JSON does"),
+        (b'[null, "<p>"]', "not HTML: it begins as JSON does"),
         (b"\x89PNG\r\n\x1a\n<p>", "not HTML: it begins as a PNG image does"),
         (b"\xff\xd8\xff\xe0<p>", "not HTML: it begins as a JPEG image does"),
         (b"GIF89a<p>", "not HTML: it begins as a GIF image does"),
@@ -315,6 +349,10 @@ def test_a_damaged_file_is_rejected(tmp_path: Path) -> None:
             ),
             "yes",
         ),
+        ("<!-- <title>no</title> --!><title>yes</title>", "yes"),
+        ("<!--><title>yes</title>-->", "yes"),
+        ("<!---><title>yes</title>-->", "yes"),
+        ("<!--!><title>no</title>--><title>yes</title>", "yes"),
         ("<title></title>", None),
         ("<title>never ends", None),
         ("<titles>no</titles>", None),

@@ -126,9 +126,9 @@ def test_pairs_at_the_threshold_are_found_as_often_as_requested(threshold):
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_cosines_are_those_of_the_naive_twin(dimensions, seed):
     vectors = read_only(vectors_of(6, 2 * dimensions, seed))
-    left = np.array([0, 1, 2, -1])
-    right = np.array([3, 4, -1, 5])
-    cosines = np.empty(4)
+    left = np.array([0, 1])
+    right = np.array([3, 4])
+    cosines = np.empty(2)
     kernels.vectors.fill_cosines(vectors, left, vectors, right, cosines)
     for pair in range(2):
         a = vectors[left[pair]].tolist()
@@ -138,4 +138,3 @@ def test_cosines_are_those_of_the_naive_twin(dimensions, seed):
         # A sum of n products of rounding error 2^-53 each is off by less than n 2^-52 of the sum of
         # their amounts.
         assert abs(cosines[pair] - expected) < 8 * dimensions * 2.0**-52
-    assert cosines[2:].tolist() == [0.0, 0.0]

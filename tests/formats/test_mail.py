@@ -392,6 +392,20 @@ def test_a_message_longer_than_the_limit_is_excluded_and_the_next_one_read(tmp_p
     assert rejected[0].too_long
 
 
+def test_the_limit_of_a_message_does_not_depend_on_the_block_in_which_it_is_read(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(mail, "MAX_MESSAGE_BYTES", 1000)
+    data = mailbox_of(*[message("", "x" * 2000)] * 3)
+    assert len(data) < BLOCK_BYTES
+    (tmp_path / "a.mbox").write_bytes(data)
+    texts, rejected = read(tmp_path / "a.mbox")
+    assert texts == []
+    assert [(row.row, row.excluded, row.too_long) for row in rejected] == [
+        (row, True, True) for row in range(3)
+    ]
+
+
 @pytest.mark.parametrize("size", range(1, 40))
 def test_messages_are_found_however_the_file_is_read(size, monkeypatch):
     import io

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-from neardup.documents import sources
+from neardup.documents import limits
 from neardup.documents.batch import Columns, RawLines, Rejected
 from neardup.documents.ranks import no_rank
 from neardup.documents.texts import text_bytes
@@ -599,7 +599,7 @@ def wide_csv(path: Path, num_columns: int, *, quoted: bool) -> None:
 def test_a_csv_file_has_a_limit_of_columns_that_names_itself(
     tmp_path: Path, monkeypatch, quoted: bool
 ) -> None:
-    monkeypatch.setattr(sources, "MAX_COLUMNS", 100)
+    monkeypatch.setattr(limits, "MAX_COLUMNS", 100)
     wide_csv(tmp_path / "most.csv", 100, quoted=quoted)
     assert read(one_file(tmp_path / "most.csv"), Columns("text"))[1] == ["a"]
     wide_csv(tmp_path / "more.csv", 101, quoted=quoted)
@@ -611,7 +611,7 @@ def test_a_csv_file_has_a_limit_of_columns_that_names_itself(
 def test_a_parquet_file_has_a_limit_of_columns_that_names_itself(
     tmp_path: Path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(sources, "MAX_COLUMNS", 100)
+    monkeypatch.setattr(limits, "MAX_COLUMNS", 100)
     part = parquet(tmp_path, pa.table({"text": ["a"], **{f"name {i}": [1] for i in range(100)}}))
     _, texts, _, _, rejected = read(part, Columns("text"))
     assert texts == []
@@ -619,7 +619,7 @@ def test_a_parquet_file_has_a_limit_of_columns_that_names_itself(
 
 
 def test_a_text_with_many_commas_in_the_header_is_one_column(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(sources, "MAX_COLUMNS", 100)
+    monkeypatch.setattr(limits, "MAX_COLUMNS", 100)
     (tmp_path / "in.csv").write_text('text,"' + "a, " * 1000 + '"\nb,c\n')
     assert read(one_file(tmp_path / "in.csv"), Columns("text"))[1] == ["b"]
 

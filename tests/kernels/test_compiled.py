@@ -256,20 +256,38 @@ def test_a_damaged_file_is_compiled_anew(room):
     assert run(room, PRINT_MIXED).stdout.split() == [mixed, folder]
 
 
-def test_folders_of_other_versions_are_removed_but_for_the_last_used(tmp_path):
-    for age in range(7):
-        folder = tmp_path / f"kernels-{age}"
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """Return the function that makes the folder of kernels in tmp_path, as in a new process."""
+
+    def make(base: compiled._Base) -> Path:
+        monkeypatch.setattr(compiled, "_bases", lambda: iter([base]))
+        return compiled.cache_folder.__wrapped__()
+
+    return make
+
+
+def test_folders_of_other_versions_are_removed_but_for_the_last_changed(tmp_path, made):
+    old = [tmp_path / f"kernels-{age:020x}" for age in range(7)]
+    for age, folder in enumerate(old):
         folder.mkdir()
         os.utime(folder, (1000 - age, 1000 - age))
-    (tmp_path / "something else").mkdir()
-    assert compiled._make_private(tmp_path / "kernels-new")
-    assert {folder.name for folder in tmp_path.iterdir()} == {
-        "kernels-new",
-        "kernels-0",
-        "kernels-1",
-        "kernels-2",
-        "something else",
-    }
+    (tmp_path / "kernels-of-another-program").mkdir()
+    expected = {*old[:3], tmp_path / "kernels-of-another-program"}
+    folder = made(compiled._Base(tmp_path))
+    assert set(tmp_path.iterdir()) == {folder, *expected}
+    assert made(compiled._Base(tmp_path)) == folder
+    assert set(tmp_path.iterdir()) == {folder, *expected}
+
+
+def test_nothing_is_removed_beside_a_base(tmp_path, made):
+    """The folder for temporary files has folders of all programs."""
+    others = {tmp_path / f"kernels-{age:020x}" for age in range(7)}
+    for other in others:
+        other.mkdir()
+    folder = made(compiled._Base(tmp_path / "neardup-1000", is_shared=True))
+    assert set(tmp_path.iterdir()) == {tmp_path / "neardup-1000", *others}
+    assert folder.parent == tmp_path / "neardup-1000"
 
 
 def test_two_signatures_never_share_a_file(tmp_path):

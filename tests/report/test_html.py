@@ -379,7 +379,7 @@ def test_charts_draw_nothing_for_nothing() -> None:
     assert charts.histogram([], [], x_label="", y_label="", name="") == ""
     assert charts.histogram([0.8, 1.0], [0], x_label="", y_label="", name="") == ""
     assert charts.bars([], name="") == ""
-    assert charts.proportion({"counts": {"kept": 0}}, [("kept", "kept")], name="") == ""
+    assert charts.proportion({"counts": {"kept": 0}}, {"kept": "kept"}, name="") == ""
 
 
 def test_a_histogram_tells_which_edges_are_missing() -> None:
@@ -406,10 +406,8 @@ def test_bars_stand_inside_their_frame_and_say_their_count(counts: list[int]) ->
 def test_cluster_sizes_are_grouped_without_losing_a_document() -> None:
     sizes = [[2, 5], [3, 1], [5, 7], [8, 1], [9, 2], [1000, 1]]
     classes = charts.size_classes(sizes)
-    assert [label for label, _, _ in classes] == ["2", "3", "5–8", "9–16", "513–1,024"]
-    assert sum(documents for _, _, documents in classes) == sum(
-        size * count for size, count in sizes
-    )
+    assert [each.sizes for each in classes] == ["2", "3", "5–8", "9–16", "513–1,024"]
+    assert sum(each.documents for each in classes) == sum(size * count for size, count in sizes)
 
 
 @pytest.mark.parametrize("scheme", [0, 1])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from neardup.arrays import Positions
 from neardup.decide.clusters import Clusters, cluster_documents
 from neardup.decide.rules import rule_of
 from neardup.engines.base import Decided, findings_of
@@ -145,8 +144,8 @@ class _Clusters(Product[Clustering]):
         )
         summary = partial(cluster_summary_batches, self.clusters, self.names, decided.locations)
         return [
-            Table("clusters", clusters_schema(measures), documents),
-            Table("cluster_summary", cluster_summary_schema(), summary),
+            Table(name="clusters", schema=clusters_schema(measures), batches=documents),
+            Table(name="cluster_summary", schema=cluster_summary_schema(), batches=summary),
         ]
 
     def report(self) -> ClusterReport:
@@ -174,14 +173,11 @@ class _Clusters(Product[Clustering]):
 
 def _names(decided: Decided, clusters: Clusters) -> list[str]:
     """Return the names of the largest clusters: common parts, or ids if documents are vectors."""
-
-    def read(documents: Positions) -> Iterator[tuple[int, str]]:
-        return write.read_texts(decided.tasks, decided.outcome.corpus.part_ends, documents)
-
     num_named = min(clusters.num_clusters, MAX_NAMED)
     first_members = clusters.members[clusters.offsets[:num_named]].astype(np.uint32)
     ids = decided.locations.ids(first_members).to_pylist()
     settings = decided.method.settings
     if settings.vector_length is not None:
         return list(map(visible, ids))
+    read = partial(write.read_texts, decided.tasks, decided.outcome.corpus.part_ends)
     return distinct_names(name_clusters(clusters, settings.shingling, read), ids)

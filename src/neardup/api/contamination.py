@@ -91,7 +91,7 @@ def find_contamination(
     threshold : the minimum containment: the share of an item's shingles in a stretch of a document.
     ngram : words in a shingle of an item; of an item in Chinese, Japanese or Thai, 2N - 1
         characters.
-    min_shingles : the fewest shingles that show an item, half of them rare; one with fewer must be
+    min_shingles : the fewest shingles that show an item, half of them rare; a shorter item must be
         whole.
     common : the most documents that may have a sequence of eight words of an item, and the most
         items that may have a shingle. Beyond that it is boilerplate, which is listed and does not

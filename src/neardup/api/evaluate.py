@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from neardup.engines import evaluation
 from neardup.engines.choose import accepted_by_spark
-from neardup.engines.evaluation import RunSearches
+from neardup.engines.evaluation import Evaluated, LengthScore, RunSearches
 from neardup.engines.local import pipeline
 from neardup.errors import InputError, SettingError
 from neardup.files import AnyPath, JsonObject, write_text, writing_to
 from neardup.formats.reading import Task
-from neardup.formats.tables import TablePart
+from neardup.formats.tables import TablePart, rereadable
 from neardup.methods.registry import method_of
 from neardup.output.job import Job, open_job
 from neardup.output.tables import check_output
@@ -118,15 +118,13 @@ def evaluate(
         selection=selection,
         outputs=(path, page),
     )
-    truth = _Given(label, pairs)
-    on_spark = accepted_by_spark(run)
-    first = _checked(curve_from)
-    result, found = _evaluate(run, truth, on_spark, first, with_errors=page is not None)
+    judgement = _Judgement(label, pairs)
+    result, examples = _evaluate(run, judgement, curve_from, with_errors=page is not None)
     if path is not None:
-        save_drawing(score_chart([("", result.report)]), path)
-    if page is not None and found is not None:
+        save_drawing(score_chart({"": result.report}), path)
+    if page is not None and examples is not None:
         with writing_to(page):
-            write_text(page, render_errors(result.report, found, lang))
+            write_text(page, render_errors(result.report, examples, lang))
     # Last: a filter may turn the warning into an error, and the files are written by then.
     warn_if_incomplete(result.report, run.settings.on_error)
     return result
@@ -178,24 +176,24 @@ def compare_methods(
     """
     named = _named(methods)
     path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
+    # Each method reads the source and the pairs.
     run = run_of(
         "evaluate",
-        source,
+        rereadable(source),
         options,
         selection=SelectionSettings(max_bucket_size=max_bucket_size),
         outputs=(path,),
     )
-    truth = _Given(label, pairs)
-    on_spark = accepted_by_spark(run)
-    first = _checked(curve_from)
+    judgement = _Judgement(label, rereadable(pairs))
     settings = {name: method_named(method) for name, method in named.items()}
     results = {}
     for name, method in settings.items():
         # A curve of distances has no lowest threshold.
-        begin = first if method_of(method).limit.at_least else None
-        results[name], _ = _evaluate(replace(run, method=method), truth, on_spark, begin)
+        begin = curve_from if method_of(method).limit.at_least else None
+        results[name], _ = _evaluate(replace(run, method=method), judgement, begin)
     if path is not None:
-        save_drawing(score_chart([(name, result.report) for name, result in results.items()]), path)
+        reports = {name: result.report for name, result in results.items()}
+        save_drawing(score_chart(reports), path)
     # All methods read the same inputs.
     warn_if_incomplete(next(iter(results.values())).report, run.settings.on_error)
     return results
@@ -205,7 +203,8 @@ def _named(
     methods: Sequence[str] | Mapping[str, MethodSettings | str],
 ) -> dict[str, MethodSettings | str]:
     """Return methods by name. Raise SettingError if they are fewer than two, or repeat."""
-    if not isinstance(methods, (Mapping, Sequence)):
+    is_collection = isinstance(methods, (Mapping, Sequence)) and not isinstance(methods, str)
+    if not is_collection or not all(isinstance(name, str) for name in methods):
         raise SettingError(
             f"methods must be a list of names, or a dict of settings by name: got {methods!r:.80}. "
             "Pass for example ['minhash', 'simhash']."
@@ -221,17 +220,17 @@ def _named(
     return named
 
 
-def _checked(curve_from: float | None) -> float | None:
-    if curve_from is None or (isinstance(curve_from, (int, float)) and 0.05 <= curve_from <= 1):
-        return curve_from
-    raise SettingError(
-        f"curve_from must be a threshold from 0.05 to 1: got {curve_from!r}. Leave curve_from "
-        "(--curve-from) out to begin at 0.2."
-    )
+def _check_curve(curve_from: float | None) -> None:
+    is_number = isinstance(curve_from, (int, float)) and not isinstance(curve_from, bool)
+    if curve_from is not None and not (is_number and 0.05 <= curve_from <= 1):
+        raise SettingError(
+            f"curve_from must be a threshold from 0.05 to 1: got {curve_from!r}. Leave curve_from "
+            "(--curve-from) out to begin at 0.2."
+        )
 
 
-class _Given(NamedTuple):
-    """The options `label` and `pairs`."""
+class _Judgement(NamedTuple):
+    """The options `label` and `pairs`, which name the truth."""
 
     label: str | None
     pairs: Source | None
@@ -250,19 +249,16 @@ def _searches_of(job: Job, tasks: list[Task], on_spark: bool) -> RunSearches:
 
 
 def _evaluate(
-    run: Run,
-    given: _Given,
-    on_spark: bool,
-    curve_from: float | None,
-    *,
-    with_errors: bool = False,
+    run: Run, judgement: _Judgement, curve_from: float | None, *, with_errors: bool = False
 ) -> tuple[Evaluation, Errors | None]:
-    """Score the method of a run."""
-    _check_label(given.label)
+    """Score the method of a run; return examples of its errors, too, if requested."""
+    on_spark = accepted_by_spark(run)
+    _check_curve(curve_from)
+    _check_label(judgement.label)
     inputs = run.find()
     # Before labels are read: a missing table of document frequencies is an error at once.
     method = inputs.method.resolve()
-    truth = _truth(inputs.tasks, given.label, given.pairs)
+    truth = _truth(inputs.tasks, judgement)
     with open_job(run) as job:
         scored = evaluation.evaluate(
             job,
@@ -273,34 +269,39 @@ def _evaluate(
             curve_from=curve_from,
             with_errors=with_errors,
         )
-    limit = method.limit.name
+    return _result_of(scored, method.limit.name, inputs.warnings), scored.errors
+
+
+def _result_of(scored: Evaluated, limit: str, warnings: Sequence[str]) -> Evaluation:
+    """Return the scores of a method as a result.
+
+    limit : the name of the threshold. warnings : about the inputs.
+    """
     points = [_at_limit(limit, score) for score in scored.curve]
     curve = pa.Table.from_pylist(points, curve_schema(limit))
-    lengths = [_of_length(*row) for row in scored.by_length]
+    lengths = [_of_length(row) for row in scored.by_length]
     by_length = pa.Table.from_pylist(lengths, length_schema())
-    sieved, connected = scored.clusters
-    found = scored.found._replace(warnings=[*inputs.warnings, *scored.found.warnings])
+    found = scored.found._replace(warnings=[*warnings, *scored.found.warnings])
     report = EvaluationReport(
         **search_fields(found),
         truth=scored.truth,
         rejected=scored.rejected,
         at_threshold=_at_limit(limit, scored.at_threshold),
         best=_at_limit(limit, scored.best),
-        adjusted_rand=sieved,
-        adjusted_rand_connected=connected,
+        adjusted_rand=scored.clusters.sieved,
+        adjusted_rand_connected=scored.clusters.connected,
         curve=curve.to_pylist(),
         by_length=by_length.to_pylist(),
     )
-    result = Evaluation(
+    return Evaluation(
         at_threshold=scored.at_threshold,
         best=scored.best,
         curve=curve,
         by_length=by_length,
-        adjusted_rand=sieved,
-        adjusted_rand_connected=connected,
+        adjusted_rand=scored.clusters.sieved,
+        adjusted_rand_connected=scored.clusters.connected,
         report=report.to_dict(),
     )
-    return result, scored.errors
 
 
 def _verdicts(pairs: Source, label: str | None) -> Verdicts:
@@ -316,11 +317,11 @@ def _verdicts(pairs: Source, label: str | None) -> Verdicts:
     return read_verdicts(files[0], label)
 
 
-def _truth(tasks: list[Task], label: str | None, pairs: Source | None) -> str | Verdicts:
+def _truth(tasks: list[Task], judgement: _Judgement) -> str | Verdicts:
     """Return the column of labels, or the verdicts of judged pairs."""
-    if pairs is not None:
-        return _verdicts(pairs, label)
-    column = label or LABEL
+    if judgement.pairs is not None:
+        return _verdicts(judgement.pairs, judgement.label)
+    column = judgement.label or LABEL
     choose_label([task.part for task in tasks], column)
     return column
 
@@ -333,14 +334,14 @@ def _check_label(label: str | None) -> None:
         )
 
 
-def _of_length(first: int, num_documents: int, score: Score) -> JsonObject:
-    """Return the row of the lengths from `first` up to twice as much."""
+def _of_length(scored: LengthScore) -> JsonObject:
+    """Return the row of a class of lengths."""
     return {
-        "characters_from": first,
+        "characters_from": scored.min_length,
         # Classes of lengths double: 1, 2 to 3, 4 to 7; 0 is a class of its own.
-        "characters_to": max(2 * first - 1, 0),
-        "documents": num_documents,
-        **_cells(score),
+        "characters_to": max(2 * scored.min_length - 1, 0),
+        "documents": scored.documents,
+        **_cells(scored.score),
     }
 
 

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from neardup.documents.batch import Columns, Losses, Rejected
+from neardup.documents.decompressed import compression_of
 from neardup.documents.pages import html_of, media_type_of_name
-from neardup.documents.sources import compression_of
 from neardup.errors import InputError
 from neardup.features.idf import IdfTable
 from neardup.features.vectors import array_of_documents, texts_of

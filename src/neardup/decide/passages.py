@@ -30,6 +30,7 @@ from neardup.features.boundaries import boundary_classes
 from neardup.settings.passages import CutAt, PassageSettings
 
 if TYPE_CHECKING:
+    from neardup.kernels.passage_groups import Ranges
     from neardup.kernels.passages import Anchors, Pieces, Rule
 
 _ENDS: tuple[CutAt, ...] = ("character", "word", "sentence", "line")
@@ -150,22 +151,31 @@ def decide_common(
     owners = pieces.documents[piece]
     owner_sites, needed = _sites_of(sites, owners, settings)
     anchors = kernels.passage_groups.Common(
-        bounds=np.stack([pieces.starts[piece], pieces.starts[piece + 1]], axis=1),
+        begins=pieces.starts[piece],
+        ends=pieces.starts[piece + 1],
         positions=positions,
         owners=owners,
         sites=owner_sites,
         needed=needed,
     )
-    marked = np.zeros((len(members), 3), np.int64)
+    marked = _no_ranges(len(members))
     kernels.passage_groups.mark_common(
         pieces.text, offsets, anchors, settings.min_length, gram_size, marked
     )
     ranges = _Ranges(
-        pieces=piece, starts=marked[:, 0], stops=marked[:, 1], num_documents=marked[:, 2]
+        pieces=piece,
+        starts=marked.starts,
+        stops=marked.stops,
+        num_documents=marked.num_documents,
     )
     ranges = ranges.take(ranges.num_documents > 0)
     by_start = np.lexsort((ranges.starts, ranges.pieces))
     return _cut_ranges(pieces, ranges.take(by_start), settings)
+
+
+def _no_ranges(size: int) -> Ranges:
+    """Return ranges of no window."""
+    return kernels.passage_groups.Ranges(*np.zeros((3, size), np.int64))
 
 
 def decide_units(

@@ -14,6 +14,11 @@ from neardup.documents.page_content import resolve
 HEAD_CHARACTERS = 256 << 10
 """Characters at the beginning of a page that count as its head."""
 
+COMMENT_END = r"(?<=<!--)-?>|--!?>"
+"""Pattern of the end of a comment, to search for after `<!--`: also of `<!-->`, of `<!--->`, and
+`--!>` (13.2.5.43 to 13.2.5.52 of the HTML standard).
+"""
+
 MAX_TITLE_CHARACTERS = 1000
 _MAX_LANGUAGE_CHARACTERS = 100
 
@@ -34,6 +39,7 @@ _ATTRIBUTE = re.compile(
     r"[\t\n\f\r /]*(?:(?P<end>>)|(?P<name>[^\t\n\f\r />][^\t\n\f\r />=]*)"
     f"(?:{_SPACE}={_SPACE}{_VALUE})?)"
 )
+_COMMENT_END = re.compile(COMMENT_END)
 _LANGUAGE = re.compile(r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*")
 
 
@@ -81,11 +87,10 @@ def start_tags(head: str) -> Iterator[Tag]:
     position = 0
     while match := _OPENING.search(head, position):
         if match[1]:
-            # `<!-->` and `<!--->` are comments too.
-            close = head.find("-->", match.start() + 2)
-            if close < 0:
+            close = _COMMENT_END.search(head, match.end())
+            if close is None:
                 return
-            position = close + 3
+            position = close.end()
             continue
         name = match[2].lower()
         attributes = read_attributes(head, match.end())

@@ -13,7 +13,7 @@ from neardup.arrays import Ints, arrow_of_optional, arrow_of_utf8
 from neardup.documents.batch import Columns, DocumentBatch, Pages, Reject
 from neardup.documents.nested import ColumnTypes
 from neardup.documents.page_charset import Decoded, decode_page
-from neardup.documents.page_head import HEAD_CHARACTERS, language_of, title_of
+from neardup.documents.page_head import COMMENT_END, HEAD_CHARACTERS, language_of, title_of
 from neardup.documents.texts import documents_of
 from neardup.documents.xhtml import MEDIA_TYPE as XHTML_TYPE
 from neardup.documents.xhtml import begins_as_xhtml, html_of_xhtml
@@ -56,9 +56,14 @@ _SIGNATURES = (
     (b"ID3", "audio"),
 )
 _XHTML_NAME = re.compile(r"\.xhtml(?:\.(?:gz|zst|bz2|xz))?\Z", re.IGNORECASE)
-_JSON = re.compile(rb"""\{\s*["}]|\[\s*[\[\]{"0-9tfn-]""")
-_ELEMENT_OR_COMMENT = re.compile(rb"<(?:!--|[A-Za-z])")
+# An object, or an array: of a single number or word it is no page either, but may be the beginning
+# of one, as in `[1] <p>` or `[note] <p>`.
+_JSON = re.compile(rb"""\{\s*["}]|\[\s*(?:[\[\]{"]|(?:-?[0-9][0-9.eE+-]*|true|false|null)\s*,)""")
+_ELEMENT_OR_COMMENT = re.compile(rb"<(?:(!--)|[A-Za-z])")
+_COMMENT_END = re.compile(COMMENT_END.encode())
 _MARKUP = re.compile(rb"<[A-Za-z!?]")
+# Bytes before the first character: of the byte order marks of UTF-8 and UTF-16, and of blanks,
+# beside which UTF-16 has zeros.
 _BLANK_AND_MARK = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n\f"
 
 
@@ -172,14 +177,13 @@ def has_element(html: bytes) -> bool:
     """Return whether there is a start tag, `<` and a letter, outside comments."""
     position = 0
     while match := _ELEMENT_OR_COMMENT.search(html, position):
-        is_element = match.end() - match.start() == 2  # two characters, `<!--` has four
-        if is_element:
+        is_comment = match[1] is not None
+        if not is_comment:
             return True
-        # `<!-->` and `<!--->` are comments too.
-        close = html.find(b"-->", match.start() + 2)
-        if close < 0:
+        close = _COMMENT_END.search(html, match.end())
+        if close is None:
             return False
-        position = close + 3
+        position = close.end()
     return False
 
 
@@ -191,8 +195,7 @@ def page_rows(
     names = [name for name in types if wanted is None or name in wanted]
     heads: list[str] = []
     if {"title", "language"} & set(names):
-        # A character takes four bytes at most.
-        # A cut inside a character leaves a part of it, which "ignore" drops.
+        # A character has four bytes at most. "ignore" drops the part of a character at the cut.
         heads = [page.html[: 4 * HEAD_CHARACTERS].decode("utf-8", "ignore") for page in pages]
     columns = [_column(name, pages, heads) for name in names]
     schema = pa.schema([(name, types[name]) for name in names])

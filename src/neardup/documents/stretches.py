@@ -9,7 +9,9 @@ from collections.abc import Callable, Collection, Iterator
 import pyarrow as pa
 
 from neardup.documents.batch import BLOCK_BYTES
-from neardup.documents.sources import BoundedStream, Source, Stretch, check_expansion
+from neardup.documents.decompressed import BoundedStream
+from neardup.documents.limits import check_expansion
+from neardup.documents.sources import Source, Stretch
 from neardup.documents.zstd_streams import frame_end, suits_arrow
 
 STRETCH_BYTES = 16 << 20

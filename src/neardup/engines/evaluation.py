@@ -53,11 +53,19 @@ class LengthScore(NamedTuple):
     score: Score
 
 
+class ClusterScores(NamedTuple):
+    """The adjusted Rand index of the clusters of the sieve, and of connected clusters; None for
+    judged pairs.
+    """
+
+    sieved: float | None
+    connected: float | None
+
+
 class Evaluated(NamedTuple):
     """The result of an evaluation.
 
-    by_length : one row per class of length. clusters : the adjusted Rand index of the clusters of
-    the sieve, and of connected clusters; None for judged pairs. found : the search at the
+    by_length : one row per class of length. found : the search at the
     threshold. truth : the counts of the truth. rejected : as in the report. errors : None unless
     requested. The other fields are as in `results.Evaluation`.
     """
@@ -66,7 +74,7 @@ class Evaluated(NamedTuple):
     best: Score
     curve: list[Score]
     by_length: list[LengthScore]
-    clusters: tuple[float | None, float | None]
+    clusters: ClusterScores
     found: Findings
     truth: JsonObject
     rejected: list[JsonObject]
@@ -262,15 +270,11 @@ def _score_curve(
     return curve, [f"In the search for the curve, {warning}" for warning in warnings]
 
 
-def _score_clusters(
-    judged: _Judged, sieves: Iterator[SearchOutcome]
-) -> tuple[float | None, float | None]:
-    """Return the adjusted Rand index of the clusters of the sieve, and of connected clusters; None
-    for judged pairs.
-    """
+def _score_clusters(judged: _Judged, sieves: Iterator[SearchOutcome]) -> ClusterScores:
+    """Score the clusters of the next sieve, and connected clusters."""
     truth = judged.known.truth
     if isinstance(truth, Judgements):
-        return None, None
+        return ClusterScores(sieved=None, connected=None)
     pairs = judged.found.outcome.pairs
     num_documents = len(truth.codes)
     removals = next(sieves).outcome.removals
@@ -279,9 +283,9 @@ def _score_clusters(
     connected = first_members(num_documents, pairs.left, pairs.right)
     known = truth.codes >= 0
     labels = truth.codes[known]
-    return (
-        scores.adjusted_rand(sieved.astype(np.int64)[known], labels),
-        scores.adjusted_rand(connected.astype(np.int64)[known], labels),
+    return ClusterScores(
+        sieved=scores.adjusted_rand(sieved.astype(np.int64)[known], labels),
+        connected=scores.adjusted_rand(connected.astype(np.int64)[known], labels),
     )
 
 

@@ -58,7 +58,7 @@ class Line(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """The lines of a page, and the number of elements beyond the limits."""
+    """The lines of a page. left_out : the number of lines and elements beyond the limits."""
 
     lines: list[Line]
     left_out: int
@@ -80,9 +80,8 @@ def outline(page: str, *, max_lines: int = MAX_LINES, max_elements: int = MAX_EL
     inside, one outline are folded to one line; the number of repeats of a line inside does not
     matter. Time is linear in the page, and small except for the elements shown.
     """
-    pages = pa.array([page.encode("utf-8", "replace")], "large_binary")
-    data = pages[0].as_buffer().to_pybytes()
-    tags = read_tags(pages)
+    data = page.encode("utf-8", "replace")
+    tags = read_tags(pa.array([data], "large_binary"))
     elements = kernels.html_tree.elements_of(tags)
     shown, depths = _shown_elements(elements, max_elements)
     lines = fold_lines(_labels(data, tags, elements, shown), depths)
@@ -262,7 +261,7 @@ def common_lines(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tu
     """
     bits: dict[Hashable, int] = {}
     for index, line in enumerate(left):
-        bits[line] = bits.get(line, 0) | 1 << index
+        bits[line] = bits.get(line, 0) | (1 << index)
     all_bits = (1 << len(left)) - 1
     row = all_bits
     rows = []
@@ -270,20 +269,24 @@ def common_lines(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tu
         # In each run of ones, the sum moves the 0 above it down to the lowest match; the difference
         # keeps the ones without a match.
         matches = row & bits.get(line, 0)
-        row = (row + matches | row - matches) & all_bits
+        row = ((row + matches) | (row - matches)) & all_bits
         rows.append(row)
     return _walk_back(rows, len(left))
 
 
 def _walk_back(rows: list[int], num_left: int) -> list[tuple[int, int]]:
-    """Return the pairs from the rows of the table, one row for each line of the right side."""
+    """Return the pairs from the rows of the table, one row for each line of the right side.
+
+    Bit `left` of a row is 0 if that line makes the sequence longer; if it does not in the row
+    before, both lines are the last pair.
+    """
     pairs = []
     left = num_left - 1
     right = len(rows) - 1
     while left >= 0 and right >= 0:
-        if rows[right] >> left & 1:
+        if (rows[right] >> left) & 1:
             left -= 1
-        elif right and not rows[right - 1] >> left & 1:
+        elif right and not (rows[right - 1] >> left) & 1:
             right -= 1
         else:
             pairs.append((left, right))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 
@@ -134,8 +136,7 @@ class Signatures(Sketches):
         """
         self._refuse_weighted("counted")
         sums = np.empty(len(self))
-        for start in range(0, len(self), _BATCH_ROWS):
-            batch = slice(start, start + _BATCH_ROWS)
+        for batch in self._batches():
             minima = (self.values[batch] + 0.5) / 2.0**32
             sums[batch] = -np.log(1.0 - minima).sum(axis=1)
         return np.where(self.empty, 0.0, max(self.num_hashes - 1, 1) / sums)
@@ -157,15 +158,19 @@ class Signatures(Sketches):
                 f"bits must be a whole number of 1 or more and at most 16: got {bits!r}. Use "
                 "pack(8)."
             )
-        planes = np.empty((len(self), bits, -(-self.num_hashes // 8)), np.uint8)
-        for start in range(0, len(self), _BATCH_ROWS):
-            batch = slice(start, start + _BATCH_ROWS)
+        planes = np.empty((len(self), bits, _plane_bytes(self.num_hashes)), np.uint8)
+        for batch in self._batches():
             mixed = _mix(self.values[batch])
             for bit in range(bits):
                 plane = ((mixed >> np.uint32(bit)) & np.uint32(1)).astype(np.uint8)
                 planes[batch, bit] = np.packbits(plane, axis=1, bitorder="little")
         planes[self.empty] = 0  # as when read from a table
         return PackedSignatures(planes, {**self.scheme, "bits": bits}, self._ids, self.empty)
+
+    def _batches(self) -> Iterator[slice]:
+        """Yield the rows that are computed at a time, which limits the memory."""
+        for start in range(0, len(self), _BATCH_ROWS):
+            yield slice(start, start + _BATCH_ROWS)
 
     def _to_bytes(self) -> Bytes:
         return np.ascontiguousarray(self.values, "<u4").view(np.uint8)
@@ -259,7 +264,8 @@ class PackedSignatures(Sketches):
         rows = read_rows(table, cls.column, name)
         scheme = _read_scheme(table, name, packed=True)
         data = np.where(rows.empty[:, None], np.uint8(0), rows.data)
-        planes = data.reshape(len(data), int(scheme["bits"]), -(-int(scheme["num_hashes"]) // 8))
+        plane_bytes = _plane_bytes(int(scheme["num_hashes"]))
+        planes = data.reshape(len(data), int(scheme["bits"]), plane_bytes)
         return cls(planes, scheme, rows.ids, rows.empty)
 
 
@@ -285,17 +291,23 @@ def _read_scheme(table: pa.Table, name: str, *, packed: bool) -> JsonObject:
     known = scheme or {}
     try:
         num_hashes = known["num_hashes"]
-        length = known["bits"] * -(-num_hashes // 8) if packed else 4 * num_hashes
+        length = known["bits"] * _plane_bytes(num_hashes) if packed else 4 * num_hashes
         fits = length == num_bytes and ("bits" in known) == packed
     except (KeyError, TypeError):
         fits = False
     if scheme is None or not fits:
+        kind = "packed signatures" if packed else "signatures"
         raise InputError(
-            f"The scheme in the metadata of {name} is not that of {'packed ' * packed}signatures "
-            f"of {num_bytes} bytes: got {text}. Open packed ones with PackedSignatures.open, "
-            "others with Signatures.open; sign other files again."
+            f"The scheme in the metadata of {name} is not that of {kind} of {num_bytes} bytes: got "
+            f"{text}. Open packed ones with PackedSignatures.open, others with Signatures.open; "
+            "sign other files again."
         )
     return scheme
+
+
+def _plane_bytes(num_hashes: int) -> int:
+    """Return the bytes of one bit of each hash."""
+    return -(-num_hashes // 8)
 
 
 def _mix(values: Uint32s) -> Uint32s:

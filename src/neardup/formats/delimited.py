@@ -31,10 +31,11 @@ from neardup.documents.batch import (
     Rejected,
     lost_file,
 )
+from neardup.documents.limits import check_columns
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, wide_encoding_of
 from neardup.documents.nested import ColumnTypes
 from neardup.documents.sinks import RowSink, open_compressed
-from neardup.documents.sources import Source, check_columns
+from neardup.documents.sources import Source
 from neardup.documents.texts import documents_of, replace_column
 from neardup.errors import OutputError
 from neardup.formats.registry import UNQUOTED, Handler, Widening

@@ -1,6 +1,6 @@
 """Word documents (.docx, ISO/IEC 29500): each file is a document, its paragraphs and notes.
 
-The text is the one of the finished document: tracked insertions are read, deletions are not.
+The document is read as if finished: tracked insertions are read, deletions are not.
 Headers, footers and comments are left out.
 """
 
@@ -54,9 +54,9 @@ _MARKUP = Markup(
         f"{_ALTERNATIVES} Fallback",
     },
 )
+# The ends of the types of relationships.
 _DOCUMENT = "/officeDocument"
 _NOTES = ("/footnotes", "/endnotes")
-"""The ends of the types of relationships."""
 
 
 def text_of(data: bytes) -> str:

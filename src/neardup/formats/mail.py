@@ -38,14 +38,14 @@ class _Message(NamedTuple):
     """A message of a file.
 
     row, byte : its position. data : its bytes, in a mailbox with the line that begins it and the
-    empty line at its end. is_whole : whether `data` has all of it; otherwise the message is too
-    long.
+    empty line at its end; of a message that is too long, perhaps only the last bytes. num_bytes :
+    of the whole message.
     """
 
     row: int
     byte: int
     data: bytes
-    is_whole: bool = True
+    num_bytes: int
 
 
 def read(
@@ -71,18 +71,23 @@ def read(
         )
 
 
+def _is_single(source: Source) -> bool:
+    """Return whether a file is one message, not a mailbox."""
+    return source.unit == "file"
+
+
 def _id(source: Source, message: _Message) -> str:
-    return source.name if source.unit == "file" else f"{source.name}:{message.row}"
+    return source.name if _is_single(source) else f"{source.name}:{message.row}"
 
 
 def _text_of(message: _Message, source: Source, reject: Reject) -> bytes | None:
     """Return the text of a message in UTF-8; reject it and return None if it cannot be read."""
-    if not message.is_whole:
+    if message.num_bytes > MAX_MESSAGE_BYTES:
         reason = f"the message is longer than {MAX_MESSAGE_BYTES} bytes, the longest that is read"
-        reject(_rejected(message, source, reason)._replace(excluded=True, too_long=True))
+        reject(_rejected(message, source, reason, too_long=True))
         return None
     data = message.data.lstrip(_BEFORE_FIELDS)
-    if source.unit != "file":
+    if not _is_single(source):
         data = _QUOTED_FROM.sub(rb"\1", data)
     # Some programs also write the first line of a mailbox to the files of single messages.
     if data.startswith(_FROM):
@@ -94,22 +99,26 @@ def _text_of(message: _Message, source: Source, reject: Reject) -> bytes | None:
         return None
 
 
-def _rejected(message: _Message, source: Source, reason: str) -> Rejected:
+def _rejected(
+    message: _Message, source: Source, reason: str, *, too_long: bool = False
+) -> Rejected:
     return Rejected(
         file=source.name,
         row=message.row,
         line=None,
-        byte=None if source.unit == "file" else message.byte,
+        byte=None if _is_single(source) else message.byte,
         reason=reason,
+        excluded=too_long,
+        too_long=too_long,
     )
 
 
 def _messages_of(source: Source, reject: Reject) -> Iterator[list[_Message]]:
     """Yield the messages of a file to its end, or until it cannot be read further."""
     try:
-        if source.unit == "file":
+        if _is_single(source):
             data = source.read_bytes(MAX_MESSAGE_BYTES + 1)
-            yield [_Message(0, 0, data, is_whole=len(data) <= MAX_MESSAGE_BYTES)]
+            yield [_Message(row=0, byte=0, data=data, num_bytes=len(data))]
             return
         with source.open_stream() as stream:
             head = bytes(stream.read(len(BYTE_ORDER_MARK) + len(_FROM)))
@@ -119,7 +128,7 @@ def _messages_of(source: Source, reject: Reject) -> Iterator[list[_Message]]:
                 return
             yield from _messages_in(stream, head)
     except STREAM_ERRORS as error:
-        row = 0 if source.unit == "file" else None
+        row = 0 if _is_single(source) else None
         reject(lost_file(source.name, f"the rest of the file cannot be read: {error}", row))
 
 
@@ -140,9 +149,10 @@ def _messages_in(stream: Any, head: bytes) -> Iterator[list[_Message]]:
         begin = 0
         for end in _MESSAGE_END.finditer(waiting, searched):
             data = waiting[begin : end.end()]
-            messages.append(_Message(row, byte, data, is_whole=num_dropped == 0))
+            num_bytes = num_dropped + len(data)
+            messages.append(_Message(row=row, byte=byte, data=data, num_bytes=num_bytes))
             row += 1
-            byte += num_dropped + len(data)
+            byte += num_bytes
             begin = end.end()
             num_dropped = 0
         yield messages
@@ -153,7 +163,8 @@ def _messages_in(stream: Any, head: bytes) -> Iterator[list[_Message]]:
         # An end may be split between two blocks.
         searched = max(0, len(waiting) - _END_BYTES)
     if waiting:
-        yield [_Message(row, byte, waiting, is_whole=num_dropped == 0)]
+        num_bytes = num_dropped + len(waiting)
+        yield [_Message(row=row, byte=byte, data=waiting, num_bytes=num_bytes)]
 
 
 HANDLER = Handler(read, sink_of_lines)

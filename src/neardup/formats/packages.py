@@ -16,8 +16,9 @@ from xml.parsers import expat
 
 from neardup.arrays import arrow_of_strings
 from neardup.documents.batch import Columns, DocumentBatch, Reject
+from neardup.documents.limits import check_expansion
 from neardup.documents.lines import STREAM_ERRORS
-from neardup.documents.sources import Source, check_expansion
+from neardup.documents.sources import Source
 from neardup.formats.whole_files import batch_of_file, read_data, rejected_file
 
 MAX_FILE_BYTES = 256 << 20

@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 
 from neardup.documents.added_columns import append_columns, widened_schema
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, lost_file
+from neardup.documents.limits import check_columns
 from neardup.documents.nested import ELEMENTS, ColumnTypes, column_of, path_of, with_column
-from neardup.documents.sources import Source, Stretch, check_columns
+from neardup.documents.sources import Source, Stretch
 from neardup.documents.stretches import STRETCH_BYTES, cut
 from neardup.documents.texts import documents_of, is_turns, replace_column, slices_of
 from neardup.documents.turns import role_columns

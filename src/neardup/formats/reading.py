@@ -26,19 +26,12 @@ from neardup.documents.batch import (
     lost_file,
 )
 from neardup.documents.batch_cache import BatchCache
+from neardup.documents.decompressed import compression_of
+from neardup.documents.limits import FREE_BYTES, FREE_BYTES_OF_TABLE, check_expansion
 from neardup.documents.lines import STREAM_ERRORS, why_wide, wide_encoding_of
 from neardup.documents.nested import ColumnTypes, nested_types
 from neardup.documents.sinks import Sink
-from neardup.documents.sources import (
-    FREE_BYTES,
-    FREE_BYTES_OF_TABLE,
-    CannotOpen,
-    Identity,
-    Source,
-    Stretch,
-    check_expansion,
-    compression_of,
-)
+from neardup.documents.sources import CannotOpen, Identity, Source, Stretch
 from neardup.documents.texts import with_keys
 from neardup.documents.turns import Turns, turns_of_rows
 from neardup.errors import InputError

@@ -66,6 +66,11 @@ def as_table(source: Any) -> pa.Table:
     return _string_table(source)
 
 
+def rereadable(source: Any) -> Any:
+    """Return a source that several runs can read: an iterator, such as a reader, as its table."""
+    return as_table(source) if isinstance(source, Iterator) else source
+
+
 def export_of(source: Any) -> pa.Table | pa.Array | pa.ChunkedArray | None:
     """Return the table or column of an object without `__arrow_c_stream__`; None for other objects.
 

@@ -200,7 +200,11 @@ class GzipBytes(WarcBytes):
 
     @property
     def byte(self) -> int:
-        """Offset in the file of the gzip member that contains the first byte of `data`."""
+        """Offset in the file of the gzip member that contains the first byte of `data`.
+
+        Reading it forgets the members before `data`. So nothing may read it between `begin_record`
+        and `member`, except at the beginning of the record; `starts_here` needs it read here.
+        """
         members = self._members
         while len(members) > 1 and members[1].position <= self.position:
             members.popleft()

@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite
 import llvmlite.binding
@@ -50,7 +50,10 @@ I64 = np.int64
 
 config: Any = numba.config  # its names are set from the environment
 _PREFIX = "kernels-"
-# Folders kept, the latest used: for environments that share a base, or versions that alternate.
+_DIGEST_LENGTH = 20
+# Other programs may have folders with the same prefix, which are not ours to remove.
+_FOLDERS = _PREFIX + "[0-9a-f]" * _DIGEST_LENGTH
+# Folders kept, the latest changed: for environments that share a base, or versions that alternate.
 _NUM_KEPT = 4
 _NO_FOLDER = (
     "neardup found no folder to cache compiled code in, so each process compiles it again, which "
@@ -110,26 +113,36 @@ def cache_folder() -> Path | None:
         return None
     name = f"{_PREFIX}{_digest()}"
     readable = None
-    for base, shared in _bases():
+    for base in _bases():
         # In a shared folder, anyone may have made the base: both levels must be private.
-        if (shared and not _make_private(base)) or not _make_private(base / name):
+        if base.is_shared and not _make_private(base.path):
             continue
-        if os.access(base / name, os.W_OK):
-            return base / name
-        readable = readable or base / name
+        folder = base.path / name
+        if not os.path.isdir(folder):
+            _remove_old(base.path)
+        if not _make_private(folder):
+            continue
+        if os.access(folder, os.W_OK):
+            return folder
+        readable = readable or folder
     if readable is None:
         _warn_of_no_folder()
     return readable
 
 
-def _bases() -> Iterator[tuple[Path, bool]]:
-    """Yield possible parents of the folder, the preferred first, and whether each lies in a shared
-    folder.
-    """
+class _Base(NamedTuple):
+    """A possible parent of the folder. is_shared : whether it lies in a folder of all users."""
+
+    path: Path
+    is_shared: bool = False
+
+
+def _bases() -> Iterator[_Base]:
+    """Yield possible parents of the folder, the preferred first."""
     if config.CACHE_DIR:
-        yield Path(config.CACHE_DIR), False
+        yield _Base(Path(config.CACHE_DIR))
         return
-    yield Path(__file__).parent / "__pycache__", False
+    yield _Base(Path(__file__).parent / "__pycache__")
     local = (
         os.environ.get("LOCALAPPDATA")
         if sys.platform == "win32"
@@ -137,9 +150,9 @@ def _bases() -> Iterator[tuple[Path, bool]]:
     )
     home = os.path.expanduser("~")
     if local or home != "~":
-        yield Path(local or os.path.join(home, ".cache")) / "neardup", False
+        yield _Base(Path(local or os.path.join(home, ".cache")) / "neardup")
     user = str(os.getuid()) if hasattr(os, "getuid") else "user"
-    yield Path(tempfile.gettempdir()) / f"neardup-{user}", True
+    yield _Base(Path(tempfile.gettempdir()) / f"neardup-{user}", is_shared=True)
 
 
 def _make_private(folder: Path) -> bool:
@@ -149,7 +162,6 @@ def _make_private(folder: Path) -> bool:
     try:
         if not folder.is_dir():
             folder.parent.mkdir(parents=True, exist_ok=True)
-            _remove_old(folder.parent)
             folder.mkdir(mode=0o755, exist_ok=True)
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode):
@@ -164,9 +176,11 @@ def _make_private(folder: Path) -> bool:
 
 
 def _remove_old(base: Path) -> None:
-    """Remove the folders of other versions, but for the few that were used last."""
+    """Remove the folders of other versions, but for the few that changed last, before a new one is
+    made.
+    """
     try:
-        folders = sorted(base.glob(f"{_PREFIX}*"), key=lambda folder: folder.stat().st_mtime)
+        folders = sorted(base.glob(_FOLDERS), key=lambda folder: folder.stat().st_mtime)
     except OSError:  # another process removes them
         return
     for folder in folders[: max(0, len(folders) - _NUM_KEPT + 1)]:
@@ -196,7 +210,7 @@ def _digest() -> str:
     digest.update(
         repr((versions, settings, llvmlite.binding.get_host_cpu_name(), features)).encode()
     )
-    return digest.hexdigest()[:20]
+    return digest.hexdigest()[:_DIGEST_LENGTH]
 
 
 def compile_seconds() -> float:

@@ -24,6 +24,9 @@ _INVERSE = U64(pow(int(_BASE), -1, 1 << 64))
 _BLOCKS = 15  # on each side of an anchor
 _FEWER = U64(1)  # instead of blocks, where a side has fewer; a block is never 1
 FEW = 4  # anchors of a group that are compared without blocks
+# The columns of contexts. Both are in one array, since a comparison reads both: one line of cache.
+BEFORE = 0
+AFTER = 1
 _ANY = U64(0xFFFFFFFFFFFFFFFF)  # their context
 
 
@@ -63,7 +66,7 @@ def hash_around(pieces, span, positions, is_hashed, length, size, contexts):
 
     pieces : as in kernels/passages.py. span : the first piece and the one after the last. positions
     : int64 by anchor, the last byte that is hashed. is_hashed : bool, anchors of groups of more
-    than FEW. contexts : uint64 (num_anchors, 2), before and after each anchor, written; 0 for a
+    than FEW. contexts : uint64 (num_anchors, 2), columns BEFORE and AFTER, written; 0 for a
     block that is not in the piece, and never 1; _ANY for anchors that are not hashed.
     """
     text = pieces.text
@@ -81,7 +84,7 @@ def hash_around(pieces, span, positions, is_hashed, length, size, contexts):
                 distance = positions[anchor] - positions[anchor - 1]
                 around = _move_on(text, end, around, distance)
             if around.repeats:
-                _write_context(contexts, anchor, contexts[anchor - 1, 0], contexts[anchor - 1, 1])
+                _repeat_context(contexts, anchor)
             else:
                 context = _context_of(text, begin, end, positions[anchor], length, size)
                 _write_context(contexts, anchor, context.before, context.after)
@@ -115,8 +118,15 @@ def _move_on(text, end, around, distance):
 
 @kernel
 def _write_context(contexts, anchor, before, after):
-    contexts[anchor, 0] = before
-    contexts[anchor, 1] = after
+    contexts[anchor, BEFORE] = before
+    contexts[anchor, AFTER] = after
+
+
+@kernel
+def _repeat_context(contexts, anchor):
+    """Set the context of an anchor to the context of the anchor before it."""
+    contexts[anchor, BEFORE] = contexts[anchor - 1, BEFORE]
+    contexts[anchor, AFTER] = contexts[anchor - 1, AFTER]
 
 
 @kernel
@@ -203,8 +213,8 @@ def may_share(before, after, other):
     """Return whether anchors have enough equal blocks. before, after : of `asked`; other : a
     context.
     """
-    num_before = count_trailing_zeros(before ^ other[0]) >> 2
-    num_after = count_trailing_zeros(after ^ other[1]) >> 2
+    num_before = count_trailing_zeros(before ^ other[BEFORE]) >> 2  # four bits a block
+    num_after = count_trailing_zeros(after ^ other[AFTER]) >> 2
     return num_before + num_after >= I64(before >> U64(60))
 
 
@@ -251,7 +261,8 @@ def _connect_group(contexts, members, first, stop, table, links, parents):
     """Connect members[first:stop] that share three quarters of the needed blocks: the nearest
     blocks before and after, divided in each of four ways.
     """
-    quarter = I64(contexts[members[first], 0] >> U64(60)) + 1 >> 2
+    needed = I64(contexts[members[first], BEFORE] >> U64(60))
+    quarter = (needed + 1) // 4
     for part in range(4):
         num_before = part * quarter
         num_after = (3 - part) * quarter
@@ -275,8 +286,8 @@ def _list_links(contexts, members, num_before, num_after, table, links):
                 links.right[num_links] = i
                 num_links += 1
             continue
-        before = _nearest(context[0], num_before)
-        after = _nearest(context[1], num_after)
+        before = _nearest(context[BEFORE], num_before)
+        after = _nearest(context[AFTER], num_after)
         if before == _FEWER or after == _FEWER:
             continue
         key = mix(mix(before) + after)
@@ -293,14 +304,16 @@ def _list_links(contexts, members, num_before, num_after, table, links):
 
 @kernel
 def _are_equal(context, other):
-    return context[0] == other[0] and context[1] == other[1]
+    return context[BEFORE] == other[BEFORE] and context[AFTER] == other[AFTER]
 
 
 @kernel
 def _nearest(context, count):
     """Return the `count` nearest blocks of one side of a context, _FEWER if it has fewer."""
-    kept = context & (U64(1) << U64(4 * count)) - U64(1)
-    return _FEWER if count > 0 and kept >> U64(4 * count - 4) == 0 else kept
+    mask = (U64(1) << U64(4 * count)) - U64(1)
+    kept = context & mask
+    lacks_last = count > 0 and kept >> U64(4 * count - 4) == 0
+    return _FEWER if lacks_last else kept
 
 
 @kernel(allocates=True)
@@ -374,13 +387,16 @@ def connect_equal(text, starts, pieces, positions, length, size, parents, leads)
     """
     group = _Group(starts=starts, pieces=pieces, positions=positions)
     chosen = _connect_same(text, group, length, parents, leads)
-    bounds = np.empty((len(chosen), 2), I64)
-    for i, member in enumerate(chosen):
-        bounds[i, 0] = starts[pieces[member]]
-        bounds[i, 1] = starts[pieces[member] + 1]
-    meeting = _meeting(text, bounds, positions[chosen], length)
+    begins = starts[pieces[chosen]]
+    ends = starts[pieces[chosen] + 1]
+    meeting = _meeting(text, begins, ends, positions[chosen], length)
     chosen = chosen[meeting]
-    members = _Members(bounds=bounds[meeting], positions=positions[chosen], numbers=chosen)
+    members = _Members(
+        begins=begins[meeting],
+        ends=ends[meeting],
+        positions=positions[chosen],
+        numbers=chosen,
+    )
     _connect_windows(text, members, length, size, parents, leads)
     flatten(parents)
 
@@ -398,6 +414,8 @@ def _connect_same(text, group, length, parents, leads):
     before = NONE  # its characters up to the anchor
     for anchor in range(len(positions)):
         piece = group.pieces[anchor]
+        # A text that begins with its piece has fewer characters before the anchor; the text around
+        # the next anchor has more, so it is not the same one.
         if before == length and piece == group.pieces[anchor - 1]:
             distance = positions[anchor] - positions[anchor - 1]
             around = _move_on(text, group.starts[piece + 1], around, distance)
@@ -413,6 +431,8 @@ def _connect_same(text, group, length, parents, leads):
             num_texts += 1
         else:
             parents[anchor] = first
+            # Another text with this hash is connected, too, which only makes the group larger. Its
+            # windows may differ from all others, so it leads them.
             is_same = _is_same_text(text, texts, number, around)
             leads[first if is_same else anchor] = True
     return texts.anchors[:num_texts]
@@ -472,12 +492,12 @@ def _is_same_text(text, texts, number, around):
 
 
 @kernel(allocates=True)
-def _meeting(text, bounds, positions, length):
+def _meeting(text, begins, ends, positions, length):
     """Return the anchors that may share a window: an equal part of it, at an equal distance.
 
-    bounds : int64 (num_anchors, 2), start and stop of the piece of each. The parts are a step
-    shorter than a window and begin at every step-th distance before the position, so a window
-    contains one that begins less than a step after its start.
+    begins, ends, positions : as in `Common`. The parts are a step shorter than a window and begin
+    at every step-th distance before the position, so a window contains one that begins less than a
+    step after its start.
     """
     table = _table(len(positions))
     meets = np.zeros(len(positions), np.bool_)
@@ -485,8 +505,8 @@ def _meeting(text, bounds, positions, length):
     for before in range(1, length + 1, step):
         table.occupants[:] = FREE
         for i in range(len(positions)):
-            start = retreat(text, positions[i] + 1, bounds[i, 0], before)
-            stop, missing = advance(text, start, bounds[i, 1], length - step + 1)
+            start = retreat(text, positions[i] + 1, begins[i], before)
+            stop, missing = advance(text, start, ends[i], length - step + 1)
             if missing:
                 continue
             key = mix(_hash(text, start, stop))
@@ -501,11 +521,12 @@ def _meeting(text, bounds, positions, length):
 
 
 class _Members(NamedTuple):
-    """Anchors of a group. bounds : int64 (num_anchors, 2), start and stop of the piece of each;
-    positions : int64, the last byte that is hashed; numbers : int64, in the group.
+    """Anchors of a group. begins, ends, positions : as in `Common`; numbers : int64, in the
+    group.
     """
 
-    bounds: np.ndarray
+    begins: np.ndarray
+    ends: np.ndarray
     positions: np.ndarray
     numbers: np.ndarray
 
@@ -525,7 +546,7 @@ def _connect_windows(text, members, length, size, parents, leads):
         for i in range(count):
             if not _has_window(text, windows, i, before):
                 continue
-            slot = _slot_of(text, windows, sites, i, table)
+            slot = _enter_window(text, windows, sites, i, table)
             if table.occupants[slot] == FREE:
                 table.occupants[slot] = i
                 continue
@@ -543,8 +564,8 @@ def _first_windows(text, anchors, length, size):
     windows = _make_windows(len(anchors.positions))
     for i in range(len(anchors.positions)):
         after = anchors.positions[i] + 1
-        end = anchors.bounds[i, 1]
-        start = retreat(text, after, anchors.bounds[i, 0], length)
+        end = anchors.ends[i]
+        start = retreat(text, after, anchors.begins[i], length)
         stop, missing = advance(text, start, end, length)
         before = count_characters(text, start, after)
         windows.starts[i] = start
@@ -607,16 +628,29 @@ def _has_window(text, windows, i, before):
 class Common(NamedTuple):
     """The anchors of all groups.
 
-    bounds : int64 (num_anchors, 2), start and stop of the piece of each; positions : int64, the
-    last byte that is hashed; owners : int64, its document, rising in each group; sites : int64, of
-    the document; needed : int64, the documents of the site that must have a window.
+    begins, ends : int64, of the piece of each; positions : int64, the last byte that is hashed;
+    owners : int64, its document, rising in each group; sites : int64, of the document; needed :
+    int64, the documents of the site that must have a window.
     """
 
-    bounds: np.ndarray
+    begins: np.ndarray
+    ends: np.ndarray
     positions: np.ndarray
     owners: np.ndarray
     sites: np.ndarray
     needed: np.ndarray
+
+
+class Ranges(NamedTuple):
+    """The windows around each anchor that enough documents of its site have.
+
+    starts, stops : int64, of all such windows in the text; num_documents : int64, the greatest
+    number of documents of one. Zeros for an anchor without such a window.
+    """
+
+    starts: np.ndarray
+    stops: np.ndarray
+    num_documents: np.ndarray
 
 
 @kernel(allocates=True)
@@ -624,25 +658,28 @@ def mark_common(text, offsets, anchors, length, size, ranges):
     """Find the windows around anchors that enough documents of a site have.
 
     offsets : int64, the begin of each group, and the end of the last, in anchors : Common. ranges :
-    int64 (num_anchors, 3), written: start and stop of all such windows in the text, and the
-    greatest number of documents; zeros for anchors without one.
+    Ranges of zeros by anchor, written.
     """
     for group in range(len(offsets) - 1):
         first = offsets[group]
         stop = offsets[group + 1]
-        meeting = _meeting(text, anchors.bounds[first:stop], anchors.positions[first:stop], length)
+        meeting = _meeting(
+            text,
+            anchors.begins[first:stop],
+            anchors.ends[first:stop],
+            anchors.positions[first:stop],
+            length,
+        )
         chosen = first + meeting
         group_anchors = Common(
-            bounds=anchors.bounds[chosen],
+            begins=anchors.begins[chosen],
+            ends=anchors.ends[chosen],
             positions=anchors.positions[chosen],
             owners=anchors.owners[chosen],
             sites=anchors.sites[chosen],
             needed=anchors.needed[chosen],
         )
-        found = np.zeros((len(chosen), 3), I64)
-        _mark_group(text, group_anchors, length, size, found)
-        for i, anchor in enumerate(chosen):
-            ranges[anchor] = found[i]
+        _mark_group(text, group_anchors, chosen, length, size, ranges)
 
 
 class _Owners(NamedTuple):
@@ -656,8 +693,8 @@ class _Owners(NamedTuple):
 
 
 @kernel(allocates=True)
-def _mark_group(text, anchors, length, size, ranges):
-    """Mark the windows of one group; ranges : as of `mark_common`, zeros."""
+def _mark_group(text, anchors, chosen, length, size, ranges):
+    """Mark the windows of one group. chosen : int64, the rows of its anchors in `ranges`."""
     count = len(anchors.positions)
     windows = _first_windows(text, anchors, length, size)
     table = _table(count)
@@ -670,12 +707,12 @@ def _mark_group(text, anchors, length, size, ranges):
         for i in range(count):
             owners.slots[i] = NONE
             if _has_window(text, windows, i, before):
-                slot = _slot_of(text, windows, anchors.sites, i, table)
+                slot = _enter_window(text, windows, anchors.sites, i, table)
                 _add_owner(table, owners, slot, i, anchors.owners[i])
         for i in range(count):
             slot = owners.slots[i]
             if slot >= 0 and owners.number[slot] >= anchors.needed[i]:
-                _extend_range(ranges[i], windows, i, owners.number[slot])
+                _extend_range(ranges, chosen[i], windows, i, owners.number[slot])
 
 
 @kernel
@@ -694,18 +731,18 @@ def _add_owner(table, owners, slot, anchor, owner):
 
 
 @kernel
-def _extend_range(marked, windows, i, num_documents):
-    """Extend the range of an anchor to its window."""
-    if marked[2] == 0:
-        marked[0] = windows.starts[i]
-    marked[1] = windows.stops[i]
-    marked[2] = max(marked[2], num_documents)
+def _extend_range(ranges, row, windows, i, num_documents):
+    """Extend the range of an anchor, a row of `ranges`, to its window."""
+    if ranges.num_documents[row] == 0:
+        ranges.starts[row] = windows.starts[i]
+    ranges.stops[row] = windows.stops[i]
+    ranges.num_documents[row] = max(ranges.num_documents[row], num_documents)
 
 
 @kernel
-def _slot_of(text, windows, sites, i, table):
-    """Return the slot of the same text and site as an anchor's window, or a free slot, whose key is
-    set.
+def _enter_window(text, windows, sites, i, table):
+    """Return the slot of the same text and site as an anchor's window, or a free slot; its key is
+    set, but its occupant is not.
     """
     start = windows.starts[i]
     size = windows.stops[i] - start

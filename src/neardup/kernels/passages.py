@@ -19,7 +19,7 @@ import numpy as np
 from neardup.kernels.compiled import I64, kernel
 from neardup.kernels.graphemes import is_within_cluster
 from neardup.kernels.intrinsics import address_of, load_u64, prefetch
-from neardup.kernels.passage_groups import asked, may_share
+from neardup.kernels.passage_groups import AFTER, BEFORE, asked, may_share
 from neardup.kernels.strings import (
     advance,
     code_at,
@@ -453,8 +453,8 @@ def _find_in_group(walk, limits, anchor, group, best):
     one.
     """
     anchors = walk.anchors
-    before = asked(anchors.contexts[anchor, 0])
-    after = asked(anchors.contexts[anchor, 1])
+    before = asked(anchors.contexts[anchor, BEFORE])
+    after = asked(anchors.contexts[anchor, AFTER])
     first_rank = anchors.group_starts[group]
     for rank in range(first_rank, first_rank + anchors.group_sizes[group]):
         if not may_share(before, after, anchors.listed_contexts[rank]):
@@ -627,8 +627,8 @@ def _enter(anchors, anchor, fragment):
     if anchors.fragments[anchor] == UNLISTED:
         rank = anchors.group_starts[group] + anchors.group_sizes[group]
         anchors.listed[rank] = anchor
-        anchors.listed_contexts[rank, 0] = anchors.contexts[anchor, 0]
-        anchors.listed_contexts[rank, 1] = anchors.contexts[anchor, 1]
+        anchors.listed_contexts[rank, BEFORE] = anchors.contexts[anchor, BEFORE]
+        anchors.listed_contexts[rank, AFTER] = anchors.contexts[anchor, AFTER]
         anchors.group_sizes[group] += 1
     anchors.fragments[anchor] = fragment
 

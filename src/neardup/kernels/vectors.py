@@ -77,16 +77,14 @@ def find_sides(directions, planes, num_bits, hashes):
 
 @kernel(allocates=True)
 def fill_cosines(left, left_rows, right, right_rows, cosines):
-    """Fill cosines, float64 (num_pairs,), for rows of left and right; 0 with a vector of zeros.
+    """Fill cosines, float64 (num_pairs,), for rows of left and right.
 
-    left, right : float32 (num_rows, dimensions); left_rows, right_rows : int64 (num_pairs,), -1 for
-    a vector of zeros.
+    left, right : float32 (num_rows, dimensions), without vectors of zeros; left_rows, right_rows :
+    int64 (num_pairs,).
     """
     sums = np.empty((3, _SUMS))
     for pair in range(len(cosines)):
-        cosines[pair] = 0.0
-        if left_rows[pair] >= 0 and right_rows[pair] >= 0:
-            cosines[pair] = _cosine(left[left_rows[pair]], right[right_rows[pair]], sums)
+        cosines[pair] = _cosine(left[left_rows[pair]], right[right_rows[pair]], sums)
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import Vectors
 from neardup.verify.measured import Measured
 
-_MAX_PLANES = int(constraints_of(Vectors)["planes"].high or 0)
+_MAX_PLANES = int(constraints_of(Vectors)["planes"].high or 0)  # it has a limit, so never 0
 _MAX_BANDS = 512  # more were not measured
 # For vectors that are not counted: an index grows, and `sign` does not compare.
 _USUAL_DOCUMENTS = 300_000
@@ -122,20 +122,27 @@ class VectorsMethod(Method):
 
     def keys_of(self, sketch: Array, features: Features) -> Keys:
         keys = band_keys(np.ascontiguousarray(sketch), self.bands.num_bands)
-        return Keys(keys.T, features.content, features.sets.sizes > 0)
+        return Keys(
+            values=keys.T,
+            content=features.content,
+            featured=features.sets.sizes > 0,
+        )
 
     def measure(
         self, left: Described, right: Described, left_rows: Integers, right_rows: Integers
     ) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)
-        left_vectors, left_index = _vectors_of(left.features.sets, left_rows)
-        right_vectors, right_index = _vectors_of(right.features.sets, right_rows)
+        left_sets = left.features.sets
+        right_sets = right.features.sets
+        has_both = (left_sets.sizes[left_rows] > 0) & (right_sets.sizes[right_rows] > 0)
         # Documents without a vector have the cosine 0 with all.
         cosines = np.zeros(len(exact))
-        if len(left_vectors) and len(right_vectors):
-            kernels.vectors.fill_cosines(
-                left_vectors, left_index, right_vectors, right_index, cosines
-            )
+        if has_both.any():
+            lefts = _vectors_of(left_sets, left_rows[has_both])
+            rights = _vectors_of(right_sets, right_rows[has_both])
+            measured = np.empty(len(lefts.rows))
+            kernels.vectors.fill_cosines(*lefts, *rights, measured)
+            cosines[has_both] = measured
         return Measured({SIMILARITY.name: np.where(exact, 1.0, cosines), EXACT.name: exact})
 
     @property
@@ -165,20 +172,20 @@ class VectorsMethod(Method):
         return super().describe_search(outcome) | {self.lookup.name: self.bands._asdict()}
 
 
-def _vectors_of(features: Lists, rows: Integers) -> tuple[Float32s, Ints]:
-    """Return the vectors of documents.
+class _Vectors(NamedTuple):
+    """Vectors of documents: matrix, float32 (num_vectors, length); rows, int64, the wanted rows."""
 
-    Returns
-    -------
-    vectors : float32 (num_vectors, length), of all documents with features.
-    index : int64 by row of `rows`, its vector; -1 without features.
-    """
-    num_words = int(features.sizes.max(initial=0))  # each has two numbers
-    vectors = read_only(features.hashes).view(np.float32).reshape(-1, max(1, 2 * num_words))
-    # Vectors of one length follow each other, so that the number of a vector is its offset divided
-    # by the words.
-    index = features.offsets[rows] // max(1, num_words)
-    return vectors, np.where(features.sizes[rows] > 0, index, -1)
+    matrix: Float32s
+    rows: Ints
+
+
+def _vectors_of(features: Lists, documents: Integers) -> _Vectors:
+    """Return the vectors of documents with features, in the matrix of all vectors."""
+    num_words = int(features.sizes[documents[0]])  # of each vector, two numbers in a word
+    matrix = read_only(features.hashes).view(np.float32).reshape(-1, 2 * num_words)
+    # Vectors of one length follow each other, so the row of a vector is its offset divided by the
+    # words.
+    return _Vectors(matrix=matrix, rows=features.offsets[documents] // num_words)
 
 
 def _hit_probability(cosine: Floats, bands: Bands) -> Floats:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -72,14 +71,12 @@ def refuse_columns(tasks: Iterable[Task], option: str) -> None:
     """Raise OutputError if columns cannot be added to the rows of an input. option : adds them."""
     # An earlier collection is not written, and an unreachable input has no rows.
     parts = [task.part for task in tasks if not task.against]
-    plain = next(
-        (part for part in parts if not (part.takes_columns or isinstance(part, UnreachableInput))),
-        None,
-    )
-    if plain is not None:
+    for part in parts:
+        if part.takes_columns or isinstance(part, UnreachableInput):
+            continue
         raise OutputError(
             f"{option} adds columns to rows of Parquet, Arrow, JSON lines, CSV or TSV: got "
-            f"{plain.name}, whose format is {plain.format}. Read a table of its texts, leave the "
+            f"{part.name}, whose format is {part.format}. Read a table of its texts, leave the "
             "option out, or use kept of the result (Python) without output."
         )
 
@@ -129,11 +126,8 @@ def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[Documen
     kept[rows] &= pc.binary_length(texts).to_numpy() > 0
     text = pc.replace_with_mask(batch.text, arrow_of(is_cut), texts)
     turns = task.part.turns_of(batch, task.columns, rows)
-    if turns is None:
-        payload = task.part.replace_texts(batch, task.columns.text, rows, text)
-    else:
-        changed = cut_turns(turns, edits.cuts, marked=edits.marked)
-        payload = task.part.replace_texts(batch, task.columns.text, rows, changed)
+    changed = text if turns is None else cut_turns(turns, edits.cuts, marked=edits.marked)
+    payload = task.part.replace_texts(batch, task.columns.text, rows, changed)
     return replace(batch, text=text, payload=payload), kept
 
 
@@ -174,9 +168,7 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
         self._file = AtomicFile(self._path)
         self._sink: Sink | None = None
         self._encoders = encoders
-        self._selected = InOrder[Payload](
-            lambda selected: self._open().write(selected), _SELECTED_SHARE
-        )
+        self._selected = InOrder[Payload](self._write_selected, _SELECTED_SHARE)
         self._selected.encoders = encoders
         if not overwrite and os.path.exists(self._path):
             raise OutputError(
@@ -204,7 +196,7 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
     def write(
         self,
         payload: Payload,
-        keep_mask: np.ndarray,
+        keep_mask: Mask,
         num_bytes: int = 0,
         added: Added | None = None,
     ) -> None:
@@ -227,13 +219,16 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
             self.discard()
             raise self._file.cannot_write(error) from error
 
-    def _select(self, payload: Payload, keep_mask: np.ndarray, added: Added | None) -> Payload:
+    def _select(self, payload: Payload, keep_mask: Mask, added: Added | None) -> Payload:
         """Return the rows to write, with the added columns."""
         selected = select_payload(payload, keep_mask)
         if added is None:
             return selected
         columns: pa.RecordBatch = added.rows().filter(arrow_of(keep_mask))
         return self._part.append_columns(selected, columns)
+
+    def _write_selected(self, payload: Payload) -> None:
+        self._open().write(payload)
 
     def close(self) -> None:
         """Finish the file and rename it. If each document is a file, a removed document leaves no

@@ -9,7 +9,8 @@ a strict Content-Security-Policy forbids only `style="..."`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +33,12 @@ _BAR_STEP = 26  # from a horizontal bar to the next
 _MIN_LENGTH = 1.5  # of a bar whose value is not zero, so that it can be seen
 _CHARACTER = 7.2  # mean width of a character of the 13 px labels in the usual interface fonts
 _MAX_LABEL = 24  # characters of a bar's label; its title shows all of it
+_LEGEND_LEFT = 176  # to the right of the longest title of a vertical axis
+_LEGEND_STEP = 84
+# The label at the threshold ends a little to the right of its line, but its text, which is up to
+# this wide, must begin inside the drawing.
+_MARK_OVERHANG = 40
+_MARK_WIDTH = 370
 
 
 class _Curve(NamedTuple):
@@ -96,11 +103,10 @@ def histogram(
     parts += _columns(edges, counts)
     low = edges[0]
     high = edges[-1]
-    # A threshold of 1 has one bar, without a scale.
     if high > low:
         ticks = _ticks(low, high, 5)
         parts += [_x_tick((tick - low) / (high - low), f"{tick:g}") for tick in ticks]
-    else:
+    else:  # at a threshold of 1, all similarities are equal: one bar, without a scale
         parts.append(_x_tick(0.5, f"{low:g}"))
     return _svg(name, _HEIGHT, [*parts, *_frame(x_label, y_label)])
 
@@ -176,8 +182,7 @@ def _mark(threshold: float, chance: float, found: str) -> list[str]:
     """
     x = _across(threshold)
     label = say("charts.threshold", threshold=threshold, chance=percent(chance))
-    # The label ends to the right of the line, but inside the drawing on either side.
-    label_end = min(max(x + 40, 370), _RIGHT)
+    label_end = min(max(x + _MARK_OVERHANG, _MARK_WIDTH), _RIGHT)
     return [
         f'<polygon class="area" points="{_number(x)},{_BOTTOM} {found} {_RIGHT},{_BOTTOM}"'
         f' fill="{_FILLS["kept"]}" fill-opacity="0.16"/>',
@@ -187,15 +192,15 @@ def _mark(threshold: float, chance: float, found: str) -> list[str]:
     ]
 
 
-def score_chart(reports: Sequence[tuple[str, ReportValues]]) -> str:
+def score_chart(reports: Mapping[str, ReportValues]) -> str:
     """Return precision, recall and F1 over the limits of evaluations, one below the other.
 
     Parameters
     ----------
-    reports : pairs of the name of a method and its `Evaluation.report`.
+    reports : each `Evaluation.report` by the name of its method, "" for a single one.
     """
     groups = []
-    for index, (name, report) in enumerate(reports):
+    for index, (name, report) in enumerate(reports.items()):
         parts = "".join(_score_curves(name, report))
         groups.append(f'<g transform="translate(0,{index * _HEIGHT})">{parts}</g>')
     return _svg(
@@ -208,8 +213,7 @@ def _score_curves(name: str, report: ReportValues) -> list[str]:
     scores = report["curve"]
     limit = next(iter(scores[0]))  # threshold or max_distance: the first column of a score
     limits = [score[limit] for score in scores]
-    # A curve of a single limit.
-    span = (limits[-1] - limits[0]) or 1
+    span = (limits[-1] - limits[0]) or 1  # a curve may have a single limit
 
     def x_of(value: float) -> float:
         return _across(float((value - limits[0]) / span))
@@ -246,7 +250,7 @@ def _score_line(curve: _Curve, xs: Sequence[float], values: Sequence[float | Non
 
 def _legend(number: int, curve: _Curve) -> list[str]:
     """Return the colour and the label of a curve, above the plot."""
-    x = 176 + 84 * number
+    x = _LEGEND_LEFT + _LEGEND_STEP * number
     return [
         _rect(x, _TOP - 21, 10, 4, curve.css_class),
         _text(x + 14, _TOP - 15, curve.label, "start"),
@@ -311,22 +315,22 @@ def _bar(row: Bar, label: str, *, left: float, width: float, y: float) -> str:
     return f"<g>{''.join(parts)}</g>"
 
 
-def proportion(report: ReportValues, parts: Sequence[tuple[str, str]], *, name: str) -> str:
+def proportion(report: ReportValues, fills: Mapping[str, str], *, name: str) -> str:
     """Return one bar divided among counts of a report; an empty string when all are zero.
 
-    parts : the name of the colour, and the key, of each count.
+    fills : the name of the colour of each count, by its key.
     """
     all_counts = report.get("counts") or {}
-    counts = {key: all_counts.get(key) or 0 for _, key in parts}
+    counts = {key: all_counts.get(key) or 0 for key in fills}
     total = sum(counts.values())
     drawn = ""
     start = 0.0
-    for kind, key in parts:
-        if counts[key]:
-            share = counts[key] / total * 1000
+    for key, count in counts.items():
+        if count:
+            share = count / total * 1000
             # Parts are 2 apart and at least 2 wide: the next part covers a part of a thin one.
-            bar = _rect(min(start, 998), 0, max(share - 2, 2.0), 10, kind)
-            title = f"{counts[key]:,} {say(f'shares.{key}')}"
+            bar = _rect(min(start, 998), 0, max(share - 2, 2.0), 10, fills[key])
+            title = f"{count:,} {say(f'shares.{key}')}"
             drawn += f"<g><title>{escape(title)}</title>{bar}</g>"
             start += share
     return _strip("chart share", 1000, name, drawn) if drawn else ""
@@ -334,8 +338,8 @@ def proportion(report: ReportValues, parts: Sequence[tuple[str, str]], *, name: 
 
 def size_bar(size: int, largest: int) -> str:
     """Return a bar for a table cell: a size relative to the largest."""
-    # A small size is still seen.
-    return _strip("size", 100, f"{size:,}", _rect(0, 0, max(100 * size / largest, 1.0), 10, "kept"))
+    width = max(100 * size / largest, 1.0)  # the bar of a small size must be visible
+    return _strip("size", 100, f"{size:,}", _rect(0, 0, width, 10, "kept"))
 
 
 def distance_chart(report: ReportValues) -> str:
@@ -363,17 +367,15 @@ def similarity_chart(report: ReportValues) -> str:
 
 def sweep_chart(report: ReportValues) -> str:
     """Return the bars of the removed documents at each threshold in the report of a sweep."""
-    rows = []
-    for row in report["thresholds"]:
-        title = say("charts.swept_at", **row)
-        rows.append(
-            Bar(
-                label=f"{row['threshold']:g}",
-                value=row["removed"],
-                title=title,
-                fill="near",
-            )
+    rows = [
+        Bar(
+            label=f"{row['threshold']:g}",
+            value=row["removed"],
+            title=say("charts.swept_at", **row),
+            fill="near",
         )
+        for row in report["thresholds"]
+    ]
     return bars(rows, name=say("charts.swept"))
 
 
@@ -410,11 +412,9 @@ def cluster_chart(report: ReportValues) -> str:
     """Return the bars of the cluster sizes in a report, or an empty string if it has none."""
     rows = [
         Bar(
-            label=sizes,
-            value=count,
-            title=say("charts.clusters_of", clusters=count, sizes=sizes, documents=documents),
+            label=each.sizes, value=each.clusters, title=say("charts.clusters_of", **each._asdict())
         )
-        for sizes, count, documents in size_classes(report.get("cluster_sizes") or ())
+        for each in size_classes(report.get("cluster_sizes") or ())
     ]
     return bars(rows, name=say("charts.clusters"), logarithmic=True)
 
@@ -439,22 +439,35 @@ def time_chart(report: ReportValues) -> str:
     return bars(rows, name=say("charts.seconds"))
 
 
-def size_classes(cluster_sizes: Iterable[Sequence[int]]) -> list[tuple[str, int, int]]:
-    """Return (sizes, clusters, documents) from (size, clusters).
+class SizeClass(NamedTuple):
+    """Clusters of similar sizes: the sizes as text, and the numbers of clusters and documents."""
+
+    sizes: str
+    clusters: int
+    documents: int
+
+
+def size_classes(cluster_sizes: Iterable[Sequence[int]]) -> list[SizeClass]:
+    """Return the classes of clusters by size, ascending.
 
     Sizes of 5 and more are grouped up to powers of two: 5 to 8, 9 to 16, and so on.
+
+    cluster_sizes : pairs of a size and the number of its clusters.
     """
-    groups: dict[tuple[int, int], list[int]] = {}
+    clusters: Counter[tuple[int, int]] = Counter()  # by lowest and highest size
+    documents: Counter[tuple[int, int]] = Counter()
     for size, count in cluster_sizes:
-        # Classes above 4 end with a power of two: 5 to 8, 9 to 16, and so on.
         power = (size - 1).bit_length()
         limits = (size, size) if size <= 4 else (2 ** (power - 1) + 1, 2**power)
-        group = groups.setdefault(limits, [0, 0])
-        group[0] += count
-        group[1] += size * count
+        clusters[limits] += count
+        documents[limits] += size * count
     return [
-        (f"{low:,}" if low == high else f"{low:,}–{high:,}", clusters, documents)
-        for (low, high), (clusters, documents) in sorted(groups.items())
+        SizeClass(
+            sizes=f"{low:,}" if low == high else f"{low:,}–{high:,}",
+            clusters=clusters[low, high],
+            documents=documents[low, high],
+        )
+        for low, high in sorted(clusters)
     ]
 
 
@@ -538,6 +551,8 @@ def _number(value: float) -> str:
 
 def _ticks(low: float, high: float, count: int) -> list[float]:
     """Return the multiples of 1, 2 or 5 times a power of ten in [low, high], about `count`."""
+    if high == low:
+        return [low]
     # The power of ten at or below the ideal step.
     power = 10.0 ** math.floor(math.log10((high - low) / count))
     steps = [factor * power for factor in (1, 2, 5, 10)]

@@ -26,7 +26,7 @@ _MAX_LABEL = 120  # characters of an id in the table
 Row = Mapping[str, Any]
 
 
-_SHARES = (("kept", "clustered"), ("exact", "single"))
+_SHARES = {"clustered": "kept", "single": "exact"}
 
 
 def links_to_files(tasks: Sequence[Task], rows: Sequence[Row], output: Output) -> dict[str, str]:

@@ -193,7 +193,7 @@ def _excerpt(text: str, passages: Passages, position: int, mark: str) -> str:
     return marked_text(f"{before}{text[first:last]}{after}", inside, mark)
 
 
-_SHARES = (("kept", "kept"), ("near", "removed_near"), ("exact", "removed_exact"))
+_SHARES = {"kept": "kept", "removed_near": "near", "removed_exact": "exact"}
 
 
 def render_report(report: ReportValues, examples: Sequence[Example]) -> str:

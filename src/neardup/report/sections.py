@@ -131,7 +131,7 @@ def _similarity_table(report: ReportValues) -> str:
 def _size_table(report: ReportValues) -> str:
     """Return the sizes of clusters as a table."""
     classes = charts.size_classes(report.get("cluster_sizes") or ())
-    rows = [(size, f"{clusters:,}", f"{documents:,}") for size, clusters, documents in classes]
+    rows = [(each.sizes, f"{each.clusters:,}", f"{each.documents:,}") for each in classes]
     titles = words("documents_each", "clusters", "documents_in_all")
     return table(say("found.by_size"), titles, rows, numbers=(1, 2))
 

@@ -14,8 +14,9 @@ from typing import IO, NamedTuple
 from weakref import WeakSet
 
 from neardup.documents.batch import BLOCK_BYTES
+from neardup.documents.decompressed import compression_of
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS
-from neardup.documents.sources import Source, compression_of
+from neardup.documents.sources import Source
 from neardup.errors import InputError
 from neardup.formats.registry import FORMATS, format_of_bytes
 

@@ -16,10 +16,11 @@ Text = Annotated[
 ]
 Time = Annotated[datetime, Meta(tz=True)]  # with a zone, as date-time of JSON Schema has
 Name = Annotated[
-    str,  # $ of Python also matches before a line end
+    str,
     Meta(
         min_length=1,
         max_length=200,
+        # In Python, $ also matches before a line end.
         pattern=r"^[^/\x00-\x1f]+$(?!\n)",
         description="The name of an import, without /.",
     ),

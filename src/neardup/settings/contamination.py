@@ -29,7 +29,7 @@ class ContaminationSettings(Validated):
     )
     min_shingles: int = parameter(
         5,
-        "The fewest shingles that show an item, half of them rare; one with fewer must be whole.",
+        "The fewest shingles that show an item, half of them rare; a shorter item must be whole.",
         low=1,
         high=1000,
     )

@@ -93,6 +93,10 @@ class Import(NamedTuple):
     num_documents: int
 
 
+def _no_rows() -> Rows:
+    return np.empty(0, np.int64)
+
+
 @dataclass(frozen=True)
 class Changes:
     """One atomic change of a store.
@@ -110,9 +114,9 @@ class Changes:
 
     documents: pa.Table | None = None
     entries: Entries | None = None
-    seen: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+    seen: Rows = field(default_factory=_no_rows)
     seen_at: int = 0
-    forgotten: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+    forgotten: Rows = field(default_factory=_no_rows)
     ended_import: str | None = None
 
     @property
@@ -135,9 +139,9 @@ def join_changes(parts: Iterable[Changes]) -> Changes:
     if len(parts) == 1:
         return parts[0]
     tables = [part.documents for part in parts if part.documents is not None]
-    no_rows = np.empty(0, np.int64)
-    forgotten = np.concatenate([no_rows, *(part.forgotten for part in parts)])
-    seen = np.concatenate([no_rows, *(part.seen for part in parts)])
+    # `concatenate` needs an array, even without parts.
+    forgotten = np.concatenate([_no_rows(), *(part.forgotten for part in parts)])
+    seen = np.concatenate([_no_rows(), *(part.seen for part in parts)])
     ended_imports = [part.ended_import for part in parts if part.ended_import is not None]
     return Changes(
         documents=pa.concat_tables(tables) if tables else None,
@@ -155,19 +159,23 @@ def join_entries(parts: Iterable[tuple[Entries | None, int]]) -> Entries:
 
     parts : the entries of each batch, and the number of its documents.
     """
-    document = [np.empty(0, np.int64)]
-    table = [np.empty(0, np.uint16)]
-    key = [np.empty(0, np.uint64)]
+    documents = [_no_rows()]
+    tables = [np.empty(0, np.uint16)]
+    keys = [np.empty(0, np.uint64)]
     first = 0
     for entries, num_documents in parts:
         if entries is not None:
             # The journal returns positions as uint32; the sum must not wrap around.
-            document.append(np.add(entries.document, first, dtype=np.int64))
-            table.append(entries.table)
-            key.append(entries.key)
+            documents.append(np.add(entries.document, first, dtype=np.int64))
+            tables.append(entries.table)
+            keys.append(entries.key)
         # Documents without entries, too, move the positions of later parts.
         first += num_documents
-    return Entries(np.concatenate(document), np.concatenate(table), np.concatenate(key))
+    return Entries(
+        document=np.concatenate(documents),
+        table=np.concatenate(tables),
+        key=np.concatenate(keys),
+    )
 
 
 def check_changes(changes: Changes, num_rows: int, schema: pa.Schema) -> None:

@@ -18,6 +18,7 @@ LOWEST = 0.1
 GENERAL = 0.45
 """The threshold for versions of one work by shingles of 2 words where nothing is known of the
 texts; docs/accuracy.md shows where it comes from."""
+STEP = 0.05
 STEPS = np.arange(2, 20) / 20
 """The thresholds that answers choose from; the graph chooses from those up to 0.85."""
 _GRAPHS = STEPS[:17]

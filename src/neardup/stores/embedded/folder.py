@@ -31,8 +31,8 @@ _ROWS_PER_BYTE = 2
 # 32 MiB each.
 _MAX_COPIED_BYTES = 64 << 20
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_ATTEMPTS = 100  # to copy the files of an index that is in use
-T = TypeVar("T")
+_ATTEMPTS = 100  # to copy an index in use: a writer replaces files once in many changes
+_T = TypeVar("_T")
 
 
 def check_new(path: Path) -> None:
@@ -216,7 +216,7 @@ class Reserve:
         # Also where the file system cannot allocate, so that it is not tried with each change.
         self._size = size
 
-    def use(self, work: Callable[[], T]) -> T:
+    def use(self, work: Callable[[], _T]) -> _T:
         """Return the result of `work`, repeated with more free space while the disk is full.
 
         Space that is not needed stays reserved, because other programs may fill the disk before
