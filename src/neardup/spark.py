@@ -6,7 +6,7 @@ Row for row the result of `neardup.dedup` on the same documents. `pip install ne
 from __future__ import annotations
 
 from neardup.engines.choose import require_spark
-from neardup.settings.constraints import ColumnNames, check_text
+from neardup.settings.constraints import ColumnNames, check_columns, check_text
 
 require_spark()
 
@@ -293,7 +293,8 @@ def sign(
     length = chosen.settings.vector_length
     frame = _frame(df, text_column, id_column, SelectionSettings(), length, against=False)
     documents = Frame(frame, length)
-    if chosen.counted is not None:
+    # Settings without a sketch are refused by `sketcher`, below.
+    if chosen.counted is not None and chosen.settings.has_sketch:
         raise SettingError(
             "sign on Spark does not count the documents of each feature, by which the method "
             f"weighs features: got {chosen.settings!r:.80}. Use neardup.sign, or pass the table of "
@@ -323,7 +324,7 @@ def document_frequencies(
     IdfTable, which the driver collects: 12 bytes for each distinct feature.
     """
     settings = counted_settings(method)
-    if text_column.casefold() == "html":
+    if _has_pages(text_column):
         settings = settings.of_pages()
     _refuse_frame(df)
     _refuse_type(df, text_column, "the text", _TEXTS)
@@ -360,9 +361,12 @@ def _sign(
 
 def _method(settings: MethodSettings, text_column: str) -> Method:
     """Return the method; it compares the main text of pages, as `neardup.dedup` does."""
-    check_text("text_column", text_column, " Name a column.")
-    has_pages = text_column.casefold() == "html"
-    return method_of(settings.of_pages() if has_pages else settings).resolve()
+    return method_of(settings.of_pages() if _has_pages(text_column) else settings).resolve()
+
+
+def _has_pages(text_column: str) -> bool:
+    """Return whether the texts of a column are web pages, by its name. Raises InputError."""
+    return check_text("text_column", text_column, " Name a column.").casefold() == "html"
 
 
 class _Decided(NamedTuple):
@@ -539,8 +543,8 @@ def _column(name: str) -> Column:
 
 
 def _several(names: ColumnNames) -> list[str]:
-    """Return one name, several or none as a list."""
-    return [names] if isinstance(names, str) else list(names or ())
+    """Return one name, several or none as a list. Raises ColumnError for other values."""
+    return [] if names is None else check_columns(names)
 
 
 def _key(df: DataFrame, id_column: ColumnNames) -> Column:
@@ -629,6 +633,7 @@ def _added_columns(df: DataFrame, sources: str | None, dates: str | None) -> dic
     """Return the columns of `sources` and `dates`, as aggregates over the rows for which a kept row
     stands; none without these options.
     """
+    _refuse_frame(df)
     added = {}
     if sources is not None:
         OutputSettings(sources=sources)
@@ -640,7 +645,8 @@ def _added_columns(df: DataFrame, sources: str | None, dates: str | None) -> dic
         value = _dates_of(df, dates)
         added["first_seen"] = F.min(value)
         added["last_seen"] = F.max(value)
-    taken = next((name for name in df.columns if name in added), None)
+    # Spark ignores case: no query could name either of "Sources" and "sources".
+    taken = next((name for name in df.columns if name.lower() in added), None)
     if taken is not None:
         raise ColumnError(
             f"The DataFrame has a column '{taken}', and sources and dates add columns with these "

@@ -5,6 +5,7 @@ written.
 from __future__ import annotations
 
 import inspect
+import os
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 import neardup
 from neardup.errors import ColumnError, InputError, OutputError, SettingError, StoreError
+from neardup.settings.run import SelectionSettings, split_copies
 
 TEXTS = [
     "one two three four five six seven eight nine ten",
@@ -369,6 +371,63 @@ def test_an_object_of_another_type_is_refused(call, error, message):
 @pytest.mark.parametrize("number", [np.float32(0.5), np.float64(0.5), np.int64(0)], ids=repr)
 def test_numbers_of_numpy_are_numbers(number):
     assert swept().ask(lambda pair: True, min_precision=number).reason
+
+
+@pytest.mark.parametrize("unit", ["ns", "s"])
+def test_a_duration_of_numpy_is_no_number(unit):
+    duration = np.timedelta64(5, unit)
+    with pytest.raises(SettingError, match="An age is a timedelta"):
+        index().expire(older_than=duration)
+    with pytest.raises(SettingError, match="limit must be a whole number"):
+        index().query("a", limit=duration)
+    with pytest.raises(SettingError, match="ngram must be a whole number"):
+        neardup.MinHash(ngram=duration)
+
+
+class Unprintable:
+    def __repr__(self):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "value", ["a long text " * 1000, np.zeros((9, 9)), Unprintable()], ids=type
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda value: neardup.MinHash(tokens=value),
+        lambda value: neardup.method(value),
+        lambda value: neardup.method("minhash", shingles=value),
+        lambda value: index().query("a", limit=value),
+        lambda value: index().expire(older_than=value),
+    ],
+)
+def test_a_value_in_an_error_is_on_one_line_and_short(call, value):
+    with pytest.raises(SettingError) as refused:
+        call(value)
+    message = str(refused.value)
+    assert "\n" not in message
+    assert len(message) < 1000
+
+
+def test_columns_in_lists_nested_deeply_are_refused():
+    columns = []
+    for _ in range(10_000):
+        columns = [columns]
+    with pytest.raises(ColumnError, match="The name of a column must be a string"):
+        neardup.dedup(TEXTS, text_column=columns)
+
+
+def test_a_path_may_have_bytes(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("\n".join(TEXTS))
+    [entry] = os.scandir(os.fsencode(tmp_path))
+    for source in (entry, [entry]):
+        assert neardup.dedup(source).report["counts"]["read"] == len(TEXTS)
+
+
+def test_a_column_to_keep_by_may_have_a_line_end_in_its_name():
+    keep = SelectionSettings(keep="max:a\nb,longest:3").keep
+    assert split_copies(keep) == ("max:a\nb,longest", 3)
 
 
 def test_an_age_may_be_a_number_of_numpy():

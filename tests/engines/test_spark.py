@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import neardup
-from neardup.errors import ColumnError
+from neardup.errors import ColumnError, SettingError
 from reference.corpora import random_texts
 from reference.places import TESTS
 from spark_session import IGNORED, frame_of, removed_by_spark, removed_locally, require_spark
@@ -419,6 +419,19 @@ def test_a_frame_that_cannot_be_read_is_refused_in_one_sentence_before_the_first
         match=r"^neardup\.spark reads a DataFrame of Spark, .*: got builtins\.list",
     ):
         neardup.spark.find_pairs(["a"])
+    with pytest.raises(neardup.InputError, match=r"^neardup\.spark reads a DataFrame of Spark, "):
+        neardup.spark.dedup(None, id_column="id", sources="text")
+    with pytest.raises(neardup.InputError, match=r"^text_column must be a string: got NoneType"):
+        neardup.spark.document_frequencies(frame, text_column=None)
+    for columns in (5, [5], []):
+        with pytest.raises(ColumnError, match=r"^The name of a column must be a string: got "):
+            neardup.spark.dedup(frame, id_column=columns)
+    with pytest.raises(ColumnError, match=r"has a column 'Sources', and sources and dates add"):
+        neardup.spark.dedup(
+            frame.selectExpr("id", "text", "text Sources"), id_column="id", sources="text"
+        )
+    with pytest.raises(SettingError, match=r"^A signature is of one set of features"):
+        neardup.spark.sign(frame, id_column="id", method="page")
 
 
 EXACT_RANKS = {

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import ntpath
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +16,7 @@ import pytest
 
 from neardup.documents.batch import Columns
 from neardup.errors import InputError, MissingExtraError, SettingError
-from neardup.runs import input_files
+from neardup.runs import input_files, spool
 from neardup.runs.input_files import list_inputs
 
 LINE = b'{"text": "a"}\n'
@@ -137,6 +140,46 @@ def test_standard_input_can_be_read_twice(pipe: Callable[[bytes], None]) -> None
             for text in batch.text.to_pylist()
         ]
         assert texts == ["one", "two"]
+
+
+def test_long_csv_with_a_byte_order_mark_is_recognised(pipe: Callable[[bytes], None]) -> None:
+    rows = [f"{number:05d},a text,en,example.org,2020\n" for number in range(3000)]
+    pipe(("\ufeffid,text,lang,site,year\n" + "".join(rows)).encode())
+    with pytest.raises(InputError, match="Standard input may be CSV"):
+        list_inputs(["-"])
+
+
+def test_standard_input_that_does_not_block_is_read_to_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read_end, write_end = os.pipe()
+    os.set_blocking(read_end, False)
+    parts = [b"one\n", b"two\n"]
+
+    def wait(*_: object) -> None:
+        if parts:
+            os.write(write_end, parts.pop(0))
+        else:
+            os.close(write_end)
+
+    monkeypatch.setattr(spool.select, "select", wait)
+    with open(read_end) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        (file,) = list_inputs(["-"])
+    batches = file.read(Columns("text"), pytest.fail)
+    assert [text for batch in batches for text in batch.text.to_pylist()] == ["one", "two"]
+
+
+def test_standard_input_that_was_closed_or_replaced_is_named(
+    pipe: Callable[[bytes], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe(b"one")
+    sys.stdin.close()
+    with pytest.raises(InputError, match="Standard input is closed"):
+        list_inputs(["-"])
+    monkeypatch.setattr(sys, "stdin", io.StringIO("one"))
+    with pytest.raises(InputError, match="or has no bytes: got - as an input"):
+        list_inputs(["-"])
 
 
 def test_standard_input_is_one_input(pipe: Callable[[bytes], None]) -> None:

@@ -403,6 +403,11 @@ def test_a_token_file_is_checked(tmp_path: Path, content: str, part: str):
     assert "x" * 16 not in str(caught.value)
 
 
+def test_a_token_file_of_a_name_that_no_file_has_is_refused():
+    with pytest.raises(InputError, match="cannot be read as a token file: embedded null byte"):
+        read_tokens(["a\0b"])
+
+
 def test_a_comment_may_stand_behind_a_token(tmp_path: Path):
     file = tmp_path / "tokens"
     token = "x" * 15 + "#"

@@ -307,7 +307,8 @@ def test_a_fingerprint_out_of_its_range_is_refused(operation, value):
 
 
 @pytest.mark.parametrize(
-    ("shape", "dtype"), [(3, np.uint64), ((3, 1), np.uint64), ((3, 2), np.int64)]
+    ("shape", "dtype"),
+    [(3, np.uint64), ((3, 1), np.uint64), ((3, 2), np.int64), ((), np.uint64)],
 )
 def test_arrays_of_another_shape_are_refused(shape, dtype):
     with pytest.raises(
@@ -335,6 +336,12 @@ def test_values_and_ids_that_do_not_fit_are_refused():
 def test_settings_out_of_their_limits_are_refused(settings, message):
     with pytest.raises(SettingError, match=message):
         neardup.HammingIndex(**settings)
+
+
+def test_settings_may_be_numbers_of_numpy():
+    index = neardup.HammingIndex(np.int64(32), np.uint8(1), memory_bytes=np.float32(1e6))
+    index.add("a", 2**32 - 1)
+    assert index.query(2**32 - 2) == [("a", 1)]
 
 
 def test_little_memory_means_a_scan_and_the_same_answer():

@@ -293,6 +293,14 @@ def test_signatures_of_another_scheme_or_seed_are_refused_and_both_are_named(cal
     assert index.query(Signatures(array([1, 2, 3, 4]), SCHEME)) == [("a", 1.0)]
 
 
+@pytest.mark.parametrize(
+    "method", [MinHash(similarity="cosine"), MinHash(similarity="containment"), "structure"]
+)
+def test_thresholds_of_other_similarities_are_refused(method):
+    with pytest.raises(SettingError, match="estimate the Jaccard similarity: got similarity="):
+        neardup.LSHIndex(method)
+
+
 def test_signatures_of_another_length_are_refused():
     index = banded(2, 2)
     with pytest.raises(SchemeError, match="needs signatures of 4 hashes or more: got 3"):
@@ -307,6 +315,8 @@ def test_signatures_of_another_length_are_refused():
             match=r"of 5 and of 4 hashes cannot be compared.*Sign with MinHash\(num_hashes=5\)",
         ):
             call()
+    with pytest.raises(SchemeError, match="of 5 and of 1 hashes cannot be compared"):
+        index.query(np.array(5, np.uint32))
     assert index.num_hashes == 5
 
 

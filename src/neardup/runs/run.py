@@ -302,14 +302,15 @@ def named_paths(source: Source) -> list[str]:
     """Return the paths that a source names; none if it is texts or a table."""
     # A single string is always a path: a text would be a collection of one document.
     if isinstance(source, (str, os.PathLike)):
-        return [os.fspath(source)]
+        return [os.fsdecode(source)]
     if not isinstance(source, (list, tuple)) or not all(
         isinstance(item, (str, os.PathLike)) for item in source
     ):
         return []
     # A list of strings names paths only if all look like paths; otherwise it is a list of texts.
     named = all(isinstance(item, os.PathLike) or looks_like_path(item) for item in source)
-    return [os.fspath(item) for item in source] if named else []
+    # Not fspath: an entry of `os.scandir(b".")` has a path of bytes.
+    return [os.fsdecode(item) for item in source] if named else []
 
 
 _MAX_NAME = 255  # of a file on all systems, in bytes or characters
@@ -524,7 +525,8 @@ def reported_options(arguments: Options, defaults: Options) -> JsonObject:
             options[name] = value
     try:
         text = json.dumps(options, default=lambda _: None, skipkeys=True)
-    except ValueError:  # a list that contains itself, which is refused when it is read
+    # A list that contains itself, or too many others, which is refused when it is read.
+    except (ValueError, RecursionError):
         return {}
     # In a fixed order: `arguments.keys() - _UNREPORTED` is a set.
     return dict(sorted(json.loads(text).items()))

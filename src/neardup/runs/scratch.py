@@ -59,7 +59,7 @@ def prepare(
     this = json.loads(json.dumps(_describe(tasks, settings)))
     resuming = resume and note.exists()
     if resuming:
-        different = [*_differences(_read_note(note), this)]
+        different = [*_differences(_read_note(note, "settings"), this)]
         if different:
             raise ResumeError(
                 f"The interrupted run in {scratch.directory.parent} is a different run: it had "
@@ -75,11 +75,17 @@ def prepare(
     return resuming
 
 
-def _read_note(file: Path) -> JsonObject:
-    """Read a record of an interrupted run. Raises ResumeError if it is damaged."""
+def _read_note(file: Path, *fields: str) -> JsonObject:
+    """Read a record of an interrupted run. Raises ResumeError if it is damaged.
+
+    fields : the names of objects in the record.
+    """
     try:
         record: JsonObject = read_json(file)
-    except ValueError as error:
+        if not all(isinstance(record[name], dict) for name in fields):
+            raise ValueError("it has another form")
+    # TypeError, KeyError: it is no object, or lacks a field.
+    except (ValueError, TypeError, KeyError) as error:
         raise ResumeError(
             f"The record {file} of the interrupted run is damaged: {error}. The run cannot be "
             "resumed: run without resume (--resume) to start again."
@@ -104,7 +110,7 @@ def _differences(old: JsonObject, new: JsonObject) -> Iterator[str]:
     # Another version may compute other hashes.
     if old.get("version") != new["version"]:
         yield f"version {old.get('version')}, now {new['version']}"
-    old_settings = old.get("settings", {})
+    old_settings = old["settings"]
     new_settings = new["settings"]
     for name in sorted(old_settings.keys() | new_settings.keys()):
         before = old_settings.get(name)
@@ -123,6 +129,7 @@ _BUFFER_BYTES = 1 << 16  # numbers of a column that wait to be written together
 # with 1,024 on Linux.
 _MANY_FILES = 128
 _ALLOWED_FILES = 4096
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NOT_COLUMNS = (".json", ".parquet")
 
 
@@ -196,7 +203,7 @@ class Scratch:
         if not file.exists():
             self._delete(self._columns())
             return None
-        record = _read_note(file)
+        record = _read_note(file, "lengths", "state")
         lengths: dict[str, int] = record["lengths"]
         # Columns that were begun after the checkpoint.
         self._delete(column for column in self._columns() if column.name not in lengths)
@@ -262,7 +269,7 @@ class Scratch:
         """Raise the limit of open files before it is reached: each band is a column, and a mapped
         one stays open.
         """
-        # Once, when the number passes this one: it grows by one file at a time.
+        # The number grows by one file at a time, so it meets this one.
         if resource is not None and len(self._open) + len(self._maps) == _MANY_FILES:
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
             wanted = _ALLOWED_FILES if hard == resource.RLIM_INFINITY else min(_ALLOWED_FILES, hard)
@@ -356,11 +363,22 @@ def workspace(
         If the folder cannot be written to; the run can then be resumed from its scratch files.
     """
     if folder is None:
-        with (
-            tempfile.TemporaryDirectory(prefix="neardup-", dir=scratch_folder) as path,
-            Scratch(Path(path)) as scratch,
-        ):
-            yield scratch
+        path = None
+        try:
+            with (
+                tempfile.TemporaryDirectory(prefix="neardup-", dir=scratch_folder) as path,
+                Scratch(Path(path)) as scratch,
+            ):
+                yield scratch
+        except OSError as error:
+            # An error of another file, such as an input, is no error of this folder.
+            if path is not None and error.errno not in _DISK_FULL:
+                raise
+            raise OutputError(
+                "Temporary files cannot be written to the folder "
+                f"{scratch_folder or 'of the system'}: {error.strerror}. Free some space, or "
+                "choose another by scratch (--scratch) or the variable TMPDIR."
+            ) from error
         return
     try:
         with Scratch(folder.scratch) as scratch:
@@ -387,7 +405,7 @@ def _cannot_write(folder: OutputDirectory, error: OSError) -> str:
             "it updated an index or deleted temporary files. With an index, repeat the run with "
             "overwrite=True (--overwrite): it decides as before."
         )
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in _DISK_FULL:
         return (
             f"The disk is full: {folder.partial} could not be extended. Nothing was written to "
             f"{folder.path}. Free some space and run again with resume=True (--resume), or delete "

@@ -7,10 +7,11 @@ import csv
 import hashlib
 import io
 import os
+import select
 import sys
 import tempfile
 from contextlib import suppress
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 from weakref import WeakSet
 
 from neardup.documents.batch import BLOCK_BYTES
@@ -47,22 +48,24 @@ def spool(format_name: str | None) -> Spooled:
         If it is closed, or was read to its end before; if the format is ambiguous, or the input is
         compressed as a whole in a format that does not allow it.
     """
-    if sys.stdin is None:
-        raise InputError("Standard input is closed: got - as an input. Pipe a file in, or name it.")
+    # None without a standard input, and for a StringIO in its place.
+    stdin: IO[bytes] | None = getattr(sys.stdin, "buffer", None)
+    if stdin is None or stdin.closed:
+        raise InputError(
+            "Standard input is closed, or has no bytes: got - as an input. Pipe a file in, or name "
+            "it."
+        )
     handle, path = tempfile.mkstemp(prefix="neardup-stdin-")
     # Documents are read again until the end of the run, so the copy must outlive this function.
     atexit.register(_remove, path)
-    digest = hashlib.blake2b(digest_size=6)
     with os.fdopen(handle, "wb") as copy:
-        while block := sys.stdin.buffer.read(BLOCK_BYTES):
-            digest.update(block)
-            copy.write(block)
+        version = _copy(stdin, copy)
     # A second read of a stream that was read to its end returns nothing.
-    if sys.stdin.buffer in _READ and not os.path.getsize(path):
+    if stdin in _READ and not os.path.getsize(path):
         raise InputError(
             "Standard input is read only once: got - as two inputs. Name a file for one of them."
         )
-    _READ.add(sys.stdin.buffer)
+    _READ.add(stdin)
     with open(path, "rb") as copied:
         head = copied.read(_SNIFFED_BYTES)
     compression = compression_of(head)
@@ -73,9 +76,22 @@ def spool(format_name: str | None) -> Spooled:
             f"Standard input is {format_name} inside {compression}. Files of {format_name} are "
             "compressed inside: pipe the file as it is, or name it as a path."
         )
-    # Six bytes: a float represents integers of up to 53 bits exactly.
-    version = float(int.from_bytes(digest.digest(), "big"))
     return Spooled(source, format_name, version)
+
+
+def _copy(stdin: Any, copy: IO[bytes]) -> float:
+    """Copy standard input to its end; return the version of its content."""
+    digest = hashlib.blake2b(digest_size=6)
+    while (block := stdin.read(BLOCK_BYTES)) != b"":
+        # The parent may have made the pipe non-blocking, as Node does: no bytes yet, but no end.
+        # The type IO denies that a stream returns None.
+        if block is None:
+            select.select([stdin], [], [])
+            continue
+        digest.update(block)
+        copy.write(block)
+    # Six bytes: a float represents integers of up to 53 bits exactly.
+    return float(int.from_bytes(digest.digest(), "big"))
 
 
 def _remove(path: str) -> None:
@@ -94,7 +110,6 @@ def _sniff(source: Source) -> str:
     recognised = format_of_bytes(head)
     if recognised is not None:
         return recognised
-    head = head.removeprefix(BYTE_ORDER_MARK)
     for delimiter, name in ((",", "csv"), ("\t", "tsv")):
         if _is_delimited(head, delimiter):
             raise InputError(
@@ -107,7 +122,8 @@ def _sniff(source: Source) -> str:
 def _is_delimited(head: bytes, delimiter: str) -> bool:
     """Return whether the first rows, three or more, have the same number of cells, two or more."""
     # As the module csv asks: a line end inside of quotes stays.
-    text = io.StringIO(head.decode("utf-8", "replace"), newline="")
+    content = head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
+    text = io.StringIO(content, newline="")
     try:
         rows = list(csv.reader(text, delimiter=delimiter))
     except csv.Error:

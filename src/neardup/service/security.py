@@ -93,7 +93,8 @@ def _read_token_file(path: str | Path) -> Iterator[tuple[bytes, str]]:
     """Yield the digests of the tokens in a file, with their roles."""
     try:
         lines = lines_of(Path(path).read_bytes().decode("ascii"))
-    except (OSError, UnicodeDecodeError) as error:
+    # ValueError: another encoding, or a path with a null character.
+    except (OSError, ValueError) as error:
         raise InputError(
             f"{path} cannot be read as a token file: {error}. Name a file of ASCII lines."
         ) from error

@@ -9,7 +9,6 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from numbers import Integral
 from reprlib import Repr
 from typing import Any, TypeAlias
 
@@ -112,7 +111,8 @@ class Constraint:
     def without_count(self, value: str) -> tuple[str, int | None]:
         """Return a value without the number at its end, and the number; None if there is none."""
         words = "|".join(self.counted)
-        counted = re.fullmatch(rf"((?:.*,)?(?:{words})):([1-9][0-9]{{0,8}})", value)
+        # A column before the last comma may have a line end in its name.
+        counted = re.fullmatch(rf"(?s)((?:.*,)?(?:{words})):([1-9][0-9]{{0,8}})", value)
         return (counted[1], int(counted[2])) if counted and self.counted else (value, None)
 
     def check(self, name: str, value: object, given: object = None) -> Any:
@@ -128,7 +128,7 @@ class Constraint:
             shown_value = original if given is None else given
             raise SettingError(
                 f"{name} must be {self.describe()}: got "
-                f"{shown_value!r}.{suggestion(original, choices)} {self.help} Change {name} "
+                f"{shown(shown_value)}.{suggestion(original, choices)} {self.help} Change {name} "
                 f"({self.flag or flag_of(name)})."
             )
         return value
@@ -253,7 +253,8 @@ def plain(value: Any) -> Any:
     """Return a scalar of NumPy, such as an item of an array, as a Python one; others unchanged."""
     # By the names, so that NumPy is not imported.
     is_scalar = type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
-    return value.item() if is_scalar else value
+    # Dates and durations in nanoseconds would become integers, without their unit.
+    return value.item() if is_scalar and value.dtype.kind not in "mM" else value
 
 
 def suggestion(value: object, choices: Iterable[str]) -> str:
@@ -268,7 +269,7 @@ def check_text(name: str, value: object, advice: str = "") -> str:
     """Return the value of a parameter. Raises InputError, with an advice, if it is no text."""
     if not isinstance(value, str):
         raise InputError(
-            f"{name} must be a string: got {type(value).__name__} {value!r:.80}.{advice}"
+            f"{name} must be a string: got {type(value).__name__} {shown(value)}.{advice}"
         )
     try:
         # The quick test first; `encode` fails only at lone surrogates.
@@ -360,8 +361,8 @@ def check_age(age: timedelta | float) -> int:
     # So that microseconds fit into 64 bits.
     if not is_number or not 0 <= seconds < 1e12:
         raise SettingError(
-            f"An age is a timedelta, or a number of seconds of 0 or more: got {age!r}. Change the "
-            "age."
+            f"An age is a timedelta, or a number of seconds of 0 or more: got {shown(age)}. "
+            "Change the age."
         )
     return int(seconds * 1_000_000)
 
@@ -371,10 +372,11 @@ def check_limit(limit: Any, name: str = "limit", least: int = 1, option: str = "
 
     name : the name of the parameter. option : its option on the command line.
     """
-    # Also integers of NumPy.
-    if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < least:
+    number = plain(limit)
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
         change = f"{name} ({option})" if option else name
         raise SettingError(
-            f"{name} must be a whole number of {least} or more: got {limit!r}. Change {change}."
+            f"{name} must be a whole number of {least} or more: got {shown(limit)}. Change "
+            f"{change}."
         )
-    return int(limit)
+    return number

@@ -16,6 +16,7 @@ from neardup.settings.constraints import (
     Validated,
     constraints_of,
     parameter,
+    shown,
     suggestion,
     without_none,
 )
@@ -622,14 +623,14 @@ def method(
     if not isinstance(name, str) or name not in METHODS:
         raise SettingError(
             f"method must be one of {', '.join(METHODS)}, or settings such as "
-            f"MinHash(threshold=0.7): got {name!r}.{suggestion(name, METHODS)} Change method."
+            f"MinHash(threshold=0.7): got {shown(name)}.{suggestion(name, METHODS)} Change method."
         )
     known = constraints_of(type(METHODS[name]))
     for setting, value in settings.items():
         # `replace` would raise a TypeError, without the names that are accepted.
         if setting not in known:
             raise SettingError(
-                f"{setting} does not go with method={name!r}: got {setting}={value!r}. Its "
+                f"{setting} does not go with method={name!r}: got {setting}={shown(value)}. Its "
                 f"settings are {', '.join(known)}."
             )
     # The given settings are checked alone first: an error is about them, not about the preset.

@@ -16,6 +16,7 @@ from neardup.errors import SchemeError, SettingError
 from neardup.files import AnyPath, JsonObject
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.sketches import UNKNOWN, Scheme
+from neardup.settings.constraints import plain
 from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, find_in_blocks
 from neardup.sketches.row_store import FingerprintRows, HashValues, IdsLike, RowStore, one_row
 from neardup.stores.key_tables import ALL, KeyTables
@@ -144,6 +145,8 @@ class HammingIndex(RowIndex[HammingTables]):
         memory_bytes: float | None = None,
         threads: int | None = None,
     ) -> None:
+        bits = plain(bits)
+        max_distance = plain(max_distance)
         check_distance(bits, max_distance)
         store = FingerprintRows(bits, scheme)
         if store.scheme is not None and store.scheme.get("bits", bits) != bits:

@@ -95,16 +95,17 @@ class LSHIndex(RowIndex[BandTables]):
     Parameters
     ----------
     method : the threshold, the recall or the bands, and num_hashes, the length of the signatures
-        (default: of the first one added). Default: `MinHash()`. Of longer signatures the first
+        (default: of the first added). Default: `MinHash()`. Of longer signatures the first
         hashes go into bands, and all into estimates.
-    threshold : instead of a method, for `MinHash(threshold=threshold)`.
+    threshold : short for `MinHash(threshold=threshold)`.
     scheme : the scheme of the signatures. Default: of the first `Signatures` added.
     threads : the threads of `query_many`. Default: all processors of this process.
 
     Raises
     ------
     SettingError
-        If a value is out of its limits, or no bands of num_hashes reach the recall.
+        If a value is beyond its limits, the similarity is not jaccard, or no bands of num_hashes
+        reach the recall.
 
     Notes
     -----
@@ -139,6 +140,13 @@ class LSHIndex(RowIndex[BandTables]):
                 "Leave one of the two out."
             )
         method = named_as(MinHash, "minhash" if method is None else method, threshold)
+        # Signatures do not tell the sizes of the sets, from which other similarities follow.
+        if method.similarity != "jaccard":
+            raise SettingError(
+                "Signatures estimate the Jaccard similarity: got "
+                f"similarity={method.similarity!r}. Pass MinHash with the least Jaccard similarity "
+                "as threshold."
+            )
         if method.num_bands is not None and method.rows_per_band is not None:
             self.bands = Bands(method.num_bands, method.rows_per_band)
         else:

@@ -458,7 +458,7 @@ class FingerprintRows(RowStore):
         if not isinstance(sketches, np.ndarray):
             return self._from_integers(sketches)
         words = num_words(self.bits)
-        shape = (len(sketches), words)
+        shape = (*sketches.shape[:1], words)  # an array without dimensions has no length
         is_flat = words == 1 and sketches.ndim == 1
         if sketches.dtype != np.uint64 or not (is_flat or sketches.shape == shape):
             raise InputError(
@@ -518,8 +518,9 @@ class FingerprintRows(RowStore):
 
 def one_row(signature: Any) -> Any:
     """Normalise a single signature, an array of hashes or Signatures, to one row."""
-    if isinstance(signature, np.ndarray) and signature.ndim == 1:
-        signature = signature[None]
+    # An array without dimensions becomes a signature of one hash, which the store refuses.
+    if isinstance(signature, np.ndarray):
+        signature = np.atleast_2d(signature)
     if isinstance(signature, (np.ndarray, Sketches)) and len(signature) != 1:
         raise InputError(
             f"Pass one signature: got {len(signature)}. Pass several to query_many or add_many."
