@@ -150,7 +150,8 @@ def _find_single(name: str, path: str, format_name: str | None) -> FoundFile:
     """Return the file of a path. Raises InputError if it is not a regular file."""
     if not os.path.isfile(path):
         raise InputError(
-            f"Not a regular file: {shown(name)}. Files are read more than once: pipe it in, and name '-'."
+            f"Not a regular file: {shown(name)}. Files are read more than once: pipe it in, and "
+            "name '-'."
         )
     return _direct(name, path, os.path.abspath(path), format_name)
 
