@@ -25,6 +25,7 @@ from neardup.report.wording import (
     speaking,
     what_copies_share,
 )
+from neardup.verify.alignment import Passage
 
 
 class Errors(NamedTuple):
@@ -53,6 +54,7 @@ def render_errors(report: ReportValues, errors: Errors, language: str = "en") ->
     # threshold or max_distance: the first field of a score.
     limit = next(iter(score))
     precision, recall, f1 = scores(score)
+    _, _, best_f1 = scores(best)
     with speaking(language):
         known = (
             say("errors.label", name=escape_text(truth["label"]))
@@ -67,7 +69,7 @@ def render_errors(report: ReportValues, errors: Errors, language: str = "en") ->
             precision=precision,
             recall=recall,
             f1=f1,
-            best=scores(best)[2],
+            best=best_f1,
             best_value=best[limit],
         )
         wrong = say("errors.wrong_means", known=known) + _listed(
@@ -92,9 +94,6 @@ _BEFORE = 80  # of them before the first difference
 _MAX_ID = 60
 
 
-Passages = Sequence[tuple[int, int, bool]]
-
-
 def cards(examples: Sequence[Example]) -> str:
     """Return up to three cards in HTML: the largest family, the most near-duplicates, a close call.
 
@@ -102,38 +101,51 @@ def cards(examples: Sequence[Example]) -> str:
     ----------
     examples : the removals in the list of the page, numbered from 1.
     """
-    return "".join(_html(card, examples[card.number - 1]) for card in _picked(examples))
+    return "".join(map(_html, _picked(examples)))
+
+
+class _Removal(NamedTuple):
+    """A removal, and its number in the list of the page."""
+
+    number: int
+    example: Example
 
 
 class _Card(NamedTuple):
-    """A card: the name of its title, a sentence in HTML, the number of its removal in the list."""
+    """A card: the name of its title, a sentence in HTML, the removal that it shows."""
 
     title: str
     sentence: str
-    number: int
+    removal: _Removal
 
 
 def _picked(examples: Sequence[Example]) -> Iterator[_Card]:
     """Yield the cards of the largest family, the most near-duplicates and the closest call."""
-    numbered = list(enumerate(examples, 1))
-    if not numbered:
+    removals = [_Removal(number, example) for number, example in enumerate(examples, 1)]
+    if not removals:
         return
     # Of equal families one that is shown by a near-duplicate: copies have nothing to see.
-    number, family = max(numbered, key=lambda item: (item[1].family, not item[1].exact))
-    if family.family > 1:
-        yield _Card("cards.largest_family", _family_sentence(family), number)
-    near = [item for item in numbered if not item[1].exact]
+    largest = max(removals, key=lambda removal: (removal.example.family, not removal.example.exact))
+    if largest.example.family > 1:
+        yield _Card("cards.largest_family", _family_sentence(largest.example), largest)
+    near = [removal for removal in removals if not removal.example.exact]
     # Not the family of the first card again.
-    others = [item for item in near if item[1].kept != family.kept and item[1].family_near > 1]
+    others = [
+        removal
+        for removal in near
+        if removal.example.kept != largest.example.kept and removal.example.family_near > 1
+    ]
     if others:
-        number, largest = max(others, key=lambda item: item[1].family_near)
-        kept = document_id(largest.kept.id, _MAX_ID)
-        sentence = say("cards.near", near=largest.family_near, kept=kept)
-        yield _Card("cards.most_near", sentence, number)
+        most_near = max(others, key=lambda removal: removal.example.family_near)
+        yield _Card("cards.most_near", _near_sentence(most_near.example), most_near)
     if near:
-        # The least similar; without similarities, the greatest distance.
-        number, closest = min(near, key=lambda item: (item[1].similarity, -(item[1].distance or 0)))
-        yield _Card("cards.closest_call", _closest_sentence(closest), number)
+        closest = min(near, key=lambda removal: _closeness(removal.example))
+        yield _Card("cards.closest_call", _closest_sentence(closest.example), closest)
+
+
+def _closeness(example: Example) -> tuple[float, int]:
+    """Return the similarity, and among equal ones, or without any, the negative distance."""
+    return (example.similarity, -(example.distance or 0))
 
 
 def _family_sentence(example: Example) -> str:
@@ -144,6 +156,12 @@ def _family_sentence(example: Example) -> str:
     return say("cards.family", family=example.family, among=among, kept=kept)
 
 
+def _near_sentence(example: Example) -> str:
+    """Return the sentence about the near-duplicates that one kept document removed."""
+    kept = document_id(example.kept.id, _MAX_ID)
+    return say("cards.near", near=example.family_near, kept=kept)
+
+
 def _closest_sentence(example: Example) -> str:
     """Return the sentence about the removal nearest to the threshold."""
     removed = document_id(example.removed.id, _MAX_ID)
@@ -152,8 +170,8 @@ def _closest_sentence(example: Example) -> str:
     return say("cards.closest", measure=measure, removed=removed, kept=kept)
 
 
-def _html(card: _Card, example: Example) -> str:
-    pair = example.pair
+def _html(card: _Card) -> str:
+    pair = card.removal.example.pair
     first = _first_difference(pair.left, pair.left_passages)
     second = _first_difference(pair.right, pair.right_passages)
     # One text contains the other: both are shown from the same position.
@@ -161,22 +179,23 @@ def _html(card: _Card, example: Example) -> str:
         first = second = first or second or 0
     removed = _excerpt(pair.left, pair.left_passages, first, "del")
     kept = _excerpt(pair.right, pair.right_passages, second, "ins")
-    if pair.left == pair.right:
+    # The beginnings of long texts may be equal, and the rest not.
+    if pair.left == pair.right and not pair.truncated:
         kept = hint("pair.same")
     return (
         f"<article><h3>{say(card.title)}</h3><p>{card.sentence}</p>"
         f'<div class="removed">{removed}</div><div class="kept">{kept}</div>'
-        f'<p><a href="#removed-{card.number}">{say("cards.read_both")}</a></p></article>'
+        f'<p><a href="#removed-{card.removal.number}">{say("cards.read_both")}</a></p></article>'
     )
 
 
-def _first_difference(text: str, passages: Passages) -> int | None:
+def _first_difference(text: str, passages: Sequence[Passage]) -> int | None:
     return next(
         (start for start, end, shared in passages if not shared and text[start:end].strip()), None
     )
 
 
-def _excerpt(text: str, passages: Passages, position: int, mark: str) -> str:
+def _excerpt(text: str, passages: Sequence[Passage], position: int, mark: str) -> str:
     """Return the part of a text around a position, with its differences marked."""
     # Near the end of a text the excerpt begins earlier, so that it has its full length.
     first = max(0, min(position - _BEFORE, len(text) - _CHARACTERS))
@@ -186,7 +205,7 @@ def _excerpt(text: str, passages: Passages, position: int, mark: str) -> str:
     # Passages move by the part that is left out, and by the ellipsis in its place.
     offset = len(before) - first
     inside = [
-        (max(start, first) + offset, min(end, last) + offset, shared)
+        Passage(max(start, first) + offset, min(end, last) + offset, shared)
         for start, end, shared in passages
         if end > first and start < last
     ]

@@ -69,8 +69,12 @@ def render_page(
 
 def _marked_headline(headline: str) -> str:
     """Return the headline with its numbers in bold, and the parenthesis at its end as a detail."""
-    numbers = re.sub(r"\d[\d,]*", r"<b>\g<0></b>", escape_text(headline))
-    return re.sub(r"[(（].*[)）]$", r'<span class="detail">\g<0></span>', numbers)
+    # Before texts are escaped: the escaped apostrophe of a file name, `&#x27;`, has digits, too.
+    # Every second part is a number, since `split` also returns them.
+    parts = re.split(r"(\d[\d,]*)", headline)
+    parts[::2] = map(escape_text, parts[::2])
+    parts[1::2] = [f"<b>{number}</b>" for number in parts[1::2]]
+    return re.sub(r"[(（].*[)）]$", r'<span class="detail">\g<0></span>', "".join(parts))
 
 
 def render_fragment(
@@ -87,7 +91,7 @@ def render_fragment(
     figure = f"{cell};white-space:nowrap;font-variant-numeric:tabular-nums"
     lines = ""
     for row in rows:
-        label = f"{'– ' if row.depth else ''}{row.label}"
+        label = escape_text(f"{'– ' if row.depth else ''}{row.label}", lines=False)
         remark = escape_text(row.explanation, lines=False)
         lines += (
             f'<tr><th scope="row" style="{figure}">{label}</th><td '
