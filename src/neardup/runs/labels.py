@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from neardup.arrays import Ints, Mask
 from neardup.documents.batch import Columns
+from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.texts import as_ids
 from neardup.errors import ColumnError, InputError
 from neardup.formats.reading import Part
@@ -118,6 +119,11 @@ def _verdict_column(names: list[str], column: str | None, source: str) -> str:
             f"No column '{missing}' in {source}: it has {listed(names)}. Judged pairs need "
             "left_id, right_id and a column of verdicts. Rename the columns."
         )
+    repeated = next((name for name in _PAIR if names.count(name) > 1), None)
+    if repeated is not None:
+        raise ColumnError(
+            f"No single column '{repeated}' in {source}: it has {listed(names)}. Rename the others."
+        )
     accepted = (column,) if column else VERDICT_NAMES
     chosen = next((name for name in accepted if name in names), None)
     if chosen is None:
@@ -158,8 +164,8 @@ def _table_of(part: Part) -> pa.Table:
         )
     try:
         return read_table(part, _PAIR)  # ids as strings, so that the id 007 keeps its zeros
-    # Arrow raises it for names of columns that are not UTF-8.
-    except (pa.ArrowException, UnicodeDecodeError) as error:
+    # Arrow raises UnicodeDecodeError for names of columns that are not UTF-8.
+    except (*STREAM_ERRORS, UnicodeDecodeError) as error:
         reason = str(error).partition("\n")[0]
         raise InputError(
             f"{part.name} cannot be read as judged pairs: {reason}. Fix the file, or name another."
