@@ -41,7 +41,7 @@ class Items:
     empty.
 
     columns : the columns of an item, with their weights. text_columns : the columns that are
-    strings; none if the inputs are plain text. roles : see `value_of`. rejected : rows that could
+    strings; of plain text, the first column. roles : see `value_of`. rejected : rows that could
     not be read. losses : their counts.
     """
 
@@ -137,14 +137,18 @@ def read_items(
     parts = parts_of(inputs.source, inputs, "items", LeftOut())
     columns, text_columns = choose_item_columns(parts, item_columns, benchmark_column)
     # A text column must be named for the reading; the values are taken from the payload.
-    text_column = text_columns[0] if text_columns else None
+    inputs_to_read = inputs._replace(text_column=text_columns[0], roles=None)
     tasks = [
         task._replace(max_unreadable=max_unreadable)
-        for task in tasks_of(
-            inputs._replace(text_column=text_column, roles=None), "first", warnings
-        )
+        for task in tasks_of(inputs_to_read, "first", warnings)
     ]
-    items = Items(tasks, columns, text_columns, warnings, roles=names_of_roles(inputs.roles))
+    items = Items(
+        tasks=tasks,
+        columns=columns,
+        text_columns=text_columns,
+        warnings=warnings,
+        roles=names_of_roles(inputs.roles),
+    )
     reject = rejecter(on_error, items.reject)
     benchmarks = _benchmarks(tasks)
     # One thread: items are few.
