@@ -394,9 +394,7 @@ class TestListsOfOthers:
 
     def test_a_folder_with_the_name_of_a_list_of_datatrove_is_refused(self, tmp_path):
         (tmp_path / "000000.remove").mkdir()
-        with pytest.raises(
-            InputError, match=r"000000\.remove cannot be read as a list of ids: Is "
-        ):
+        with pytest.raises(InputError, match=r"remove cannot be read as a list of ids: Is "):
             listed(tmp_path)
 
     @pytest.mark.parametrize(

@@ -720,6 +720,16 @@ PAIR_ERRORS = {
         InputError,
         "contains no judged pair: no row has a left_id",
     ),
+    "bytes": (
+        judged([(b"a", b"b\xff", True)]),
+        InputError,
+        "pairs cannot be read as judged pairs: the id is not valid UTF-8 in row 0.",
+    ),
+    "a verdict of bytes": (
+        judged([("a", "b", b"\xff")]),
+        InputError,
+        "the verdict is not valid UTF-8 in row 0.",
+    ),
     "no rows": (judged().slice(0, 0), InputError, "contains no judged pair: no row has a left_id"),
 }
 
