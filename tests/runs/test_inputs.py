@@ -74,6 +74,17 @@ def test_a_set_of_characters_means_the_same_with_and_without_folders_below(
     assert [file.relative_name for file in files] == found
 
 
+def test_a_pattern_reports_no_path_that_it_does_not_match(tmp_path: Path) -> None:
+    put(tmp_path, "a.jsonl", ".b.txt", ".c.jsonl")
+    (tmp_path / "dangling.txt").symlink_to("nowhere")
+    left_out = []
+    files = list_inputs(
+        [str(tmp_path / "**/*.jsonl")], skip=lambda name, reason: left_out.append(name)
+    )
+    assert [file.relative_name for file in files] == ["a.jsonl"]
+    assert left_out == [str(tmp_path / ".c.jsonl")]
+
+
 def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tmp_path: Path) -> None:
     put(tmp_path, "a[1].jsonl")
     assert [f.relative_name for f in list_inputs([str(tmp_path / "a[1].jsonl")])] == ["a[1].jsonl"]

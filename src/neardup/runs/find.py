@@ -237,11 +237,14 @@ def _walk(
     skip: Skip,
     fail: Fail,
     describing: Describing = lambda folder, names: set(),
+    *,
+    matches: Callable[[str], object] = lambda path: True,
 ) -> list[str]:
     """Return the regular files below a folder, sorted, relative to it.
 
     Each folder is entered once, even if several links lead to it. describing : is called with each
-    folder and the names in it; returns the names of files that are no documents.
+    folder and the names in it; returns the names of files that are no documents. matches : whether
+    a relative path with slashes is of the search; other files are not reported either.
     """
     files = []
     entered: set[tuple[int, int]] = set()
@@ -260,6 +263,8 @@ def _walk(
             reason = reasons.get(entry.name)
             if kind == "folder" and reason != HIDDEN:
                 waiting.append(path)
+            elif not matches("/".join(path)):
+                continue
             elif kind == "file" and reason is None:
                 files.append(path)
             elif kind in ("file", "other"):
@@ -383,8 +388,7 @@ def _matching(pattern: str, fixed: str, skip: Skip, fail: Fail) -> list[str]:
         rest = pattern[len(fixed) :] if fixed != "." else pattern
         matches = expression_of(rest.replace(os.sep, "/")).fullmatch
         # A pattern also names files that begin with "_", unlike a search in a folder.
-        below = _walk(fixed, _is_unlisted, skip, fail)
-        below = [path for path in below if matches(path.replace(os.sep, "/"))]
+        below = _walk(fixed, _is_unlisted, skip, fail, matches=matches)
         return below if fixed == "." else [os.path.join(fixed, path) for path in below]
     found = []
     for path in _expand(pattern, fixed, fail):
