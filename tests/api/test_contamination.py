@@ -722,6 +722,17 @@ def test_lines_of_text_are_items_under_any_name_of_a_column(tmp_path: Path, name
     assert found.items["status"].to_pylist() == ["contaminated"]
 
 
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 90_000 + "]" * 90_000])
+def test_an_item_beside_a_value_that_python_does_not_read_has_its_text(
+    tmp_path: Path, value: str
+) -> None:
+    paths = [tmp_path / "first.jsonl", tmp_path / "second.jsonl"]
+    for path, other in zip(paths, ["1", value], strict=True):
+        path.write_text(f'{{"question": "{ITEM}", "other": {other}}}\n')
+    found = neardup.find_contamination(paths, [f"before {ITEM} after"])
+    assert found.items["status"].to_pylist() == ["contaminated"] * 2
+
+
 def test_a_column_may_have_a_name_that_ends_like_a_weight() -> None:
     items = pa.table({"question": ["another one"], "q:2": [ITEM]})
     for name in ("q:2", "q:2:0.5"):

@@ -230,18 +230,22 @@ def _records(batch: DocumentBatch, task: Task) -> Iterator[JsonObject]:
         yield from payload.to_pylist()
     elif isinstance(payload, RawLines) and task.part.format == "jsonl":
         data = bytes(payload.data)
-        for start, end in pairwise(payload.offsets.tolist()):
+        ranges = pairwise(payload.offsets.tolist())
+        for text, (start, end) in zip(batch.text.to_pylist(), ranges, strict=True):
             # The whole object again: the batch has the text column alone.
-            yield _parse(data[start:end])
+            record = _parse(data[start:end])
+            yield {task.columns.text: text} if record is None else record
     else:
         for text in batch.text.to_pylist():
             yield {task.columns.text: text}
 
 
 def _parse(line: bytes) -> Any:
-    with suppress(ValueError, RecursionError):  # Arrow reads lines that are nested deeper
-        return json.loads(line.decode("utf-8", "replace").lstrip("\ufeff"))
-    return {}
+    """Return the object of a line; None if it is nested more deeply than Python reads."""
+    with suppress(ValueError, RecursionError):
+        # A number is compared by its digits, and Python limits those of an integer.
+        return json.loads(line.decode("utf-8", "replace").lstrip("\ufeff"), parse_int=str)
+    return None
 
 
 def _text(value: Any) -> str:
