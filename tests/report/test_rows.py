@@ -69,7 +69,7 @@ def test_the_headline_is_that_of_the_page_and_of_the_result(command: str, tmp_pa
 def test_a_fact_of_a_rule_is_shown_in_words_and_its_name_never_becomes_markup() -> None:
     report = {"settings": {"linkage": "mine"}, "mine": {"a<b": True, "few": 1000}}
     assert [(row.label, row.value) for row in result_rows(report)[-2:]] == [
-        ("A<b", "yes"),
+        ("A<b", "True"),
         ("Few", "1,000"),
     ]
     for page in (notebook(report), result(report)):

@@ -101,51 +101,38 @@ def cards(examples: Sequence[Example]) -> str:
     ----------
     examples : the removals in the list of the page, numbered from 1.
     """
-    return "".join(map(_html, _picked(examples)))
-
-
-class _Removal(NamedTuple):
-    """A removal, and its number in the list of the page."""
-
-    number: int
-    example: Example
+    return "".join(_html(card, examples[card.number - 1]) for card in _picked(examples))
 
 
 class _Card(NamedTuple):
-    """A card: the name of its title, a sentence in HTML, the removal that it shows."""
+    """A card: the name of its title, a sentence in HTML, the number of its removal in the list."""
 
     title: str
     sentence: str
-    removal: _Removal
+    number: int
 
 
 def _picked(examples: Sequence[Example]) -> Iterator[_Card]:
     """Yield the cards of the largest family, the most near-duplicates and the closest call."""
-    removals = [_Removal(number, example) for number, example in enumerate(examples, 1)]
-    if not removals:
+    numbered = list(enumerate(examples, 1))
+    if not numbered:
         return
     # Of equal families one that is shown by a near-duplicate: copies have nothing to see.
-    largest = max(removals, key=lambda removal: (removal.example.family, not removal.example.exact))
-    if largest.example.family > 1:
-        yield _Card("cards.largest_family", _family_sentence(largest.example), largest)
-    near = [removal for removal in removals if not removal.example.exact]
+    number, family = max(numbered, key=lambda item: (item[1].family, not item[1].exact))
+    if family.family > 1:
+        yield _Card("cards.largest_family", _family_sentence(family), number)
+    near = [item for item in numbered if not item[1].exact]
     # Not the family of the first card again.
-    others = [
-        removal
-        for removal in near
-        if removal.example.kept != largest.example.kept and removal.example.family_near > 1
-    ]
+    others = [item for item in near if item[1].kept != family.kept and item[1].family_near > 1]
     if others:
-        most_near = max(others, key=lambda removal: removal.example.family_near)
-        yield _Card("cards.most_near", _near_sentence(most_near.example), most_near)
+        number, largest = max(others, key=lambda item: item[1].family_near)
+        kept = document_id(largest.kept.id, _MAX_ID)
+        sentence = say("cards.near", near=largest.family_near, kept=kept)
+        yield _Card("cards.most_near", sentence, number)
     if near:
-        closest = min(near, key=lambda removal: _closeness(removal.example))
-        yield _Card("cards.closest_call", _closest_sentence(closest.example), closest)
-
-
-def _closeness(example: Example) -> tuple[float, int]:
-    """Return the similarity, and among equal ones, or without any, the negative distance."""
-    return (example.similarity, -(example.distance or 0))
+        # The least similar; without similarities, the greatest distance.
+        number, closest = min(near, key=lambda item: (item[1].similarity, -(item[1].distance or 0)))
+        yield _Card("cards.closest_call", _closest_sentence(closest), number)
 
 
 def _family_sentence(example: Example) -> str:
@@ -156,12 +143,6 @@ def _family_sentence(example: Example) -> str:
     return say("cards.family", family=example.family, among=among, kept=kept)
 
 
-def _near_sentence(example: Example) -> str:
-    """Return the sentence about the near-duplicates that one kept document removed."""
-    kept = document_id(example.kept.id, _MAX_ID)
-    return say("cards.near", near=example.family_near, kept=kept)
-
-
 def _closest_sentence(example: Example) -> str:
     """Return the sentence about the removal nearest to the threshold."""
     removed = document_id(example.removed.id, _MAX_ID)
@@ -170,8 +151,8 @@ def _closest_sentence(example: Example) -> str:
     return say("cards.closest", measure=measure, removed=removed, kept=kept)
 
 
-def _html(card: _Card) -> str:
-    pair = card.removal.example.pair
+def _html(card: _Card, example: Example) -> str:
+    pair = example.pair
     first = _first_difference(pair.left, pair.left_passages)
     second = _first_difference(pair.right, pair.right_passages)
     # One text contains the other: both are shown from the same position.
@@ -185,7 +166,7 @@ def _html(card: _Card) -> str:
     return (
         f"<article><h3>{say(card.title)}</h3><p>{card.sentence}</p>"
         f'<div class="removed">{removed}</div><div class="kept">{kept}</div>'
-        f'<p><a href="#removed-{card.removal.number}">{say("cards.read_both")}</a></p></article>'
+        f'<p><a href="#removed-{card.number}">{say("cards.read_both")}</a></p></article>'
     )
 
 

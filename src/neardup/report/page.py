@@ -69,12 +69,10 @@ def render_page(
 
 def _marked_headline(headline: str) -> str:
     """Return the headline with its numbers in bold, and the parenthesis at its end as a detail."""
-    # Before texts are escaped: the escaped apostrophe of a file name, `&#x27;`, has digits, too.
-    # Every second part is a number, since `split` also returns them.
-    parts = re.split(r"(\d[\d,]*)", headline)
-    parts[::2] = map(escape_text, parts[::2])
-    parts[1::2] = [f"<b>{number}</b>" for number in parts[1::2]]
-    return re.sub(r"[(（].*[)）]$", r'<span class="detail">\g<0></span>', "".join(parts))
+    # The escape of an apostrophe, which a text does not need, has digits that are no number.
+    escaped = escape_text(headline).replace("&#x27;", "'")
+    numbers = re.sub(r"\d[\d,]*", r"<b>\g<0></b>", escaped)
+    return re.sub(r"[(（].*[)）]$", r'<span class="detail">\g<0></span>', numbers)
 
 
 def render_fragment(

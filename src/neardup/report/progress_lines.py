@@ -38,11 +38,9 @@ class StageLines:
         """Start counting."""
         self._label = stage_label(stage)
         self._total = total_documents
-        self._documents = 0
-        self._num_bytes = 0
+        self._documents = self._num_bytes = 0
         self._tasks: tuple[int, int] | None = None
-        self._begun = time.monotonic()
-        self._printed = self._begun
+        self._begun = self._printed = time.monotonic()
         self._compiled = compile_seconds()
         self._says_compiling = False
         self._ended = Event()

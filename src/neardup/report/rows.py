@@ -163,9 +163,8 @@ def _rule_rows(report: ReportValues) -> Iterator[Row]:
     """Yield the facts that a registered rule gives under its name, in its own words."""
     linkage = part_of(report, "settings").get("linkage") or ""
     for name, value in part_of(report, linkage).items():
-        shown = f"{value:,}" if isinstance(value, int) else str(value)
-        if isinstance(value, bool):
-            shown = say("words.yes" if value else "words.no")
+        # True is an int, too, and would be 1.
+        shown = f"{value:,}" if type(value) is int else str(value)
         yield Row(name.replace("_", " ").capitalize(), shown)
 
 
@@ -178,39 +177,27 @@ def removal_rows(report: ReportValues) -> list[Row]:
     """Return the inputs, or values of a column, that lost the most documents."""
     if command_of(report) != "dedup":
         return []
-    losses = [source for source in _sources(report) if source.removed]
+    losses = [(name, row) for name, row in _sources(report) if row.get("removed")]
     # Stable: equal numbers stay in the order of the inputs.
-    losses.sort(key=lambda source: -source.removed)
+    losses.sort(key=lambda loss: -loss[1]["removed"])
     rows: list[Row] = []
-    for name, documents, removed in losses[:_MAX_SOURCES]:
-        share = percent(removed / documents)
-        remark = say("remarks.of_source", share=share, documents=documents, name=name)
-        rows.append(Row("" if rows else say("counts.by_source"), f"{removed:,}", remark=remark))
+    for name, row in losses[:_MAX_SOURCES]:
+        share = percent(row["removed"] / row["documents"])
+        remark = say("remarks.of_source", share=share, documents=row["documents"], name=name)
+        rows.append(
+            Row("" if rows else say("counts.by_source"), f"{row['removed']:,}", remark=remark)
+        )
     return rows
 
 
-class _Source(NamedTuple):
-    """An input, or a value of a column, with the documents that it has and that it lost."""
-
-    name: str
-    documents: int
-    removed: int
-
-
-def _sources(report: ReportValues) -> list[_Source]:
-    """Return the values of a column, or several inputs of more than one document."""
+def _sources(report: ReportValues) -> list[tuple[str, ReportValues]]:
+    """Return the values of a column, or several inputs of more than one document, by name."""
     by_value = part_of(report, "by_value")
     if by_value:
-        return [
-            _Source(f"{by_value['column']}={row['value'] or ''}", row["documents"], row["removed"])
-            for row in by_value["values"]
-        ]
+        return [(f"{by_value['column']}={row['value'] or ''}", row) for row in by_value["values"]]
     inputs = [row for row in report.get("inputs") or () if row.get("role") == "source"]
-    if len(inputs) == 1:
-        return []
-    sources = [_Source(row["name"], row["documents"], row.get("removed") or 0) for row in inputs]
     # A file of one document is no source to compare.
-    return [source for source in sources if source.documents > 1]
+    return [(row["name"], row) for row in inputs if row["documents"] > 1 and len(inputs) > 1]
 
 
 def search_rows(report: ReportValues) -> list[Row]:

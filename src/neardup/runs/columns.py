@@ -584,23 +584,22 @@ def _refuse_if_all_plain(
 
 def _refuse_bare(parts: Sequence[Part]) -> None:
     """Raise ColumnError if a part is a table without columns."""
-    bare = next((part.name for part in parts if part.column_types() == {} and part.is_bare()), None)
-    if bare is not None:
-        raise ColumnError(
-            f"{bare} is a table without columns. Pass one with a column of texts (text_column, "
-            "--text-column)."
-        )
+    for part in parts:
+        if part.column_types() == {} and part.is_bare():
+            raise ColumnError(
+                f"{part.name} is a table without columns. Pass one with a column of texts "
+                "(text_column, --text-column)."
+            )
 
 
 def _refuse_without_vectors(parts: Sequence[Part]) -> None:
-    other = next(
-        (part.name for part in parts if part.is_pages or part.column_types() is None), None
-    )
-    if other is not None:
-        raise ColumnError(
-            f"No column of vectors in {other}, which is text or a page. Write vectors as JSON "
-            "lines, Parquet or Arrow."
-        )
+    """Raise ColumnError if a part is text or a page."""
+    for part in parts:
+        if part.is_pages or part.column_types() is None:
+            raise ColumnError(
+                f"No column of vectors in {part.name}, which is text or a page. Write vectors as "
+                "JSON lines, Parquet or Arrow."
+            )
 
 
 def listed(columns: Sequence[str] | ColumnTypes) -> str:

@@ -314,7 +314,9 @@ _TABLES = (
     "hits",
     "items",
     "boilerplate",
-    *("removals", "left", "unmatched"),
+    "removals",
+    "left",
+    "unmatched",
 )
 _OUTPUTS = {"kept", "annotated", "rejected.jsonl", "report.json", "report.html", "passages.html"}
 _OUTPUTS |= {f"{name}.parquet" for name in _TABLES}

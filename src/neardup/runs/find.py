@@ -8,7 +8,6 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import pyarrow.fs as pafs
@@ -161,7 +160,7 @@ def _readable(
     found: Sequence[str],
     format_name: str | None,
     skip: Skip,
-    unreachable: Mapping[str, str] = MappingProxyType({}),
+    unreachable: Mapping[str, str],
 ) -> list[str]:
     """Return the files whose format is known.
 
@@ -470,7 +469,7 @@ def _find_remote(address: str, format_name: str | None, skip: Skip) -> list[Foun
     if is_pattern:
         matches = expression_of(address[len(folder) :]).fullmatch
         below = [path for path in below if matches(path)]
-    readable = _readable(address, below, format_name, skip)
+    readable = _readable(address, below, format_name, skip, {})
     root = folder.rstrip("/") + "/"
     base = _normal(path)
     return [

@@ -36,8 +36,16 @@ _NUMBERS = ("_curator_dedup_id", "__INDEX__")
 """Columns of numbers that tools give to rows in order, unless the original has the column."""
 _IDS = (*ID_NAMES, *_NUMBERS, "idx", "index")
 _CLUSTERS = (
-    *("cluster", "cluster_id", "__CLUSTER__", "_duplicate_group_id", "minhash_cluster_id"),
-    *("metadata.minhash_cluster_id", "metadata.minhash.cc_id", "minhash.cc_id", "cc_id", "group"),
+    "cluster",
+    "cluster_id",
+    "__CLUSTER__",
+    "_duplicate_group_id",
+    "minhash_cluster_id",
+    "metadata.minhash_cluster_id",
+    "metadata.minhash.cc_id",
+    "minhash.cc_id",
+    "cc_id",
+    "group",
 )
 _RANKS = ("metadata.minhash.cc_idx", "minhash.cc_idx", "cc_idx")
 """Numbers of documents in their cluster, as duplodocus annotates them: all but 0 are removed."""
@@ -85,10 +93,7 @@ class Original(NamedTuple):
         known = self._names(table)
         is_unknown = ~np.isin(table.ids, known) | (table.ids == NO_ID)
         is_removed = np.isin(known, table.ids[table.is_removed & ~is_unknown])
-        return Named(
-            documents=np.flatnonzero(is_removed),
-            num_unknown=int(np.count_nonzero(is_unknown)),
-        )
+        return Named(np.flatnonzero(is_removed), int(np.count_nonzero(is_unknown)))
 
     def _names(self, table: _Listing) -> Words:
         """Return the hash of the name that a listing has for each document."""
@@ -123,18 +128,15 @@ class Original(NamedTuple):
 def read_removed(path: str, original: Original, skip: Skip) -> Named:
     """Return the documents that a list removes. skip : as in `list_inputs`."""
     parts = _datatrove_files(path, "remove", skip)
-    if parts:
-        found = [
-            original.document_at(part, _numbers(file, 1)[:, 0], file.name) for part, file in parts
-        ]
-        return Named(np.unique(np.concatenate(found)), num_unknown=0)
     found = [np.empty(0, np.int64)]
     num_unknown = 0
-    for table in _listings(path, (), skip):
+    for part, file in parts:
+        found.append(original.document_at(part, _numbers(file, 1)[:, 0], file.name))
+    for table in () if parts else _listings(path, (), skip):
         documents, unknown = original.removed(table)
         found.append(documents)
         num_unknown += unknown
-    return Named(np.unique(np.concatenate(found)), num_unknown=num_unknown)
+    return Named(np.unique(np.concatenate(found)), num_unknown)
 
 
 def read_clusters(path: str, column: str | None, original: Original, skip: Skip) -> Clustered:
@@ -288,15 +290,14 @@ def _unreadable(name: str, reason: str) -> InputError:
 def _listing(rows: pa.RecordBatch, name: str, cluster_names: Sequence[str]) -> _Listing:
     id_column, ids = _first_of(rows, _IDS, name, "ids")
     is_removed = np.ones(len(rows), np.bool_)
-    ranks = next(filter(None, (_column(rows, rank) for rank in _RANKS)), None)
+    ranks = next(filter(None, (column_of(rows, rank) for rank in _RANKS)), None)
     if ranks is not None:
         is_removed = _positive(ranks, name)
     elif id_column == "__INDEX__" and "__CLUSTER__" in rows.schema.names:
         # text-dedup names a cluster by the number of the document that it keeps. As numbers of one
         # type: ids of text formats are read as strings, and clusters are not.
-        numbers = _as_numbers(rows["__INDEX__"], pa.float64(), name)
-        clusters_of_rows = _as_numbers(rows["__CLUSTER__"], pa.float64(), name)
-        is_kept = pc.equal(clusters_of_rows, numbers)
+        numbers = _as_numbers(rows["__INDEX__"], name)
+        is_kept = pc.equal(_as_numbers(rows["__CLUSTER__"], name), numbers)
         is_removed = ~pc.fill_null(is_kept, False).to_numpy(zero_copy_only=False)
     clusters = np.empty(0, np.uint64)
     has_cluster = np.zeros(len(rows), np.bool_)
@@ -315,15 +316,15 @@ def _listing(rows: pa.RecordBatch, name: str, cluster_names: Sequence[str]) -> _
 
 def _positive(ranks: pa.Array, name: str) -> Mask:
     """Return which numbers are above 0; a document without an annotation has null."""
-    numbers = pc.fill_null(_as_numbers(ranks, pa.int64(), name), 0)
+    numbers = pc.fill_null(_as_numbers(ranks, name), 0)
     positive: Mask = numbers.to_numpy(zero_copy_only=False) > 0
     return positive
 
 
-def _as_numbers(column: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
-    """Return a column of whole numbers as numbers of a type. Raises ColumnError."""
+def _as_numbers(column: pa.Array, name: str) -> pa.Array:
+    """Return a column of whole numbers as int64. Raises ColumnError."""
     try:
-        return pc.cast(column, kind)
+        return pc.cast(column, pa.int64())
     except pa.ArrowException as error:
         raise ColumnError(
             f"The column of numbers in clusters of {name} contains {column.type}: {error}. Convert "
@@ -336,15 +337,10 @@ def _first_of(
 ) -> tuple[str, pa.Array]:
     """Return the first of some columns that exists, as strings, with its name."""
     for name in names:
-        column = _column(rows, name)
+        column = column_of(rows, name)
         if column is not None:
             return name, as_ids(column, role)[0]
     raise ColumnError(
         f"No column of {kind} in {source}: it has {', '.join(rows.schema.names)}. Known names are "
         f"{', '.join(names)}. Rename the column, or name it (cluster_column, --cluster-column)."
     )
-
-
-def _column(rows: pa.RecordBatch, name: str) -> pa.Array | None:
-    column: pa.Array | None = column_of(rows, name)
-    return column

@@ -142,13 +142,7 @@ def read_items(
         task._replace(max_unreadable=max_unreadable)
         for task in tasks_of(inputs_to_read, "first", warnings)
     ]
-    items = Items(
-        tasks=tasks,
-        columns=columns,
-        text_columns=text_columns,
-        warnings=warnings,
-        roles=names_of_roles(inputs.roles),
-    )
+    items = Items(tasks, columns, text_columns, warnings, roles=names_of_roles(inputs.roles))
     reject = rejecter(on_error, items.reject)
     benchmarks = _benchmarks(tasks)
     # One thread: items are few.
@@ -233,17 +227,15 @@ def _records(batch: DocumentBatch, task: Task) -> Iterator[JsonObject]:
         ranges = pairwise(payload.offsets.tolist())
         for text, (start, end) in zip(batch.text.to_pylist(), ranges, strict=True):
             # The whole object again: the batch has the text column alone.
-            record = _parse(data[start:end])
-            yield {task.columns.text: text} if record is None else record
+            yield _parse(data[start:end]) or {task.columns.text: text}
     else:
         for text in batch.text.to_pylist():
             yield {task.columns.text: text}
 
 
 def _parse(line: bytes) -> Any:
-    """Return the object of a line; None if it is nested more deeply than Python reads."""
-    with suppress(ValueError, RecursionError):
-        # A number is compared by its digits, and Python limits those of an integer.
+    with suppress(ValueError, RecursionError):  # Arrow reads lines that are nested deeper
+        # A number is compared by its digits. Python limits the digits of an integer.
         return json.loads(line.decode("utf-8", "replace").lstrip("\ufeff"), parse_int=str)
     return None
 

@@ -113,17 +113,13 @@ def read_verdicts(part: Part, column: str | None) -> Verdicts:
 
 def _verdict_column(names: list[str], column: str | None, source: str) -> str:
     """Return the column of verdicts. Raises ColumnError if it is missing, or a column of ids is."""
-    missing = next((name for name in _PAIR if name not in names), None)
-    if missing is not None:
-        raise ColumnError(
-            f"No column '{missing}' in {source}: it has {listed(names)}. Judged pairs need "
-            "left_id, right_id and a column of verdicts. Rename the columns."
-        )
-    repeated = next((name for name in _PAIR if names.count(name) > 1), None)
-    if repeated is not None:
-        raise ColumnError(
-            f"No single column '{repeated}' in {source}: it has {listed(names)}. Rename the others."
-        )
+    for name in _PAIR:
+        if names.count(name) != 1:
+            wanted = "single column" if name in names else "column"
+            raise ColumnError(
+                f"No {wanted} '{name}' in {source}: it has {listed(names)}. Judged pairs need "
+                "left_id, right_id and a column of verdicts. Rename the columns."
+            )
     accepted = (column,) if column else VERDICT_NAMES
     chosen = next((name for name in accepted if name in names), None)
     if chosen is None:

@@ -308,10 +308,9 @@ class Reading:
 
     def _store_ends(self, ends: list[_PartEnd]) -> None:
         """Append the ends of parts, many at once, since each part may be a small file."""
-        documents = [end.documents for end in ends]
-        rejected = [end.rejected for end in ends]
-        self.scratch.append(schemas.PART_ENDS, np.array(documents, np.int64))
-        self.scratch.append(schemas.PART_REJECTED, np.array(rejected, np.int64))
+        documents, rejected = np.array(ends, np.int64).T
+        self.scratch.append(schemas.PART_ENDS, documents)
+        self.scratch.append(schemas.PART_REJECTED, rejected)
 
     def corpus(self) -> Corpus:
         """Return the corpus, after all parts are read."""
@@ -463,7 +462,6 @@ def _ids_of(batches: list[DocumentBatch], first: int) -> pa.Array:
 
 
 def _cut(batch: DocumentBatch, batch_rows: int | None) -> Iterator[DocumentBatch]:
-    """Return a batch in pieces of at most `batch_rows` rows."""
     count = len(batch.rows)
     if batch_rows is None or count <= batch_rows:
         return iter([batch])
