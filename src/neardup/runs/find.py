@@ -529,7 +529,7 @@ def expression_of(pattern: str) -> re.Pattern[str]:
             translated.append(re.escape(part))
         elif part.startswith("["):
             # As in `_children`. The group is followed by an anchor of the end.
-            group, _, _ = fnmatch.translate(part).rpartition(")")
+            group = fnmatch.translate(part).rpartition(")")[0]
             translated.append(f"(?!/){group})")
         else:
             translated.append(special[part])
