@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import re
@@ -301,6 +302,13 @@ class TestFolder:
         neardup.audit(texts, kept=texts, output=out, overwrite=True)
 
 
+def test_a_text_of_an_id_that_repeats_is_no_changed_text():
+    original = pa.table({"id": ["a", "a"], "text": ["one two", "three four"]})
+    kept = pa.table({"id": ["a", "a"], "text": ["three four", "one three"]})
+    result = neardup.audit(original, kept=kept, match="id")
+    assert result.report["counts"]["changed"] == 1
+
+
 FALSE_ALARM = 1e-6
 
 
@@ -383,6 +391,37 @@ class TestListsOfOthers:
         (tmp_path / "000000.clusters").write_bytes(struct.pack("<3I", 1, 0, 3))
         with pytest.raises(InputError, match="is cut off: got 12 bytes, and a row has 8"):
             listed(AUDIT_DATA / "datatrove", clusters=tmp_path)
+
+    def test_a_folder_with_the_name_of_a_list_of_datatrove_is_refused(self, tmp_path):
+        (tmp_path / "000000.remove").mkdir()
+        with pytest.raises(InputError, match=r"remove cannot be read as a list of ids: Is "):
+            listed(tmp_path)
+
+    @pytest.mark.parametrize(
+        ("name", "says"),
+        [("removed.jsonl.gz", "ended before"), ("removed.txt.gz", "the rest of the file cannot")],
+    )
+    def test_a_compressed_list_that_is_cut_off_is_refused(self, tmp_path, name, says):
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(b'{"id": "0-3"}\n')[:-4])
+        with pytest.raises(InputError, match=f"cannot be read as a list of ids: .*{says}"):
+            listed(path)
+
+    def test_clusters_of_text_dedup_are_numbers_in_every_format(self, tmp_path):
+        rows = {"__INDEX__": [0, 1, 2], "__CLUSTER__": [0, 0, 2]}
+        original = pa.table({"text": ["one two", "one two", "three four"]})
+        path = tmp_path / "removed.csv"
+        path.write_text("__INDEX__,__CLUSTER__\n0,0\n1,0\n2,2\n")
+        strings = tmp_path / "removed.parquet"
+        pq.write_table(pa.table(rows | {"__CLUSTER__": ["0", "0", "2"]}), strings)
+        for file in (path, strings):
+            assert neardup.audit(original, removed_ids=file).removals["row"].to_pylist() == [1]
+
+    def test_a_column_of_lists_is_no_column_of_clusters(self, tmp_path):
+        path = tmp_path / "clusters.parquet"
+        pq.write_table(pa.table({"id": ["0-3"], "cluster": [[1]]}), path)
+        with pytest.raises(ColumnError, match="cannot be a cluster: "):
+            listed(AUDIT_DATA / "datatrove", clusters=path)
 
     def test_annotations_that_are_no_numbers_are_refused(self, tmp_path):
         path = tmp_path / "annotated.jsonl"

@@ -10,6 +10,7 @@ import shutil
 from collections import Counter
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 from statistics import median_low
 
 import numpy as np
@@ -713,6 +714,32 @@ def test_every_form_of_item_has_a_row_that_says_what_became_of_it():
     assert neardup.find_contamination([ITEM], []).items["status"].to_pylist() == ["clean"]
 
 
+@pytest.mark.parametrize("name", ["question", "question:0.5", "question,answer"])
+def test_lines_of_text_are_items_under_any_name_of_a_column(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "items.txt"
+    path.write_text(f"{ITEM}\n")
+    found = neardup.find_contamination(path, [f"before {ITEM} after"], item_columns=name)
+    assert found.items["status"].to_pylist() == ["contaminated"]
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 90_000 + "]" * 90_000])
+def test_an_item_beside_a_value_that_python_does_not_read_has_its_text(
+    tmp_path: Path, value: str
+) -> None:
+    paths = [tmp_path / "first.jsonl", tmp_path / "second.jsonl"]
+    for path, other in zip(paths, ["1", value], strict=True):
+        path.write_text(f'{{"question": "{ITEM}", "other": {other}}}\n')
+    found = neardup.find_contamination(paths, [f"before {ITEM} after"])
+    assert found.items["status"].to_pylist() == ["contaminated"] * 2
+
+
+def test_a_column_may_have_a_name_that_ends_like_a_weight() -> None:
+    items = pa.table({"question": ["another one"], "q:2": [ITEM]})
+    for name in ("q:2", "q:2:0.5"):
+        found = neardup.find_contamination(items, [f"before {ITEM} after"], item_columns=name)
+        assert found.items["status"].to_pylist() == ["contaminated"]
+
+
 @pytest.mark.parametrize(
     ("items", "options", "error", "says"),
     [
@@ -720,6 +747,13 @@ def test_every_form_of_item_has_a_row_that_says_what_became_of_it():
         (pa.table({"foo": [ITEM]}), {}, ColumnError, "Looked for question"),
         (pa.table({"question": [ITEM]}), {"item_columns": "qestion"}, ColumnError, "'qestion'"),
         (pa.table({"question": [1]}), {}, ColumnError, "column of strings"),
+        (pa.table({"question": [ITEM]}), {"item_columns": ","}, ColumnError, "got ','"),
+        (
+            pa.table({"question": [ITEM]}),
+            {"item_columns": "question:1" + 400 * "0"},
+            ColumnError,
+            "No column 'question:1",
+        ),
         (
             pa.table({"question": [ITEM]}),
             {"item_columns": "question:0"},

@@ -720,6 +720,16 @@ PAIR_ERRORS = {
         InputError,
         "contains no judged pair: no row has a left_id",
     ),
+    "bytes": (
+        judged([(b"a", b"b\xff", True)]),
+        InputError,
+        "pairs cannot be read as judged pairs: the id is not valid UTF-8 in row 0.",
+    ),
+    "a verdict of bytes": (
+        judged([("a", "b", b"\xff")]),
+        InputError,
+        "the verdict is not valid UTF-8 in row 0.",
+    ),
     "no rows": (judged().slice(0, 0), InputError, "contains no judged pair: no row has a left_id"),
 }
 
@@ -752,6 +762,17 @@ def test_a_damaged_file_has_no_judged_pairs(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text('{"left_id": "a\n\0\n')
     with pytest.raises(InputError):
         neardup.evaluate(CORPUS, pairs=tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "c.csv.gz", "c.csv.zst"])
+def test_a_damaged_stream_has_no_judged_pairs(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(b"left_id,right_id,duplicate\na,b,1\n")[:-4])
+    wrong(InputError, f"{name} cannot be read as judged pairs: ", pairs=tmp_path / name)
+
+
+def test_judged_pairs_have_each_id_once(tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("left_id,left_id,right_id,duplicate\na,a,b,1\n")
+    wrong(ColumnError, "No single column 'left_id' in ", pairs=tmp_path / "c.csv")
 
 
 def test_judged_pairs_are_in_one_file(tmp_path: Path) -> None:

@@ -125,6 +125,19 @@ def test_an_output_that_exists_is_refused_and_replaced_only_when_asked(tmp_path:
     assert not (out / "kept" / "mark.txt").exists()
 
 
+def test_an_output_that_cannot_be_replaced_is_refused_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = corpus(tmp_path / "in.parquet", 30)
+    with pytest.raises(neardup.errors.OutputError, match=r"is a file\. Use a folder"):
+        neardup.dedup(source, output=source)
+    out = tmp_path / "mounted"
+    out.mkdir()
+    monkeypatch.setattr(os.path, "ismount", lambda path: Path(path) == out)
+    with pytest.raises(neardup.errors.OutputError, match="a file system is mounted there"):
+        neardup.dedup(source, output=out, overwrite=True)
+
+
 def test_a_second_run_with_the_output_of_another_is_refused_until_that_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -347,8 +347,21 @@ def test_without_an_output_texts_have_the_columns(tmp_path: Path) -> None:
         (["s3://b/c"], ["s3://b/c/d/1.parquet"], ["s3://b/c"]),
         (["file:///a/b"], ["/a/b/1.jsonl"], ["file:///a/b"]),
         (["a/1.jsonl", "a"], ["a/1.jsonl", "a/2.jsonl"], ["a/1.jsonl", "a"]),
+        (["a/**/*.csv"], ["a/1.csv"], ["a/**/*.csv"]),
+        (["*.csv", "a"], ["1.csv", "a/1.csv"], ["*.csv", "a"]),
+        (["file:///a/*.csv"], ["/a/1.csv"], ["file:///a/*.csv"]),
     ],
-    ids=["a folder", "similar names", "patterns", "an address", "a local address", "overlap"],
+    ids=[
+        "a folder",
+        "similar names",
+        "patterns",
+        "an address",
+        "a local address",
+        "overlap",
+        "no folder below",
+        "a pattern beside a folder",
+        "a local pattern",
+    ],
 )
 def test_a_file_belongs_to_the_input_that_named_it(
     tmp_path: Path,

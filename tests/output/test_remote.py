@@ -241,6 +241,18 @@ def test_the_command_names_the_address_and_takes_a_scratch_folder(
     assert os.listdir("fast") == []
 
 
+def test_an_output_that_exists_is_named_without_the_password(memory: Any) -> None:
+    memory.pipe("/ada:secret@bucket/out/kept", b"")
+    with pytest.raises(OutputError, match="The output memory://ada@bucket/out already exists"):
+        neardup.dedup(TEXTS, output="memory://ada:secret@bucket/out")
+
+
+def test_the_next_step_after_a_malformed_address_is_named_once() -> None:
+    with pytest.raises(OutputError, match=r"^Cannot reach s3://\[x/out: ") as error:
+        neardup.dedup(TEXTS, output="s3://[x/out")
+    assert str(error.value).count("Check the address") == 1
+
+
 def test_a_scheme_that_needs_a_package_names_it() -> None:
     with pytest.raises(MissingExtraError, match="needs a package that is not installed"):
         neardup.dedup(TEXTS, output="sftp://host/out")

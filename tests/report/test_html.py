@@ -21,6 +21,7 @@ from neardup.output.write import pick_examples
 from neardup.report import charts, wording
 from neardup.report.dedup_html import cards, render_report
 from neardup.report.items import marked_text, removed_list
+from neardup.report.page import render_page
 from neardup.report.rows import headline
 from neardup.report.sections import across_table, notebook
 from neardup.verify.measured import Measured
@@ -83,7 +84,13 @@ def test_the_headline_says_the_result_in_plain_words(counts: dict[str, int], sen
     assert Page(render_report(report(counts=counts), [])).texts["h1"] == [sentence]
 
 
-@pytest.mark.parametrize("absent", sorted(report()))
+def test_an_apostrophe_in_the_name_of_a_file_is_no_number() -> None:
+    unread = report(incomplete={"files": 1, "names": ["it's (2).pdf"]})
+    page = Page(render_page(unread, "1 file not read: it's (2).pdf", "", []))
+    assert page.texts["h1"] == ["1 file not read: it's (2).pdf"]
+
+
+@pytest.mark.parametrize("absent", [*sorted(report()), "source_bytes"])
 def test_any_part_of_the_report_may_be_absent_or_null(absent: str) -> None:
     partial = {key: value for key, value in report().items() if key != absent}
     for given_report in (partial, partial | {absent: None}):
@@ -227,6 +234,12 @@ def test_a_card_shows_the_first_difference_of_long_texts() -> None:
     assert all(len(text) < 400 for text in shown.texts["p"])
     html = cards([example(text=text, kept_text=kept, passages=marks[0], kept_passages=marks[1])])
     assert html.count("…w w") + html.count("… w") == 2
+
+
+def test_a_card_of_texts_that_differ_after_their_shown_part_does_not_call_them_the_same() -> None:
+    same = example(kept_text="one two three", kept_passages=[(0, 13, True)])
+    cut = same._replace(pair=same.pair._replace(truncated=True))
+    assert [cards([shown]).count("character for character") for shown in (same, cut)] == [1, 0]
 
 
 WORDS = "word " * 200

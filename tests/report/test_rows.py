@@ -13,6 +13,7 @@ from rich.console import Console
 import neardup
 from neardup.cli.render.reports import print_report
 from neardup.report.rows import Row, cost_rows, headline, limits_of, result_rows, search_rows
+from neardup.report.sections import notebook, result
 from reference.page import Page
 
 TEXT = "one two three four five six seven eight nine ten"
@@ -63,6 +64,16 @@ def test_the_headline_is_that_of_the_page_and_of_the_result(command: str, tmp_pa
     result = RUNS[command](tmp_path / "out")
     page = Page((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
     assert page.texts["h1"] == [headline(result.report)] == [str(result)]
+
+
+def test_a_fact_of_a_rule_is_shown_in_words_and_its_name_never_becomes_markup() -> None:
+    report = {"settings": {"linkage": "mine"}, "mine": {"a<b": True, "few": 1000}}
+    assert [(row.label, row.value) for row in result_rows(report)[-2:]] == [
+        ("A<b", "True"),
+        ("Few", "1,000"),
+    ]
+    for page in (notebook(report), result(report)):
+        assert "A&lt;b" in page
 
 
 def test_a_count_that_is_rare_has_no_row_if_it_is_zero() -> None:

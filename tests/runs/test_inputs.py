@@ -58,6 +58,36 @@ def test_a_pattern_gives_the_files_that_match(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("below", ["", "**/"])
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("x[!a]y.jsonl", ["x5y.jsonl", "x^y.jsonl", "xby.jsonl"]),  # a slash is none of them
+        ("x[+-9]y.jsonl", ["x5y.jsonl"]),  # between + and 9, there is the slash
+        ("x[^a]y.jsonl", ["x^y.jsonl", "xay.jsonl"]),
+        ("x[5z-a]y.jsonl", ["x5y.jsonl"]),  # an empty range
+        ("x[!z-a]y.jsonl", ["x5y.jsonl", "x^y.jsonl", "xay.jsonl", "xby.jsonl"]),
+    ],
+)
+def test_a_set_of_characters_means_the_same_with_and_without_folders_below(
+    tmp_path: Path, below: str, name: str, found: list[str]
+) -> None:
+    put(tmp_path, "x/y.jsonl", "x5y.jsonl", "x^y.jsonl", "xay.jsonl", "xby.jsonl")
+    files = list_inputs([str(tmp_path / f"{below}{name}")])
+    assert [file.relative_name for file in files] == found
+
+
+def test_a_pattern_reports_no_path_that_it_does_not_match(tmp_path: Path) -> None:
+    put(tmp_path, "a.jsonl", ".b.txt", ".c.jsonl")
+    (tmp_path / "dangling.txt").symlink_to("nowhere")
+    left_out = []
+    files = list_inputs(
+        [str(tmp_path / "**/*.jsonl")], skip=lambda name, reason: left_out.append(name)
+    )
+    assert [file.relative_name for file in files] == ["a.jsonl"]
+    assert left_out == [str(tmp_path / ".c.jsonl")]
+
+
 def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tmp_path: Path) -> None:
     put(tmp_path, "a[1].jsonl")
     assert [f.relative_name for f in list_inputs([str(tmp_path / "a[1].jsonl")])] == ["a[1].jsonl"]
@@ -82,6 +112,19 @@ def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:
     put(tmp_path, "a.jsonl", "b.jsonl")
     files = list_inputs([str(tmp_path / "b.jsonl"), str(tmp_path), str(tmp_path / "." / "b.jsonl")])
     assert [Path(file.name).name for file in files] == ["b.jsonl", "a.jsonl"]
+
+
+def test_a_link_that_leads_to_another_folder_since_the_last_search_is_followed(
+    tmp_path: Path,
+) -> None:
+    put(tmp_path, "old/a.jsonl", "new/a.jsonl")
+    link = tmp_path / "latest"
+    link.symlink_to("old")
+    both = [str(link / "a.jsonl"), str(tmp_path / "old/a.jsonl")]
+    assert len(list_inputs(both)) == 1
+    link.unlink()
+    link.symlink_to("new")
+    assert len(list_inputs(both)) == 2
 
 
 def test_compression_is_read_from_the_suffix(tmp_path: Path) -> None:
@@ -247,6 +290,17 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, path: str, message: str) -
     put(tmp_path, "corpus.jsonl", "picture.png", "empty/readme.xyz")
     with pytest.raises(InputError, match=message):
         list_inputs([str(tmp_path / path)])
+
+
+@pytest.mark.parametrize("path", ["a\0b/c.jsonl", "a\0b/**", "\ud800.jsonl", ""])
+def test_a_path_that_no_file_can_have_is_refused(path: str) -> None:
+    with pytest.raises(InputError, match=r"An input must be a str or a pathlib\.Path: got "):
+        list_inputs([path])
+
+
+def test_an_address_is_named_without_its_password() -> None:
+    with pytest.raises(InputError, match=r"No input in memory://ada@nowhere/\*\.jsonl: no file"):
+        list_inputs(["memory://ada:secret@nowhere/*.jsonl"])
 
 
 def test_missing_remote_input_is_named() -> None:

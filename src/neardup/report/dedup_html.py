@@ -25,6 +25,7 @@ from neardup.report.wording import (
     speaking,
     what_copies_share,
 )
+from neardup.verify.alignment import Passage
 
 
 class Errors(NamedTuple):
@@ -53,6 +54,7 @@ def render_errors(report: ReportValues, errors: Errors, language: str = "en") ->
     # threshold or max_distance: the first field of a score.
     limit = next(iter(score))
     precision, recall, f1 = scores(score)
+    _, _, best_f1 = scores(best)
     with speaking(language):
         known = (
             say("errors.label", name=escape_text(truth["label"]))
@@ -67,7 +69,7 @@ def render_errors(report: ReportValues, errors: Errors, language: str = "en") ->
             precision=precision,
             recall=recall,
             f1=f1,
-            best=scores(best)[2],
+            best=best_f1,
             best_value=best[limit],
         )
         wrong = say("errors.wrong_means", known=known) + _listed(
@@ -90,9 +92,6 @@ def _listed(examples: Sequence[Example], total: int, kind: str) -> str:
 _CHARACTERS = 320  # of each text on a card
 _BEFORE = 80  # of them before the first difference
 _MAX_ID = 60
-
-
-Passages = Sequence[tuple[int, int, bool]]
 
 
 def cards(examples: Sequence[Example]) -> str:
@@ -161,7 +160,8 @@ def _html(card: _Card, example: Example) -> str:
         first = second = first or second or 0
     removed = _excerpt(pair.left, pair.left_passages, first, "del")
     kept = _excerpt(pair.right, pair.right_passages, second, "ins")
-    if pair.left == pair.right:
+    # The beginnings of long texts may be equal, and the rest not.
+    if pair.left == pair.right and not pair.truncated:
         kept = hint("pair.same")
     return (
         f"<article><h3>{say(card.title)}</h3><p>{card.sentence}</p>"
@@ -170,13 +170,13 @@ def _html(card: _Card, example: Example) -> str:
     )
 
 
-def _first_difference(text: str, passages: Passages) -> int | None:
+def _first_difference(text: str, passages: Sequence[Passage]) -> int | None:
     return next(
         (start for start, end, shared in passages if not shared and text[start:end].strip()), None
     )
 
 
-def _excerpt(text: str, passages: Passages, position: int, mark: str) -> str:
+def _excerpt(text: str, passages: Sequence[Passage], position: int, mark: str) -> str:
     """Return the part of a text around a position, with its differences marked."""
     # Near the end of a text the excerpt begins earlier, so that it has its full length.
     first = max(0, min(position - _BEFORE, len(text) - _CHARACTERS))
@@ -186,7 +186,7 @@ def _excerpt(text: str, passages: Passages, position: int, mark: str) -> str:
     # Passages move by the part that is left out, and by the ellipsis in its place.
     offset = len(before) - first
     inside = [
-        (max(start, first) + offset, min(end, last) + offset, shared)
+        Passage(max(start, first) + offset, min(end, last) + offset, shared)
         for start, end, shared in passages
         if end > first and start < last
     ]

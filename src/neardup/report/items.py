@@ -122,11 +122,10 @@ class Place(NamedTuple):
 class Example(NamedTuple):
     """A removed document, and the kept document that removed it.
 
-    pair : their texts. distance : of the fingerprints, shown
-    instead of the similarity if it decided alone, otherwise None. family, family_near : the
-    documents that the same kept document removed, with and without copies; of a hit, family is the
-    number of documents that have its words. is_possible : whether a hit may be a quotation that the
-    item has.
+    pair : their texts. distance : of the fingerprints, shown instead of the similarity if it
+    decided alone, otherwise None. family, family_near : the documents that the same kept document
+    removed, with and without copies; of a hit, family is the number of documents that have its
+    words. is_possible : whether a hit may be a quotation that the item has.
     """
 
     removed: Place

@@ -69,7 +69,9 @@ def render_page(
 
 def _marked_headline(headline: str) -> str:
     """Return the headline with its numbers in bold, and the parenthesis at its end as a detail."""
-    numbers = re.sub(r"\d[\d,]*", r"<b>\g<0></b>", escape_text(headline))
+    # The escape of an apostrophe, which a text does not need, has digits that are no number.
+    escaped = escape_text(headline).replace("&#x27;", "'")
+    numbers = re.sub(r"\d[\d,]*", r"<b>\g<0></b>", escaped)
     return re.sub(r"[(（].*[)）]$", r'<span class="detail">\g<0></span>', numbers)
 
 
@@ -87,7 +89,7 @@ def render_fragment(
     figure = f"{cell};white-space:nowrap;font-variant-numeric:tabular-nums"
     lines = ""
     for row in rows:
-        label = f"{'– ' if row.depth else ''}{row.label}"
+        label = escape_text(f"{'– ' if row.depth else ''}{row.label}", lines=False)
         remark = escape_text(row.explanation, lines=False)
         lines += (
             f'<tr><th scope="row" style="{figure}">{label}</th><td '

@@ -27,13 +27,13 @@ class Record:
         default.
         """
         values: JsonObject = {}
-        for one in fields(self):
-            value = getattr(self, one.name)
+        for field in fields(self):
+            value = getattr(self, field.name)
             if isinstance(value, Part):
                 values.update(value)
-            # A key that may be missing has the default None; a required one stays, as null.
-            elif value is not None or one.default is not None:
-                values[one.name] = value.to_dict() if isinstance(value, Record) else value
+            # A required field has no default, so that its key stays, as null.
+            elif value is not None or field.default is not None:
+                values[field.name] = value.to_dict() if isinstance(value, Record) else value
         return values
 
 

@@ -163,7 +163,8 @@ def _rule_rows(report: ReportValues) -> Iterator[Row]:
     """Yield the facts that a registered rule gives under its name, in its own words."""
     linkage = part_of(report, "settings").get("linkage") or ""
     for name, value in part_of(report, linkage).items():
-        shown = f"{value:,}" if isinstance(value, int) else str(value)
+        # True is an int, too, and would be 1.
+        shown = f"{value:,}" if type(value) is int else str(value)
         yield Row(name.replace("_", " ").capitalize(), shown)
 
 
@@ -438,7 +439,9 @@ def _sizes(report: ReportValues) -> dict[str, str]:
     """
     kind = say("words.vectors" if are_vectors(report) else "words.text")
     read_bytes = report.get("bytes") or 0
-    source_bytes = report.get("source_bytes", read_bytes)
+    source_bytes = report.get("source_bytes")
+    if source_bytes is None:
+        source_bytes = read_bytes
     removed_bytes = report.get("removed_bytes")
     earlier_bytes = read_bytes - source_bytes
     return {

@@ -58,7 +58,7 @@ def _rows_table(caption: str, rows: Sequence[Row]) -> str:
     lines = []
     for row in rows:
         css_class = f"{row.kind} sub" if row.depth else row.kind
-        label = f'<span class="{css_class}">{row.label}</span>'
+        label = f'<span class="{css_class}">{escape_text(row.label, lines=False)}</span>'
         texts = [escape_text(text, lines=False) for text in (row.value, row.share, row.remark)]
         lines.append((label, *texts))
     # Without a title for an empty column.

@@ -259,8 +259,8 @@ def shortened_in_the_middle(text: str, most: int) -> str:
     """
     if len(text) <= most:
         return text
-    behind = (most - 1) // 2
-    return f"{text[: most - 1 - behind]}…{text[len(text) - behind :]}"
+    num_last = (most - 1) // 2
+    return f"{text[: most - 1 - num_last]}…{text[len(text) - num_last :]}"
 
 
 def visible(text: object) -> str:

@@ -240,13 +240,14 @@ def check_ordered(parts: Sequence[Part], columns: Sequence[str]) -> None:
         kinds = {
             name: storage_type(columns_of_part[column]) for name, columns_of_part in types.items()
         }
-        known = [(name, kind) for name, kind in kinds.items() if not pa.types.is_null(kind)]
-        for name, kind in known[1:]:
-            if kind != known[0][1]:
+        known = {name: kind for name, kind in kinds.items() if not pa.types.is_null(kind)}
+        for name, kind in known.items():
+            first, first_kind = next(iter(known.items()))
+            if kind != first_kind:
                 raise ColumnError(
                     f"Column '{column}' must have one type in all inputs, since its values are "
-                    f"compared: got {known[0][1]} in {known[0][0]} and {kind} in {name}. Convert "
-                    "it to one of them."
+                    f"compared: got {first_kind} in {first} and {kind} in {name}. Convert it to "
+                    "one of them."
                 )
 
 
@@ -298,7 +299,6 @@ def _types_of(parts: Sequence[Part], in_folders: Sequence[str] = ()) -> dict[str
             columns = dict.fromkeys(names, pa.string()) | (columns or {})
         if not columns:
             continue
-        # Of many files with the same columns, one is checked.
         # Pages are told from tables: the text column is looked for in tables only.
         kind = (part.is_pages, tuple(columns.items()))
         if kind not in seen:
@@ -358,15 +358,15 @@ def choose_item_columns(
         weights = dict.fromkeys(_usual_item_columns(types), 1.0)
     else:
         weights = _weighted(types, item_columns)
-    # Plain text has one column, which is text.
-    if not types:
-        return weights, []
-    texts = [name for name in weights if _is_item_text(types, name)]
+    # Plain text has one column, which is text. It has the first of the names.
+    texts = [name for name in weights if _is_item_text(types, name)] if types else [*weights][:1]
     if not texts:
-        raise ColumnError(
-            f"An item needs a column of strings: got {listed(list(weights))}. {_ITEM_ADVICE}"
-        )
+        got = listed(list(weights)) or repr(item_columns)
+        raise ColumnError(f"An item needs a column of strings: got {got}. {_ITEM_ADVICE}")
     return weights, texts
+
+
+_WEIGHTED = re.compile(r"(.+):(\d{1,9}|\d{0,9}\.\d+)")  # answer:0.5
 
 
 def _weighted(types: dict[str, ColumnTypes], item_columns: ColumnNames) -> dict[str, float]:
@@ -375,7 +375,9 @@ def _weighted(types: dict[str, ColumnTypes], item_columns: ColumnNames) -> dict[
     names = [name for column in check_columns(item_columns) for name in column.split(",")]
     weights = {}
     for name in filter(None, names):
-        weighted = re.fullmatch(r"(.+):(\d*\.?\d+)", name)  # answer:0.5
+        weighted = _WEIGHTED.fullmatch(name)
+        if any(name in columns for columns in types.values()):
+            weighted = None  # the name of a column may end like a weight
         column = _named(types, weighted[1] if weighted else name, _ITEM_ADVICE)
         weights[column] = float(weighted[2]) if weighted else 1.0
         if weights[column] == 0:
@@ -582,23 +584,22 @@ def _refuse_if_all_plain(
 
 def _refuse_bare(parts: Sequence[Part]) -> None:
     """Raise ColumnError if a part is a table without columns."""
-    bare = next((part.name for part in parts if part.column_types() == {} and part.is_bare()), None)
-    if bare is not None:
-        raise ColumnError(
-            f"{bare} is a table without columns. Pass one with a column of texts (text_column, "
-            "--text-column)."
-        )
+    for part in parts:
+        if part.column_types() == {} and part.is_bare():
+            raise ColumnError(
+                f"{part.name} is a table without columns. Pass one with a column of texts "
+                "(text_column, --text-column)."
+            )
 
 
 def _refuse_without_vectors(parts: Sequence[Part]) -> None:
-    other = next(
-        (part.name for part in parts if part.is_pages or part.column_types() is None), None
-    )
-    if other is not None:
-        raise ColumnError(
-            f"No column of vectors in {other}, which is text or a page. Write vectors as JSON "
-            "lines, Parquet or Arrow."
-        )
+    """Raise ColumnError if a part is text or a page."""
+    for part in parts:
+        if part.is_pages or part.column_types() is None:
+            raise ColumnError(
+                f"No column of vectors in {part.name}, which is text or a page. Write vectors as "
+                "JSON lines, Parquet or Arrow."
+            )
 
 
 def listed(columns: Sequence[str] | ColumnTypes) -> str:

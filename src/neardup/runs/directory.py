@@ -22,9 +22,16 @@ import pyarrow.fs as pafs
 
 from neardup.decide.rules import table_names
 from neardup.documents.sources import is_remote, local_path, resolve
-from neardup.errors import MissingExtraError, NeardupError, OutputError
+from neardup.errors import InputError, MissingExtraError, NeardupError, OutputError
 from neardup.executor import map_all
-from neardup.files import AnyPath, advice_on, reason_of, write_bytes, writing_to
+from neardup.files import (
+    AnyPath,
+    advice_on,
+    public_address,
+    reason_of,
+    write_bytes,
+    writing_to,
+)
 from neardup.locks import lock_file
 from neardup.runs.overlap import contains, local_of
 from neardup.settings.constraints import check_path
@@ -61,6 +68,7 @@ class RemoteFolder:
         folder, question, options = address.partition("?")
         self.address = folder.rstrip("/")
         self.options = question + options
+        self._shown = public_address(self.address)
         self._resumed = False
         with self._reaching():
             self._filesystem, self._path = resolve(self.address, self.options)
@@ -75,7 +83,7 @@ class RemoteFolder:
         if _LAST not in names:
             incomplete = " It has no report.json, so it is not a complete output."
         raise OutputError(
-            f"The output {self.address} already exists, and remote storage is never overwritten: "
+            f"The output {self._shown} already exists, and remote storage is never overwritten: "
             f"got {names[0]}.{incomplete} Use another address, or delete what is there."
         )
 
@@ -130,7 +138,7 @@ class RemoteFolder:
                     raise OSError(f"{lost[0]} is missing, or has another size than was written")
         except Exception as error:
             raise OutputError(
-                f"The output {self.address} is not complete: {len(copied)} of "
+                f"The output {self._shown} is not complete: {len(copied)} of "
                 f"{len(files) + len(reports)} files were written, report.json was not: {error}. "
                 f"Check the network, the quota and the access rights. {again}"
             ) from error
@@ -175,7 +183,7 @@ class RemoteFolder:
                 return []
             if info.type == pafs.FileType.File:
                 # A file at the address itself: there is an output, whatever it is.
-                return [self.address]
+                return [self._shown]
             inside = pafs.FileSelector(self._path, allow_not_found=True)
             infos = self._filesystem.get_file_info(inside)
         return sorted(posixpath.basename(info.path.rstrip("/")) for info in infos)
@@ -213,9 +221,12 @@ class RemoteFolder:
             yield
         except MissingExtraError:
             raise
+        # The address cannot be resolved: the error names it and the next step already.
+        except InputError as error:
+            raise OutputError(str(error)) from error
         except Exception as error:
             raise OutputError(
-                f"The output {self.address} cannot be written: {error}. Check the address, the "
+                f"The output {self._shown} cannot be written: {error}. Check the address, the "
                 "network and the access rights, or use a local folder."
             ) from error
 
@@ -303,7 +314,9 @@ _TABLES = (
     "hits",
     "items",
     "boilerplate",
-    *("removals", "left", "unmatched"),
+    "removals",
+    "left",
+    "unmatched",
 )
 _OUTPUTS = {"kept", "annotated", "rejected.jsonl", "report.json", "report.html", "passages.html"}
 _OUTPUTS |= {f"{name}.parquet" for name in _TABLES}
@@ -418,13 +431,19 @@ class OutputDirectory:
         path = Path(self.path)
         if not path.exists():
             return
+        if not path.is_dir():
+            raise OutputError(f"The output {path} is a file. Use a folder.")
         if not overwrite:
             raise OutputError(
                 f"The output {path} already exists. Use another folder, or pass overwrite=True "
                 "(--overwrite) to replace it when the new result is complete."
             )
-        if not path.is_dir():
-            raise OutputError(f"The output {path} is a file. Use a folder.")
+        # Such as a volume of Docker: only a folder inside a file system can be renamed.
+        if os.path.ismount(path):
+            raise OutputError(
+                f"The folder {path} is not replaced: a file system is mounted there. Use a folder "
+                "inside it."
+            )
         names = sorted(file.name for file in path.iterdir())
         foreign = [name for name in names if not _is_of_output(name)]
         is_complete = (path / _LAST).exists()

@@ -8,8 +8,6 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import pyarrow.fs as pafs
@@ -18,6 +16,7 @@ from neardup.documents.sources import is_remote, local_path, resolve, unreachabl
 from neardup.errors import InputError
 from neardup.files import public_address
 from neardup.formats.registry import FORMATS, accepted_suffixes, format_of, why_unreadable
+from neardup.settings.constraints import check_path
 
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -76,21 +75,19 @@ class FoundFile(NamedTuple):
     is_direct: bool
     problem: str = ""
 
-    @property
-    def key(self) -> str:
-        """A string that is equal for all names of a file, links included."""
+    def key(self, real_folder: Callable[[str], str]) -> str:
+        """Return a string that is equal for all names of a file, links included.
+
+        real_folder : `os.path.realpath`, with a cache: there are few folders for many files.
+        """
         # Storage has no links.
         if is_remote(self.location):
             return self.location
-        # Most paths are no links: the real path of their folder, which is cached, is enough.
+        # Most paths are no links: the real path of their folder is enough.
         if os.path.islink(self.path):
             return os.path.realpath(self.path)
         folder, name = os.path.split(self.path)
-        return os.path.join(_real_folder(folder), name)
-
-
-# There are few folders for many files.
-_real_folder = lru_cache(maxsize=1024)(os.path.realpath)
+        return os.path.join(real_folder(folder), name)
 
 
 def find(
@@ -107,6 +104,7 @@ def find(
     InputError
         If there is nothing there, or nothing that can be read.
     """
+    check_path("An input", path)
     # Addresses of local files are searched with the rules of local paths.
     if is_remote(path) and not path.startswith("file://"):
         return _find_remote(path, format_name, skip)
@@ -151,7 +149,8 @@ def _find_single(name: str, path: str, format_name: str | None) -> FoundFile:
     """Return the file of a path. Raises InputError if it is not a regular file."""
     if not os.path.isfile(path):
         raise InputError(
-            f"Not a regular file: {name}. Files are read more than once: pipe it in, and name '-'."
+            f"Not a regular file: {shown(name)}. Files are read more than once: pipe it in, and "
+            "name '-'."
         )
     return _direct(name, path, os.path.abspath(path), format_name)
 
@@ -161,7 +160,7 @@ def _readable(
     found: Sequence[str],
     format_name: str | None,
     skip: Skip,
-    unreachable: Mapping[str, str] = MappingProxyType({}),
+    unreachable: Mapping[str, str],
 ) -> list[str]:
     """Return the files whose format is known.
 
@@ -186,10 +185,10 @@ def _readable(
         _require(found)
     if not readable:
         files = "1 file" if len(found) == 1 else f"{len(found)} files"
-        seen = f"{files}, such as {found[0]}" if found else "no file"
+        seen = f"{files}, such as {shown(found[0])}" if found else "no file"
         problems = [f"{shown(path)}: {reason}" for path, reason in unreachable.items()]
         raise InputError(
-            f"No input in {name}: {'; '.join([seen, *problems[:3]])}. Known are "
+            f"No input in {shown(name)}: {'; '.join([seen, *problems[:3]])}. Known are "
             f"{accepted_suffixes()}. Check the path or the pattern ('**/' searches folders below)."
         )
     return readable
@@ -214,7 +213,7 @@ def _direct(name: str, location: str, path: str, format_name: str | None) -> Fou
     if (format_name or format_of(location)[0]) is None:
         reason = why_unreadable(location)
         if reason is not None:
-            raise InputError(f"{name} cannot be read: {reason}.")
+            raise InputError(f"{shown(name)} cannot be read: {reason}.")
         raise InputError(
             f"Unknown kind of file: {shown(name)} ends with {os.path.splitext(name)[1]!r}. Known "
             f"are {accepted_suffixes()}. Name its format with in_format (--in-format), or rename "
@@ -237,11 +236,14 @@ def _walk(
     skip: Skip,
     fail: Fail,
     describing: Describing = lambda folder, names: set(),
+    *,
+    matches: Callable[[str], object] = lambda path: True,
 ) -> list[str]:
     """Return the regular files below a folder, sorted, relative to it.
 
     Each folder is entered once, even if several links lead to it. describing : is called with each
-    folder and the names in it; returns the names of files that are no documents.
+    folder and the names in it; returns the names of files that are no documents. matches : whether
+    a relative path with slashes is of the search; other files are not reported either.
     """
     files = []
     entered: set[tuple[int, int]] = set()
@@ -260,6 +262,8 @@ def _walk(
             reason = reasons.get(entry.name)
             if kind == "folder" and reason != HIDDEN:
                 waiting.append(path)
+            elif not matches("/".join(path)):
+                continue
             elif kind == "file" and reason is None:
                 files.append(path)
             elif kind in ("file", "other"):
@@ -381,10 +385,9 @@ def _matching(pattern: str, fixed: str, skip: Skip, fail: Fail) -> list[str]:
     if "**" in pattern:
         # The fixed part is no pattern: `_walk` returns paths relative to it.
         rest = pattern[len(fixed) :] if fixed != "." else pattern
-        matches = re.compile(_regular_expression(rest.replace(os.sep, "/"))).fullmatch
+        matches = expression_of(rest.replace(os.sep, "/")).fullmatch
         # A pattern also names files that begin with "_", unlike a search in a folder.
-        below = _walk(fixed, _is_unlisted, skip, fail)
-        below = [path for path in below if matches(path.replace(os.sep, "/"))]
+        below = _walk(fixed, _is_unlisted, skip, fail, matches=matches)
         return below if fixed == "." else [os.path.join(fixed, path) for path in below]
     found = []
     for path in _expand(pattern, fixed, fail):
@@ -464,9 +467,9 @@ def _find_remote(address: str, format_name: str | None, skip: Skip) -> list[Foun
     except Exception as error:  # the client of each storage raises errors of its own
         raise unreachable(address, error) from error
     if is_pattern:
-        matches = re.compile(_regular_expression(address[len(folder) :])).fullmatch
+        matches = expression_of(address[len(folder) :]).fullmatch
         below = [path for path in below if matches(path)]
-    readable = _readable(address, below, format_name, skip)
+    readable = _readable(address, below, format_name, skip, {})
     root = folder.rstrip("/") + "/"
     base = _normal(path)
     return [
@@ -513,8 +516,10 @@ def _normal(path: str) -> str:
     return posixpath.normpath("/" + path.lstrip("/"))
 
 
-def _regular_expression(pattern: str) -> str:
-    """Translate a pattern of `*`, `**`, `?` and `[...]`; only `**` crosses folders."""
+def expression_of(pattern: str) -> re.Pattern[str]:
+    """Return the regular expression of a pattern of `*`, `**`, `?` and `[...]`; only `**` crosses
+    folders.
+    """
     # Every second part is a special one, since `split` also returns the captured separators.
     parts = re.split(r"(\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\])", pattern)
     special = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -523,14 +528,12 @@ def _regular_expression(pattern: str) -> str:
         if index % 2 == 0:
             translated.append(re.escape(part))
         elif part.startswith("["):
-            # A backslash is no escape in a pattern, but in a regular expression.
-            inside = part[1:-1].replace("\\", "\\\\").replace("[", "\\[")
-            if inside.startswith("!"):
-                inside = "^" + inside[1:]
-            translated.append(f"[{inside}]")
+            # As in `_children`. The group is followed by an anchor of the end.
+            group = fnmatch.translate(part).rpartition(")")[0]
+            translated.append(f"(?!/){group})")
         else:
             translated.append(special[part])
-    return "".join(translated)
+    return re.compile("".join(translated))
 
 
 def _neighbours(path: str) -> list[str]:
@@ -543,7 +546,7 @@ def _neighbours(path: str) -> list[str]:
 
 
 def _missing(name: str, neighbours: list[str]) -> InputError:
-    hint = f" Did you mean {neighbours[0]}?" if neighbours else ""
+    hint = f" Did you mean {shown(neighbours[0])}?" if neighbours else ""
     hint = hint or " Create an index with `neardup index create`." * name.endswith(".index")
     return InputError(
         f"No such file or folder: {shown(name)}.{hint} Inputs are files, folders, patterns "

@@ -19,10 +19,12 @@ import pyarrow.compute as pc
 
 from neardup.arrays import Integers, Ints, Mask, Words, arrow_of, find_in
 from neardup.documents.batch import Columns, Rejected
+from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.nested import column_of
 from neardup.documents.texts import as_ids
 from neardup.errors import ColumnError, InputError
 from neardup.features.grouping import NO_ID, hash_ids, hash_values
+from neardup.files import reason_of
 from neardup.formats.reading import InputFile, Task, UnreachableInput
 from neardup.formats.registry import FORMATS
 from neardup.runs.columns import ID_NAMES
@@ -34,8 +36,16 @@ _NUMBERS = ("_curator_dedup_id", "__INDEX__")
 """Columns of numbers that tools give to rows in order, unless the original has the column."""
 _IDS = (*ID_NAMES, *_NUMBERS, "idx", "index")
 _CLUSTERS = (
-    *("cluster", "cluster_id", "__CLUSTER__", "_duplicate_group_id", "minhash_cluster_id"),
-    *("metadata.minhash_cluster_id", "metadata.minhash.cc_id", "minhash.cc_id", "cc_id", "group"),
+    "cluster",
+    "cluster_id",
+    "__CLUSTER__",
+    "_duplicate_group_id",
+    "minhash_cluster_id",
+    "metadata.minhash_cluster_id",
+    "metadata.minhash.cc_id",
+    "minhash.cc_id",
+    "cc_id",
+    "group",
 )
 _RANKS = ("metadata.minhash.cc_idx", "minhash.cc_idx", "cc_idx")
 """Numbers of documents in their cluster, as duplodocus annotates them: all but 0 are removed."""
@@ -118,14 +128,11 @@ class Original(NamedTuple):
 def read_removed(path: str, original: Original, skip: Skip) -> Named:
     """Return the documents that a list removes. skip : as in `list_inputs`."""
     parts = _datatrove_files(path, "remove", skip)
-    if parts:
-        found = [
-            original.document_at(part, _numbers(file, 1)[:, 0], file.name) for part, file in parts
-        ]
-        return Named(np.unique(np.concatenate(found)), 0)
     found = [np.empty(0, np.int64)]
     num_unknown = 0
-    for table in _listings(path, (), skip):
+    for part, file in parts:
+        found.append(original.document_at(part, _numbers(file, 1)[:, 0], file.name))
+    for table in () if parts else _listings(path, (), skip):
         documents, unknown = original.removed(table)
         found.append(documents)
         num_unknown += unknown
@@ -141,18 +148,25 @@ def read_clusters(path: str, column: str | None, original: Original, skip: Skip)
     ColumnError
         If a table has no column of clusters.
     """
-    found = [Clustered(np.empty(0, np.int64), np.empty(0, np.uint64), 0)]
+    no_documents = np.empty(0, np.int64)
+    found = [Clustered(no_documents, clusters=np.empty(0, np.uint64), num_unknown=0)]
     parts = _datatrove_files(path, "clusters", skip)
     for part, file in parts:
         pairs = _numbers(file, 2)
         documents = original.document_at(part, pairs[:, 0], file.name)
-        found.append(Clustered(documents, pairs[:, 1].astype(np.uint64), 0))
+        clusters = pairs[:, 1].astype(np.uint64)
+        found.append(Clustered(documents, clusters=clusters, num_unknown=0))
     names = (column,) if column else _CLUSTERS
     for table in () if parts else _listings(path, names, skip):
         documents, is_known = original.named(table)
         has_cluster = is_known & table.has_cluster
-        num_unknown = int(np.count_nonzero(~is_known))
-        found.append(Clustered(documents[has_cluster], table.clusters[has_cluster], num_unknown))
+        found.append(
+            Clustered(
+                documents=documents[has_cluster],
+                clusters=table.clusters[has_cluster],
+                num_unknown=int(np.count_nonzero(~is_known)),
+            )
+        )
     return _joined(found)
 
 
@@ -189,12 +203,15 @@ def _datatrove_files(path: str, suffix: str, skip: Skip) -> list[tuple[int, Path
 
 def _numbers(file: Path, width: int) -> Ints:
     """Return the numbers in a file of datatrove, int64 (num_rows, width)."""
-    if file.stat().st_size % (4 * width):
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise _unreadable(shown(str(file)), reason_of(error)) from error
+    if len(data) % (4 * width):
         raise InputError(
-            f"{file} is cut off: got {file.stat().st_size:,} bytes, and a row has {4 * width}. "
-            "Copy it again."
+            f"{file} is cut off: got {len(data):,} bytes, and a row has {4 * width}. Copy it again."
         )
-    return np.fromfile(file, "<u4").astype(np.int64).reshape(-1, width)
+    return np.frombuffer(data, "<u4").astype(np.int64).reshape(-1, width)
 
 
 class _Listing(NamedTuple):
@@ -225,7 +242,7 @@ def _listings(path: str, cluster_names: Sequence[str], skip: Skip) -> Iterator[_
     """
     for part in list_inputs([path], unit="line", skip=skip):
         if isinstance(part, UnreachableInput):
-            raise _unreadable(part, part.reason)
+            raise _unreadable(part.name, part.reason)
         if FORMATS[part.format].handler.read_table is not None:
             for batch in _batches(part):
                 yield _listing(batch, part.name, cluster_names)
@@ -236,12 +253,20 @@ def _listings(path: str, cluster_names: Sequence[str], skip: Skip) -> Iterator[_
             )
         else:
 
-            def refuse(row: Rejected, part: InputFile = part) -> None:
-                raise _unreadable(part, f"row {row.row}: {row.reason}")
+            def refuse(row: Rejected, name: str = part.name) -> None:
+                # The rest of a damaged file is rejected without a row.
+                where = "" if row.row is None else f"row {row.row}: "
+                raise _unreadable(name, where + row.reason)
 
             for lines in Task(part, Columns("text"), against=False).read(refuse):
-                rows = np.ones(len(lines.rows), np.bool_)
-                yield _Listing("", hash_values(lines.text), rows, np.empty(0, np.uint64), ~rows)
+                is_removed = np.ones(len(lines.rows), np.bool_)
+                yield _Listing(
+                    id_column="",
+                    ids=hash_values(lines.text),
+                    is_removed=is_removed,
+                    clusters=np.empty(0, np.uint64),
+                    has_cluster=~is_removed,
+                )
 
 
 def _batches(part: InputFile) -> list[pa.RecordBatch]:
@@ -250,64 +275,72 @@ def _batches(part: InputFile) -> list[pa.RecordBatch]:
     assert read_table is not None  # a table
     try:
         batches: list[pa.RecordBatch] = read_table(part, _IDS).combine_chunks().to_batches()
-    # Arrow raises it for names of columns that are not UTF-8.
-    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-        raise _unreadable(part, str(error).partition("\n")[0]) from error
+    # Arrow raises UnicodeDecodeError for names of columns that are not UTF-8.
+    except (*STREAM_ERRORS, UnicodeDecodeError) as error:
+        raise _unreadable(part.name, str(error).partition("\n")[0]) from error
     return batches
 
 
-def _unreadable(part: InputFile, reason: str) -> InputError:
+def _unreadable(name: str, reason: str) -> InputError:
     return InputError(
-        f"{part.name} cannot be read as a list of ids: {reason}. Fix the file, or name another."
+        f"{name} cannot be read as a list of ids: {reason}. Fix the file, or name another."
     )
 
 
 def _listing(rows: pa.RecordBatch, name: str, cluster_names: Sequence[str]) -> _Listing:
     id_column, ids = _first_of(rows, _IDS, name, "ids")
     is_removed = np.ones(len(rows), np.bool_)
-    ranks = next(filter(None, (_column(rows, rank) for rank in _RANKS)), None)
+    ranks = next(filter(None, (column_of(rows, rank) for rank in _RANKS)), None)
     if ranks is not None:
         is_removed = _positive(ranks, name)
     elif id_column == "__INDEX__" and "__CLUSTER__" in rows.schema.names:
-        # text-dedup names a cluster by the number of the document that it keeps.
-        is_kept = pc.equal(rows["__CLUSTER__"], rows["__INDEX__"])
+        # text-dedup names a cluster by the number of the document that it keeps. As numbers of one
+        # type: ids of text formats are read as strings, and clusters are not.
+        numbers = _as_numbers(rows["__INDEX__"], name)
+        is_kept = pc.equal(_as_numbers(rows["__CLUSTER__"], name), numbers)
         is_removed = ~pc.fill_null(is_kept, False).to_numpy(zero_copy_only=False)
     clusters = np.empty(0, np.uint64)
     has_cluster = np.zeros(len(rows), np.bool_)
     if cluster_names:
-        _, values = _first_of(rows, cluster_names, name, "clusters")
+        _, values = _first_of(rows, cluster_names, name, "clusters", "a cluster")
         clusters = hash_ids(values)
         has_cluster = values.is_valid().to_numpy(zero_copy_only=False)
-    return _Listing(id_column, hash_ids(ids), is_removed, clusters, has_cluster)
+    return _Listing(
+        id_column=id_column,
+        ids=hash_ids(ids),
+        is_removed=is_removed,
+        clusters=clusters,
+        has_cluster=has_cluster,
+    )
 
 
 def _positive(ranks: pa.Array, name: str) -> Mask:
     """Return which numbers are above 0; a document without an annotation has null."""
-    try:
-        numbers = pc.fill_null(pc.cast(ranks, pa.int64()), 0)
-    except pa.ArrowException as error:
-        raise ColumnError(
-            f"The column of numbers in clusters of {name} contains {ranks.type}: {error}. Convert "
-            "it to whole numbers."
-        ) from error
+    numbers = pc.fill_null(_as_numbers(ranks, name), 0)
     positive: Mask = numbers.to_numpy(zero_copy_only=False) > 0
     return positive
 
 
+def _as_numbers(column: pa.Array, name: str) -> pa.Array:
+    """Return a column of whole numbers as int64. Raises ColumnError."""
+    try:
+        return pc.cast(column, pa.int64())
+    except pa.ArrowException as error:
+        raise ColumnError(
+            f"The column of numbers in clusters of {name} contains {column.type}: {error}. Convert "
+            "it to whole numbers."
+        ) from error
+
+
 def _first_of(
-    rows: pa.RecordBatch, names: Sequence[str], source: str, kind: str
+    rows: pa.RecordBatch, names: Sequence[str], source: str, kind: str, role: str = "the id"
 ) -> tuple[str, pa.Array]:
     """Return the first of some columns that exists, as strings, with its name."""
     for name in names:
-        column = _column(rows, name)
+        column = column_of(rows, name)
         if column is not None:
-            return name, as_ids(column)[0]
+            return name, as_ids(column, role)[0]
     raise ColumnError(
         f"No column of {kind} in {source}: it has {', '.join(rows.schema.names)}. Known names are "
         f"{', '.join(names)}. Rename the column, or name it (cluster_column, --cluster-column)."
     )
-
-
-def _column(rows: pa.RecordBatch, name: str) -> pa.Array | None:
-    column: pa.Array | None = column_of(rows, name)
-    return column

@@ -290,18 +290,16 @@ class ItemCollection:
         self._store_excerpts(runs[is_listed], excerpts)
 
     def _store_excerpts(self, runs: Rows, texts: Iterable[str]) -> None:
-        """Append the excerpts of items in documents. runs : int64 (num_runs, 2), document, item."""
-        for (document, item), text in zip(runs.tolist(), texts, strict=True):
-            self._store_excerpt(_Excerpt(document, item, text))
+        """Append the excerpts of items in documents, unless there are enough of an item or of all.
 
-    def _store_excerpt(self, excerpt: _Excerpt) -> None:
-        """Append an excerpt, unless there are enough of its item or of all items."""
-        has_enough = self._num_excerpts[excerpt.item] >= _MAX_EXCERPTS
-        if has_enough or len(self._num_excerpts) >= _MAX_ITEMS:
-            return
-        self._num_excerpts[excerpt.item] += 1
-        line = json.dumps(excerpt) + "\n"
-        self._scratch.append(schemas.EXCERPTS, np.frombuffer(line.encode(), np.uint8))
+        runs : int64 (num_runs, 2), document, item.
+        """
+        for (document, item), text in zip(runs.tolist(), texts, strict=True):
+            has_enough = self._num_excerpts[item] >= _MAX_EXCERPTS
+            if not has_enough and len(self._num_excerpts) < _MAX_ITEMS:
+                self._num_excerpts[item] += 1
+                line = json.dumps(_Excerpt(document, item, text)) + "\n"
+                self._scratch.append(schemas.EXCERPTS, np.frombuffer(line.encode(), np.uint8))
 
     def finish(self, tasks: list[Task], corpus: Corpus, locations: DocumentLocations) -> FoundItems:
         """Decide, after all documents were added. locations : of the documents with matches."""

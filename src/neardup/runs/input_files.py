@@ -6,6 +6,7 @@ import os
 import posixpath
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import count
 
 from neardup.documents.sources import is_remote
@@ -94,24 +95,27 @@ def list_inputs(
 def _find_once(paths: Sequence[str], format_name: str | None, skip: Skip) -> list[FoundFile | None]:
     """Return each file once, at its first place in the order; None is standard input."""
     found: dict[str, FoundFile | None] = {}  # a dictionary keeps the first order of its keys
+    # Of this search only: a later one may find a link to another folder.
+    real_folder = lru_cache(maxsize=1024)(os.path.realpath)
     for path in paths:
         if path == "-":
             found.setdefault("-", None)
         else:
             for file in find(path, format_name, skip):
-                found.setdefault(file.key, file)
+                found.setdefault(file.key(real_folder), file)
     return list(found.values())
 
 
 def _code_of(found: Sequence[FoundFile | None], skip: Skip) -> list[FoundFile | None]:
     """Return the files without the other ones of folders, if there is source code in folders."""
     in_folders = [file for file in found if file and not (file.is_direct or file.problem)]
-    others = {file.key: file for file in in_folders if not _is_code(file)}
+    others = [file for file in in_folders if not _is_code(file)]
     if len(others) == len(in_folders):
         return list(found)
-    for file in others.values():
+    for file in others:
         skip(file.name, NOT_CODE)
-    return [file for file in found if file is None or file.is_direct or file.key not in others]
+    left_out = set(others)
+    return [file for file in found if file not in left_out]
 
 
 def _is_code(file: FoundFile) -> bool:

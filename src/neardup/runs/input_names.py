@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Sequence
 
 from neardup.documents.sources import is_remote, local_path
-from neardup.runs.find import shown
+from neardup.runs.find import expression_of, shown
 from neardup.runs.run import Source, named_paths
 
 
@@ -15,17 +14,18 @@ def input_names(source: Source, names: Sequence[str]) -> list[str]:
 
     names : of the files, or of tables in memory, whose name is their own.
     """
-    given = {shown(_searched(path)): path for path in named_paths(source)}
+    given = {shown(_searched(path)): shown(path) for path in named_paths(source)}
     files = given.keys() & set(names)
-    folders = [(prefix.rstrip("/") + "/", shown(path)) for prefix, path in given.items()]
-    folders = [(prefix, path) for prefix, path in folders if prefix.rstrip("/") not in files]
+    searched = [path for path in given if path not in files]
+    folders = {path: path.rstrip("/") + "/" for path in searched}
+    patterns = {path: expression_of(path) for path in searched}
 
     def input_of(name: str) -> str:
         if name in files:
-            return shown(given[name])
-        for prefix, path in folders:
-            if name.startswith(prefix) or fnmatch.fnmatchcase(name, path):
-                return path
+            return given[name]
+        for path in searched:
+            if name.startswith(folders[path]) or patterns[path].fullmatch(name):
+                return given[path]
         return name
 
     return [input_of(name) for name in names]

@@ -41,7 +41,7 @@ class Items:
     empty.
 
     columns : the columns of an item, with their weights. text_columns : the columns that are
-    strings; none if the inputs are plain text. roles : see `value_of`. rejected : rows that could
+    strings; of plain text, the first column. roles : see `value_of`. rejected : rows that could
     not be read. losses : their counts.
     """
 
@@ -137,12 +137,10 @@ def read_items(
     parts = parts_of(inputs.source, inputs, "items", LeftOut())
     columns, text_columns = choose_item_columns(parts, item_columns, benchmark_column)
     # A text column must be named for the reading; the values are taken from the payload.
-    text_column = text_columns[0] if text_columns else None
+    inputs_to_read = inputs._replace(text_column=text_columns[0], roles=None)
     tasks = [
         task._replace(max_unreadable=max_unreadable)
-        for task in tasks_of(
-            inputs._replace(text_column=text_column, roles=None), "first", warnings
-        )
+        for task in tasks_of(inputs_to_read, "first", warnings)
     ]
     items = Items(tasks, columns, text_columns, warnings, roles=names_of_roles(inputs.roles))
     reject = rejecter(on_error, items.reject)
@@ -226,9 +224,10 @@ def _records(batch: DocumentBatch, task: Task) -> Iterator[JsonObject]:
         yield from payload.to_pylist()
     elif isinstance(payload, RawLines) and task.part.format == "jsonl":
         data = bytes(payload.data)
-        for start, end in pairwise(payload.offsets.tolist()):
+        ranges = pairwise(payload.offsets.tolist())
+        for text, (start, end) in zip(batch.text.to_pylist(), ranges, strict=True):
             # The whole object again: the batch has the text column alone.
-            yield _parse(data[start:end])
+            yield _parse(data[start:end]) or {task.columns.text: text}
     else:
         for text in batch.text.to_pylist():
             yield {task.columns.text: text}
@@ -236,8 +235,9 @@ def _records(batch: DocumentBatch, task: Task) -> Iterator[JsonObject]:
 
 def _parse(line: bytes) -> Any:
     with suppress(ValueError, RecursionError):  # Arrow reads lines that are nested deeper
-        return json.loads(line.decode("utf-8", "replace").lstrip("\ufeff"))
-    return {}
+        # A number is compared by its digits. Python limits the digits of an integer.
+        return json.loads(line.decode("utf-8", "replace").lstrip("\ufeff"), parse_int=str)
+    return None
 
 
 def _text(value: Any) -> str:

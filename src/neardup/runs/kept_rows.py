@@ -67,7 +67,7 @@ def read_rows(tasks: Sequence[Task], threads: int, progress: Progress, reject: R
 def _hash(batch: DocumentBatch) -> Rows:
     """Return the hashes of the documents of a batch."""
     ids = np.empty(0, np.uint64) if batch.ids is None else hash_ids(batch.ids)
-    return Rows(ids, hash_values(batch.text), batch.rows, _NO_ENDS)
+    return Rows(ids=ids, texts=hash_values(batch.text), numbers=batch.rows, part_ends=_NO_ENDS)
 
 
 class Matched(NamedTuple):
@@ -115,7 +115,12 @@ def match_rows(original: Rows, kept: Rows, key: Key | Literal["auto"]) -> Matche
             "key: match (--match id, --match text)."
         )
     num_changed = _count_changed(original, kept) if key == "id" else 0
-    return Matched(is_kept, key, np.flatnonzero(~is_known), num_changed)
+    return Matched(
+        is_kept=is_kept,
+        key=key,
+        unmatched=np.flatnonzero(~is_known),
+        num_changed=num_changed,
+    )
 
 
 def _differ(ids: Words) -> bool:
@@ -140,9 +145,14 @@ def _contained(keys: Words, others: Words) -> Mask:
 
 
 def _count_changed(original: Rows, kept: Rows) -> int:
-    """Return the number of kept documents whose text is not the text of their id."""
-    ids, first = np.unique(original.ids, return_index=True)
-    index, is_found = find_in(ids, kept.ids)
-    is_found &= kept.ids != NO_ID
-    texts = original.texts[first[index[is_found]]]
-    return int(np.count_nonzero(texts != kept.texts[is_found]))
+    """Return the number of kept documents whose text is no text of their id."""
+    is_known = np.isin(kept.ids, original.ids) & (kept.ids != NO_ID)
+    # An id may belong to several documents of the original.
+    is_same = np.isin(_pair_hashes(kept), _pair_hashes(original))
+    return int(np.count_nonzero(is_known & ~is_same))
+
+
+def _pair_hashes(rows: Rows) -> Words:
+    """Return a hash of the id and the text of each document."""
+    # Multiplied by an odd number, so that the id and the text are not interchangeable.
+    return rows.ids * np.uint64(3) + rows.texts

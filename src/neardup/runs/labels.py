@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from neardup.arrays import Ints, Mask
 from neardup.documents.batch import Columns
+from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.texts import as_ids
 from neardup.errors import ColumnError, InputError
 from neardup.formats.reading import Part
@@ -94,8 +95,8 @@ def read_verdicts(part: Part, column: str | None) -> Verdicts:
     column = _verdict_column(table.column_names, column, part.name)
     same = _as_verdicts(table[column], column, part.name)
     # Ids as strings in either table: 7 in one is "7" in the other.
-    left_ids = as_ids(table["left_id"].combine_chunks())[0]
-    right_ids = as_ids(table["right_id"].combine_chunks())[0]
+    left_ids = _as_strings(table["left_id"], "the id", part.name)
+    right_ids = _as_strings(table["right_id"], "the id", part.name)
     known = pc.and_(same.is_valid(), pc.and_(left_ids.is_valid(), right_ids.is_valid()))
     if not pc.any(known).as_py():
         raise InputError(
@@ -112,12 +113,13 @@ def read_verdicts(part: Part, column: str | None) -> Verdicts:
 
 def _verdict_column(names: list[str], column: str | None, source: str) -> str:
     """Return the column of verdicts. Raises ColumnError if it is missing, or a column of ids is."""
-    missing = next((name for name in _PAIR if name not in names), None)
-    if missing is not None:
-        raise ColumnError(
-            f"No column '{missing}' in {source}: it has {listed(names)}. Judged pairs need "
-            "left_id, right_id and a column of verdicts. Rename the columns."
-        )
+    for name in _PAIR:
+        if names.count(name) != 1:
+            wanted = "single column" if name in names else "column"
+            raise ColumnError(
+                f"No {wanted} '{name}' in {source}: it has {listed(names)}. Judged pairs need "
+                "left_id, right_id and a column of verdicts. Rename the columns."
+            )
     accepted = (column,) if column else VERDICT_NAMES
     chosen = next((name for name in accepted if name in names), None)
     if chosen is None:
@@ -130,8 +132,7 @@ def _verdict_column(names: list[str], column: str | None, source: str) -> str:
 
 
 def _as_verdicts(column: pa.ChunkedArray, name: str, source: str) -> pa.Array:
-    values = column.combine_chunks()
-    words = pc.utf8_lower(as_ids(values, "the verdict")[0])
+    words = pc.utf8_lower(_as_strings(column, "the verdict", source))
     # `is_in` needs both sides of one type.
     same = pc.is_in(words, pa.array(["true", "1"], words.type))
     fits = pc.or_(same, pc.is_in(words, pa.array(["false", "0", None], words.type)))
@@ -139,11 +140,25 @@ def _as_verdicts(column: pa.ChunkedArray, name: str, source: str) -> pa.Array:
         row = int(np.argmin(fits.to_numpy(zero_copy_only=False)))
         raise InputError(
             f"The column {name!r} of {source} must have true or false, 1 or 0: got "
-            f"{values[row].as_py()!r} in row {row}. Name another column as label (--label), or "
+            f"{column[row].as_py()!r} in row {row}. Name another column as label (--label), or "
             "convert it."
         )
     # `is_in` gives False for null, which is an unknown verdict.
     return pc.if_else(words.is_valid(), same, pa.scalar(None, pa.bool_()))
+
+
+def _as_strings(column: pa.ChunkedArray, what: str, source: str) -> pa.Array:
+    """Return a column as strings. Raises InputError for a value that is not UTF-8."""
+    strings, bad = as_ids(column.combine_chunks(), what)
+    for row, reason in bad.items():
+        raise _unreadable(source, f"{reason} in row {row}")
+    return strings
+
+
+def _unreadable(source: str, reason: str) -> InputError:
+    return InputError(
+        f"{source} cannot be read as judged pairs: {reason}. Fix the file, or name another."
+    )
 
 
 def _table_of(part: Part) -> pa.Table:
@@ -158,9 +173,6 @@ def _table_of(part: Part) -> pa.Table:
         )
     try:
         return read_table(part, _PAIR)  # ids as strings, so that the id 007 keeps its zeros
-    # Arrow raises it for names of columns that are not UTF-8.
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InputError(
-            f"{part.name} cannot be read as judged pairs: {reason}. Fix the file, or name another."
-        ) from error
+    # Arrow raises UnicodeDecodeError for names of columns that are not UTF-8.
+    except (*STREAM_ERRORS, UnicodeDecodeError) as error:
+        raise _unreadable(part.name, str(error).partition("\n")[0]) from error

@@ -530,9 +530,9 @@ def _text_bytes(batch: DocumentBatch) -> int:
     return batch.text_bytes
 
 
-# Arrow cannot join ids of different types.
 def _kinds_of(batch: DocumentBatch) -> list[Any]:
     """Return the type of the ids, None without ids, and the numbers of ranks and of values."""
+    # Arrow cannot join ids of different types.
     return [None if batch.ids is None else batch.ids.type, len(batch.ranks), len(batch.values)]
 
 
