@@ -35,6 +35,7 @@ from neardup.settings.constraints import (
     check_limit,
     check_path,
     check_text,
+    plain,
     shown,
 )
 from neardup.settings.methods import MethodSettings, method_named
@@ -559,6 +560,7 @@ class Index(FileJobs):
 
 def array_of_ids(ids: Any) -> pa.Array:
     """Return one id or several as large_string, or raise InputError."""
+    ids = plain(ids)
     # Bytes can be iterated over, too, but yield integers.
     if isinstance(ids, bytes) or not isinstance(ids, Iterable):
         raise InputError(
