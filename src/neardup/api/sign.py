@@ -30,7 +30,7 @@ from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures
 from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import known_total
-from neardup.formats.tables import export_of
+from neardup.formats.tables import export_of, splits_of
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.methods.sketcher import Sketcher
@@ -52,7 +52,7 @@ from neardup.runs.run import (
     spelled_out,
 )
 from neardup.runs.signed import SignedCounts
-from neardup.settings.constraints import iterates_over_names, shown
+from neardup.settings.constraints import iterates_over_names, plain, shown
 from neardup.settings.methods import (
     DocumentSettings,
     MethodSettings,
@@ -395,6 +395,9 @@ def _report(
 
 def _as_column(source: Any) -> tuple[Any, Column | None]:
     """Return a source that can be read again, and its column if it is one of texts or of tokens."""
+    if splits_of(source) is not None:  # a dictionary, too, but of inputs
+        return source, None
+    source = plain(source)
     is_one_text = isinstance(source, str) and not looks_like_path(source)
     # A set or a dictionary is one document, too.
     if is_one_text or isinstance(source, (Set, Mapping)):
