@@ -40,6 +40,7 @@ from neardup.runs.run import (
     Source,
     Unpack,
     named_paths,
+    reread,
     run_of,
     spelled_out,
 )
@@ -147,7 +148,9 @@ def find_contamination(
     )
     refuse_together("find_contamination", output=options.get("output"), write=write)
     is_between = corpus is None
-    with open_documents(corpus, "corpus") as documents:
+    # Both are read twice: for their columns, and for their texts.
+    items = reread(items)
+    with open_documents(reread(corpus), "corpus") as documents:
         run = run_of(
             "find_contamination",
             items if is_between else documents,
@@ -177,14 +180,19 @@ def _uses_spark(run: Run, documents: Source) -> bool:
     run, or this corpus.
     """
     uses_spark = is_spark(run)
-    corpus = "an index" if isinstance(documents, TablePart) else "a collection"
+    corpus = "an index" if _is_index(documents) else "a collection"
     (SPARK if uses_spark else LOCAL).refuse(run.command, run.options | {"corpus": corpus})
     return uses_spark
 
 
 def _paths_of(documents: Source) -> list[str]:
     """Return the paths of a corpus; an index is a table with its address as the name."""
-    return [documents.name] if isinstance(documents, TablePart) else named_paths(documents)
+    return [documents.name] if _is_index(documents) else named_paths(documents)
+
+
+def _is_index(documents: Source) -> bool:
+    """Return whether a corpus is an index, as `open_documents` returns it."""
+    return isinstance(documents, TablePart) and documents.format == "index"
 
 
 def _read_items(
