@@ -39,6 +39,7 @@ from neardup.runs.run import (
     Source,
     Unpack,
     named_paths,
+    reread,
     run_of,
     spelled_out,
     tasks_of,
@@ -165,7 +166,8 @@ def audit(
     AuditOutput(lang=lang)
     decisions = _Decisions(kept, removed_ids, clusters, cluster_column, match)
     decisions.check()
-    run = run_of("audit", source, options, method=method_named(method, threshold))
+    # The original is read for its columns, for its ids and by the engine.
+    run = run_of("audit", reread(source), options, method=method_named(method, threshold))
     run = _with_counted(_checked(run), count_by)
     paths = [*named_paths(source), *named_paths(kept)]
     with open_engine(run) as engine, open_job(run, paths) as job:
@@ -438,6 +440,8 @@ class _AuditProduct(Product[Audit]):
         lost = self.findings.lost()
         counts = self.findings.counts()
         kept_side = self.kept_side
+        # Without removals, both shares are 0.
+        whole = 1.0 if counts["judged"] else 0.0
         return {
             "counts": {
                 **counts,
@@ -448,9 +452,9 @@ class _AuditProduct(Product[Audit]):
             "lost": lost._asdict(),
             "sound": {
                 "documents": counts["judged"] - lost.documents,
-                "share": 1.0 - lost.share if counts["judged"] else 0.0,
-                "low": 1.0 - lost.high,
-                "high": 1.0 - lost.low,
+                "share": whole - lost.share,
+                "low": whole - lost.high,
+                "high": whole - lost.low,
                 "is_exact": lost.is_exact,
             },
             "similarities": self.findings.similarities(),
@@ -487,8 +491,11 @@ class _AuditProduct(Product[Audit]):
 
     def result(self, report: JsonObject, output: Output) -> Audit:
         """Return the result."""
-        filled: list[pa.Table | None] = [None, None, None]
-        if self.fills_tables:
-            filled = [table.read() for table in self.tables()]
-        removals, left, unmatched = filled
-        return Audit(removals, left, unmatched, report, output)
+        filled = {table.name: table.read() for table in self.tables()} if self.fills_tables else {}
+        return Audit(
+            removals=filled.get("removals"),
+            left=filled.get("left"),
+            unmatched=filled.get("unmatched"),
+            report=report,
+            output=output,
+        )
