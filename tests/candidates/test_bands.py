@@ -158,7 +158,7 @@ def test_packed_keys_are_sorted_by_key_and_position():
         ({"recall": True}, "recall must be a number above 0 and at most 0.999999: got True"),
         ({"rows_per_band": 0}, "rows_per_band must be a whole number of 1 or more: got 0"),
         ({"rows_per_band": -1}, "rows_per_band must be a whole number of 1 or more: got -1"),
-        ({"num_hashes": 0}, "num_hashes must be a whole number of 1 or more: got 0"),
+        ({"num_hashes": 0}, "needs more than the 0 hashes of a signature"),
         # Not even one band fits into the signature.
         ({"threshold": 1.0, "num_hashes": 4, "rows_per_band": 8}, "a recall of 0.0 can be"),
     ],

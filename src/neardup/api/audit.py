@@ -430,8 +430,8 @@ class _AuditProduct(Product[Audit]):
                 "match": self.findings.matched.key,
             },
             "columns": {
-                "text": None if columns is None else columns.text,
-                "id": None if columns is None else columns.id,
+                "text": columns and columns.text,
+                "id": columns and columns.id,
             },
         }
 

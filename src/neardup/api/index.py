@@ -397,11 +397,9 @@ class Index(FileJobs):
         tables = []
         for batch in batches_of(source, self.method, text_column=text_column, roles=roles):
             hits = self.opened.query(self.opened.describe(batch), limit)
-            if first:  # queries are numbered within their batch
-                numbers = pc.add(hits["query"], first)
-                position = hits.schema.get_field_index("query")
-                hits = hits.set_column(position, hits.schema.field(position), numbers)
-            tables.append(hits)
+            # Queries are numbered within their batch; `query` is the first column.
+            numbers = pc.add(hits["query"], first)
+            tables.append(hits.set_column(0, hits.schema.field("query"), numbers))
             first += len(batch.texts)
         return join_tables(tables, schemas.hits_schema(self.opened.measures))
 

@@ -207,11 +207,9 @@ class _KeptFiles(ExitStack):
         self._path = None if output is None else _kept_path(output, parts, overwrite)
         # A name with a known suffix is a file, any other one a folder.
         self._is_file = self._path is not None and format_of(self._path.name)[0] is not None
-        self.paths: list[Path] = []
-        if self._path is not None:
-            # `path / ""` is the path itself.
-            names = [""] if self._is_file else [part.relative_name for part in parts]
-            self.paths = [self._path / name for name in names]
+        # `path / ""` is the path itself.
+        names = [""] if self._is_file else [part.relative_name for part in parts]
+        self.paths = [] if self._path is None else [self._path / name for name in names]
         _refuse_replacing(self.paths, tasks)
         self._overwrite = overwrite
         self._writer: KeptWriter | None = None
@@ -291,21 +289,22 @@ def _count(counts: dict[str, int], answers: pa.Table) -> None:
     exact = np.zeros_like(kept)
     if "exact" in answers.column_names:
         exact = answers["exact"].fill_null(False).to_numpy()
-    counts["read"] += len(kept)
-    counts["kept"] += int(kept.sum())
-    counts["removed"] += int((~kept).sum())
-    counts["removed_exact"] += int((exact & ~kept).sum())
-    counts["repeated"] += int(answers["repeated"].to_numpy().sum())
-    counts["truncated"] += int(answers["truncated"].to_numpy().sum())
+    masks = {
+        "read": np.ones_like(kept),
+        "kept": kept,
+        "removed": ~kept,
+        "removed_exact": exact & ~kept,
+        "repeated": answers["repeated"].to_numpy(),
+        "truncated": answers["truncated"].to_numpy(),
+    }
+    for name, mask in masks.items():
+        counts[name] += int(mask.sum())
 
 
 def _refuse_one_file(answers: TableFile | None, kept: Iterable[Path]) -> None:
     """Raise OutputError if the file of answers is a file of kept rows."""
-    if answers is None:
-        return
     # The files need not exist yet, so they have no identity to compare.
-    path = os.path.realpath(answers.path)
-    if any(os.path.realpath(file) == path for file in kept):
+    if answers is not None and os.path.realpath(answers.path) in map(os.path.realpath, kept):
         raise OutputError(
             f"The answers and the kept rows would be one file: got {answers.path}. Use another "
             "name for answers (--answers)."
@@ -314,8 +313,9 @@ def _refuse_one_file(answers: TableFile | None, kept: Iterable[Path]) -> None:
 
 def _refuse_lists(file: TableFile | None, index: OpenIndex) -> None:
     """Raise OutputError if a file cannot have the sources that an index tracks."""
-    is_csv = file is not None and file.path.suffix.lower() == ".csv"
-    if file is not None and is_csv and index.rules.tracks_sources:
+    if file is None or not index.rules.tracks_sources:
+        return
+    if file.path.suffix.lower() == ".csv":
         raise OutputError(
             f"CSV has no lists, and the index {index.address} tracks lists of sources: got "
             f"{file.path}. Use a name that ends in .parquet or .jsonl."

@@ -95,10 +95,9 @@ def find_pairs(
         rule=Every(),
         outputs=(path,),
     )
-    if files:
-        refuse_together("pairs of fingerprints", engine=run.engine.engine)
     with open_job(run) as job:
         if files:
+            refuse_together("pairs of fingerprints", engine=run.engine.engine)
             report = _pairs_of_fingerprints(files, job, collector, left_out.warnings())
         else:
             with open_engine(run) as opened:
@@ -178,10 +177,8 @@ def fingerprint_files(source: Source, skip: Skip) -> list[FoundFile]:
         If a path names nothing, or some files are fingerprints and others texts.
     """
     names = [name for name in named_paths(source) if name != "-"]  # standard input is text
-    found: dict[str, FoundFile] = {}
-    for name in names:
-        for file in find(name, skip=skip):
-            found.setdefault(file.key, file)  # once, whatever names and links it has
+    # Each file once, whatever names and links it has.
+    found = {file.key: file for name in names for file in find(name, skip=skip)}
     files = list(found.values())
     # A path that cannot be reached is not opened: a named pipe would wait for a writer.
     texts = [

@@ -364,8 +364,8 @@ def _distinct(tokens: float, ngram: int) -> float:
     longer ones.
     """
     if ngram == 1:
-        return min(tokens, 4.0 * tokens**0.62)
-    return 0.9 * tokens if ngram == 2 else tokens
+        return float(min(tokens, 4.0 * tokens**0.62))
+    return (0.9 if ngram == 2 else 1.0) * tokens
 
 
 def _plan_memory(

@@ -342,12 +342,12 @@ def concatenate(batches: Iterator[Sketches]) -> Sketches:
     parts = list(batches)
     if len(parts) < 3:  # the first of several has no rows
         return parts[-1]
-    columns = [
+    first = parts[0]
+    return type(first)(
+        np.concatenate([part.values for part in parts]),
+        first.scheme,
         pa.concat_arrays([part.ids for part in parts]),
         np.concatenate([part.empty for part in parts]),
-    ]
-    return type(parts[0])(
-        np.concatenate([part.values for part in parts]), parts[0].scheme, *columns
     )
 
 
@@ -402,8 +402,6 @@ def _as_column(source: Any) -> tuple[Any, Column | None]:
     # A set or a dictionary is one document, too.
     if is_one_text or isinstance(source, (Set, Mapping)):
         source = [source]
-    if isinstance(source, bytes):
-        raise _refuse(source)
     source = _as_arrow(source)
     if isinstance(source, (pa.Array, pa.ChunkedArray)):
         if pa.types.is_struct(source.type):  # a table in this form
@@ -413,7 +411,8 @@ def _as_column(source: Any) -> tuple[Any, Column | None]:
     is_path = isinstance(source, (str, os.PathLike))
     if is_path or hasattr(source, "__arrow_c_stream__") or hasattr(source, "features"):
         return source, None
-    if not isinstance(source, Iterable) or iterates_over_names(source):
+    is_read = isinstance(source, Iterable) and not isinstance(source, bytes)
+    if not is_read or iterates_over_names(source):
         raise _refuse(source)
     rows = list(source)
     return rows, None if named_paths(rows) else _python_column(rows)
@@ -494,9 +493,10 @@ def _from_sets(rows: list[Any]) -> pa.Array:
 
 
 def _from_mappings(rows: list[Any]) -> pa.Array:
-    features = [feature for row in rows if row is not None for feature in row]
-    weights = [weight for row in rows if row is not None for weight in row.values()]
-    return _weighted([0 if row is None else len(row) for row in rows], features, weights)
+    filled = [row or {} for row in rows]  # a null, or an empty row of another type
+    features = [feature for row in filled for feature in row]
+    weights = [weight for row in filled for weight in row.values()]
+    return _weighted(list(map(len, filled)), features, weights)
 
 
 def _from_pairs(rows: list[Any]) -> pa.Array:

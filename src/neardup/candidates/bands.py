@@ -97,8 +97,6 @@ def choose_bands(
                 f"{name} must be a number above 0 and at most {limit}: got {value!r}. Change "
                 f"{name}."
             )
-    if num_hashes is not None:
-        check_limit(num_hashes, "num_hashes")
     if rows_per_band is not None:
         check_limit(rows_per_band, "rows_per_band")
     best: Bands | None = None

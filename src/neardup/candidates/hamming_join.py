@@ -509,14 +509,8 @@ class _Part:
             distance=np.empty(PAIRS_AT_ONCE, np.uint8),
             used=np.zeros(1, np.int64),
         )
-        count = len(self.records.positions)
-        scratch = kernels.blocks.Scratch(
-            listed=buffers.listed[:count],
-            order=buffers.order[:count],
-            cells=buffers.cells[:count],
-            words=buffers.words[:count],
-            ends=buffers.ends,
-        )
+        # Buffers may be longer than the part: the kernel ends where `cells` do.
+        scratch = buffers._replace(cells=buffers.cells[: len(self.records.positions)])
         self.done = kernels.blocks.join_part(
             self.records, self.nodes, self.level, self.max_distance, scratch, found, self.progress
         )

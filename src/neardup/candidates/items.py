@@ -160,8 +160,7 @@ class ItemTable:
     @cached_property
     def has_words(self) -> Mask:
         """Mask of the fields whose shingles are words."""
-        has_words: Mask = self.kinds != STRUCTURE
-        return has_words
+        return np.asarray(self.kinds != STRUCTURE)
 
     @cached_property
     def view_numbers(self) -> Rows:
@@ -277,8 +276,7 @@ def _shared_shingles(distinct: _DistinctShingles, num_sharing: Rows, is_shared: 
 
 def _view_numbers(kinds: Bytes) -> Rows:
     """Return the view of fields by their kinds, as numbers of `views_of`."""
-    view_numbers: Rows = (kinds == STRUCTURE).astype(np.int64)
-    return view_numbers
+    return np.asarray(kinds == STRUCTURE, np.int64)
 
 
 def _read_fields(texts: pa.LargeStringArray, view_numbers: Rows, views: list[View]) -> _FieldTexts:
