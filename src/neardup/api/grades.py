@@ -112,8 +112,9 @@ def _bare(name: GradeName, counted: Counted) -> Grade:
 def _describe(
     name: GradeName, counted: Counted, pool: ComparedPool, marker: Marker, inside: Mask
 ) -> Grade:
-    """Return a grade with the pairs closest to its line. inside : the pairs whose
-    differences are named.
+    """Return a grade with the pairs closest to its line.
+
+    inside : bool by pair, whether its differences are counted.
     """
     similarity = pool.similarity(counted.method.ngram)
     order = np.argsort(similarity, kind="stable")
@@ -156,6 +157,7 @@ def _differences(pool: ComparedPool, marker: Marker, rows: Ints) -> Differences 
 
 
 def _kind_of(pair: MarkedPair) -> Kind | None:
+    """Return the kind of difference that a pair has, if it is one of the named ones."""
     left = Marked(pair.left, pair.left_passages)
     right = Marked(pair.right, pair.right_passages)
     return kind_of_difference(left, right)

@@ -66,6 +66,13 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+_ROWS_AT_ONCE = 4096
+_SAMPLE = 16  # rows that tell the length of the rows of a block
+_CHARACTERS_AT_ONCE = 1 << 21
+_FEATURES_AT_ONCE = 1 << 17  # of fewer, threads wait for one another
+_WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
+
+
 @spelled_out(CountOptions)
 def document_frequencies(
     source: Source,
@@ -151,13 +158,6 @@ def _count_here(job: Job, inputs: Found, counts: SignedCounts) -> IdfTable:
             losses=counts.losses,
         )
     return replace(table, rejected=tuple(counts.rejected))
-
-
-_ROWS_AT_ONCE = 4096
-_SAMPLE = 16  # rows that tell the length of the rows of a block
-_CHARACTERS_AT_ONCE = 1 << 21
-_FEATURES_AT_ONCE = 1 << 17  # of fewer, threads wait for one another
-_WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
 
 
 class SketchOptions(ReadingOptions, EngineOptions, total=False):
