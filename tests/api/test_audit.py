@@ -631,3 +631,10 @@ def test_the_share_of_no_removals_is_in_its_interval():
     for name in ("sound", "lost"):
         share = report[name]
         assert (share["low"], share["share"], share["high"]) == (0.0, 0.0, 0.0)
+
+
+def test_tables_that_are_not_filled_are_not_in_the_result():
+    found = neardup.audit(["a text of words"], kept=["a text of words"], tables=False)
+    for name in ("removals", "left", "unmatched"):
+        with pytest.raises(SettingError, match=f"{name} is not in the result: got tables=False"):
+            getattr(found, name)

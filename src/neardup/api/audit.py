@@ -30,6 +30,7 @@ from neardup.report.contents import (
     warn_of_textless,
 )
 from neardup.report.items import Example
+from neardup.results import filled
 from neardup.runs.find import LeftOut
 from neardup.runs.foreign_ids import Clustered, Named, Original, read_clusters, read_removed
 from neardup.runs.kept_rows import Matched, Rows, match_rows, read_rows
@@ -67,15 +68,28 @@ class Audit:
     report, output : as in `Deduplication`, with shares and faults.
     """
 
-    removals: pa.Table | None = field(repr=False)
-    left: pa.Table | None = field(repr=False)
-    unmatched: pa.Table | None = field(repr=False)
+    _tables: Mapping[str, pa.Table] = field(repr=False)
     report: JsonObject = field(repr=False)
     output: Output
 
     def __str__(self) -> str:
         """Return the result in one sentence."""
         return headline(self.report)
+
+    @property
+    def removals(self) -> pa.Table:
+        """The removed documents."""
+        return filled(self._tables.get("removals"), "removals", self.output)
+
+    @property
+    def left(self) -> pa.Table:
+        """The near-duplicates among the kept documents."""
+        return filled(self._tables.get("left"), "left", self.output)
+
+    @property
+    def unmatched(self) -> pa.Table:
+        """The kept documents that are not in the original."""
+        return filled(self._tables.get("unmatched"), "unmatched", self.output)
 
     @property
     def sound(self) -> float:
@@ -491,11 +505,5 @@ class _AuditProduct(Product[Audit]):
 
     def result(self, report: JsonObject, output: Output) -> Audit:
         """Return the result."""
-        filled = {table.name: table.read() for table in self.tables()} if self.fills_tables else {}
-        return Audit(
-            removals=filled.get("removals"),
-            left=filled.get("left"),
-            unmatched=filled.get("unmatched"),
-            report=report,
-            output=output,
-        )
+        tables = self.tables() if self.fills_tables else []
+        return Audit({table.name: table.read() for table in tables}, report, output)
