@@ -148,9 +148,8 @@ def find_contamination(
     )
     refuse_together("find_contamination", output=options.get("output"), write=write)
     is_between = corpus is None
-    # Both are read twice: for their columns, and for their texts.
-    items = reread(items)
-    with open_documents(reread(corpus), "corpus") as documents:
+    items = reread(items)  # read for their columns, and for their texts
+    with open_documents(corpus, "corpus") as documents:
         run = run_of(
             "find_contamination",
             items if is_between else documents,
@@ -164,15 +163,17 @@ def find_contamination(
                 parts = _find_corpus(run, test_items, between=is_between)
                 table = _table_of(test_items, parts, settings)
             with _workers(job, parts, on_spark=on_spark) as workers:
-                found = _search(job, test_items, parts, table, workers, between=is_between)
-                product = _ContaminationProduct(
-                    job=job,
-                    item_tables=found,
-                    output_settings=ContaminationOutput(write=write, lang=lang),
-                    workers=workers,
-                    fills_tables=tables,
+                return job.finish(
+                    _ContaminationProduct(
+                        job=job,
+                        item_tables=_search(
+                            job, test_items, parts, table, workers, between=is_between
+                        ),
+                        output_settings=ContaminationOutput(write=write, lang=lang),
+                        workers=workers,
+                        fills_tables=tables,
+                    )
                 )
-                return job.finish(product)
 
 
 def _uses_spark(run: Run, documents: Source) -> bool:

@@ -45,8 +45,7 @@ class ComparedPool(NamedTuple):
 
     def similarity(self, ngram: int) -> Floats:
         """Return the similarity of each pair by shingles of a length."""
-        row: Floats = self.sample.similarity[self.sample.lengths.index(ngram)]
-        return row
+        return np.asarray(self.sample.similarity[self.sample.lengths.index(ngram)])
 
 
 def compare_pool(

@@ -149,8 +149,8 @@ def _report(job: Job, inputs: Found, found: _Swept, choice: Choice) -> JsonObjec
     return {
         "command": "sweep",
         "thresholds": found.rows,
-        "grades": None if grades is None else grades.record(),
-        "suggestion": None if suggestion is None else suggestion.record(),
+        "grades": grades and grades.record(),
+        "suggestion": suggestion and suggestion.record(),
         **describe_losses(losses, num_documents),
         **describe_cost(job.stages, num_documents),
         "warnings": inputs.warnings + warn_of_textless(losses),

@@ -167,5 +167,4 @@ def has_code(texts: pa.Array) -> Mask:
     signs = pa.array(_SIGNS_OF_CODE.split(), tokens.type)
     num_signs = offsets_from_lengths(pc.is_in(tokens, signs))
     limits = np.asarray(offsets)
-    has_signs: Mask = np.diff(num_signs[limits]) > _MIN_SIGNS * np.diff(limits)
-    return has_signs
+    return np.asarray(np.diff(num_signs[limits]) > _MIN_SIGNS * np.diff(limits))

@@ -162,10 +162,11 @@ class ItemTable:
         counts : int64 by key.
         """
         around = self.around
-        largest: Rows = kernels.item_shingles.max_counts(
-            counts, around.keys, around.first[entries], around.sizes[entries]
+        return np.asarray(
+            kernels.item_shingles.max_counts(
+                counts, around.keys, around.first[entries], around.sizes[entries]
+            )
         )
-        return largest
 
     @cached_property
     def num_tokens(self) -> Rows:
