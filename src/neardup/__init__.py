@@ -38,18 +38,16 @@ if TYPE_CHECKING:
     from neardup.fingerprints.fingerprints import Fingerprints as Fingerprints
     from neardup.fingerprints.signatures import Signatures as Signatures
     from neardup.progress import Progress as Progress
-    from neardup.results import Contamination as Contamination
     from neardup.results import (
         Clustering as Clustering,
         Comparison as Comparison,
+        Contamination as Contamination,
         Deduplication as Deduplication,
-    )
-    from neardup.results import (
         DuplicatePairs as DuplicatePairs,
         Evaluation as Evaluation,
+        PassageRemoval as PassageRemoval,
         Sweep as Sweep,
     )
-    from neardup.results import PassageRemoval as PassageRemoval
     from neardup.settings.methods import (
         Jieba as Jieba,
         MinHash as MinHash,

@@ -125,8 +125,10 @@ def numpy_type(kind: pa.DataType) -> np.dtype[Any]:
 
 
 def is_real(value: object) -> bool:
-    """Return whether a value is a number of Python or NumPy; True and False are none."""
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    """Return whether a value is a real number of Python or NumPy; True and False are none."""
+    is_number = isinstance(value, (int, float, np.integer, np.floating))
+    # A time difference is an integer for NumPy.
+    return is_number and not isinstance(value, (bool, np.timedelta64))
 
 
 def offsets_from_lengths(lengths: npt.ArrayLike) -> Ints:

@@ -93,7 +93,7 @@ class _Reported(_OneLine):
         return pa.Table.from_pylist(rows)
 
 
-def _filled(table: T | None, name: str, output: Output) -> T:
+def filled(table: T | None, name: str, output: Output) -> T:
     """Return a part of a result. Raises SettingError if the run was not to fill it."""
     if table is None:
         where = (
@@ -150,17 +150,17 @@ class Deduplication(_Reported):
     @property
     def removed(self) -> pa.Table:
         """The removed documents."""
-        return _filled(self._removed, "removed", self.output)
+        return filled(self._removed, "removed", self.output)
 
     @property
     def mask(self) -> Mask:
         """A bool for each row of the source: true if it is kept."""
-        return _filled(self._mask, "mask", None)
+        return filled(self._mask, "mask", None)
 
     @property
     def pairs(self) -> pa.Table:
         """The pairs of documents at or above the threshold."""
-        return _filled(self._pairs, "pairs", None)
+        return filled(self._pairs, "pairs", None)
 
     @property
     def groups(self) -> pa.Table | None:
@@ -181,7 +181,7 @@ class Deduplication(_Reported):
         InputError
             If n is not 1 or more.
         """
-        return _filled(self._least, "least_similar", None)(n)
+        return filled(self._least, "least_similar", None)(n)
 
     def plot(self, path: AnyPath | None = None) -> charts.Drawing:
         """Return the histogram of the similarities of near-duplicates to their kept documents; of
@@ -274,7 +274,7 @@ class Deduplication(_Reported):
         Of JSON lines and text, the table has the id and the text; the files of `output` have the
         whole lines.
         """
-        return _filled(self._read_kept, "kept", self.output)()
+        return filled(self._read_kept, "kept", self.output)()
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -297,12 +297,12 @@ class Clustering(_Reported):
     @property
     def documents(self) -> pa.Table:
         """The cluster of each document."""
-        return _filled(self._documents, "documents", self.output)
+        return filled(self._documents, "documents", self.output)
 
     @property
     def clusters(self) -> pa.Table:
         """The clusters of two documents or more."""
-        return _filled(self._clusters, "clusters", self.output)
+        return filled(self._clusters, "clusters", self.output)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -325,17 +325,17 @@ class Contamination(_Reported):
     @property
     def hits(self) -> pa.Table:
         """The items that were found, in each document."""
-        return _filled(self._tables.get("hits"), "hits", self.output)
+        return filled(self._tables.get("hits"), "hits", self.output)
 
     @property
     def items(self) -> pa.Table:
         """All items."""
-        return _filled(self._tables.get("items"), "items", self.output)
+        return filled(self._tables.get("items"), "items", self.output)
 
     @property
     def boilerplate(self) -> pa.Table:
         """The words of items that do not count."""
-        return _filled(self._tables.get("boilerplate"), "boilerplate", self.output)
+        return filled(self._tables.get("boilerplate"), "boilerplate", self.output)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -357,7 +357,7 @@ class PassageRemoval(_Reported):
     @property
     def passages(self) -> pa.Table:
         """The passages that were cut."""
-        return _filled(self._passages, "passages", self.output)
+        return filled(self._passages, "passages", self.output)
 
     @property
     def kept(self) -> pa.Table:
@@ -384,7 +384,7 @@ class DuplicatePairs(_Reported):
     @property
     def pairs(self) -> pa.Table:
         """The pairs of documents at or above the threshold."""
-        return _filled(self._pairs, "pairs", self.output)
+        return filled(self._pairs, "pairs", self.output)
 
     def _repr_html_(self) -> str:
         shown = "" if self._pairs is None else first_rows("Duplicate pairs", self._pairs)

@@ -481,3 +481,23 @@ def test_a_plan_and_a_table_of_frequencies_print_as_a_line():
         "5.0 GB on disk"
     )
     assert repr(neardup.document_frequencies(["a b", "b c"])) == "IdfTable(2 documents, 3 features)"
+
+
+def test_a_byte_that_is_not_utf8_is_named_after_a_byte_order_mark(tmp_path):
+    path = tmp_path / "marked.txt"
+    path.write_bytes(b"\xef\xbb\xbfabc\xff")
+    with pytest.raises(neardup.InputError, match=r"is not UTF-8: byte 6 is 0xff"):
+        neardup.compare(path, "abc")
+
+
+class PathOfBytes:
+    def __fspath__(self) -> bytes:
+        return b"a.html"
+
+
+@pytest.mark.parametrize(
+    "path", [Path("a\0b"), Path("a\0b.docx"), Path("\ud800"), PathOfBytes()], ids=repr
+)
+def test_a_path_that_no_file_has_is_refused_in_a_comparison(path):
+    with pytest.raises(neardup.InputError, match=r"The path of a text must be a str or a pathlib"):
+        neardup.compare(path, path)

@@ -656,3 +656,24 @@ class TestCommand:
         assert reports[0]["options"]["ngram"] == 3
         assert reports[0]["options"] == reports[1]["options"]
         assert reports[0]["lost"] == reports[1]["lost"]
+
+
+def test_the_original_may_be_a_stream_that_is_read_once():
+    texts = ["the quick brown fox jumps over it", "The quick brown fox jumps over it!"]
+    found = neardup.audit(iter(texts), kept=iter(texts[:1]))
+    assert found.removals["verdict"].to_pylist() == ["copy"]
+    assert found.sound == 1.0
+
+
+def test_the_share_of_no_removals_is_in_its_interval():
+    report = neardup.audit(["a text of words"], kept=["a text of words"]).report
+    for name in ("sound", "lost"):
+        share = report[name]
+        assert (share["low"], share["share"], share["high"]) == (0.0, 0.0, 0.0)
+
+
+def test_tables_that_are_not_filled_are_not_in_the_result():
+    found = neardup.audit(["a text of words"], kept=["a text of words"], tables=False)
+    for name in ("removals", "left", "unmatched"):
+        with pytest.raises(SettingError, match=f"{name} is not in the result: got tables=False"):
+            getattr(found, name)

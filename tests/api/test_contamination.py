@@ -991,3 +991,15 @@ def test_rejected_items_are_named(files):
     report = neardup.find_contamination("quiz.jsonl", "one.parquet", on_error="skip").report
     assert report["counts"]["items_rejected"] == 1
     assert report["rejected"][0]["file"] == "quiz.jsonl"
+
+
+def test_items_and_corpora_may_be_streams_that_are_read_once():
+    item = "Which planet of the solar system has the shortest year of all eight planets?"
+    items = pa.table({"question": [item]})
+    corpus = pa.table({"question": [item, "Nothing of it here."]})
+    expected = neardup.find_contamination(items, corpus)
+    assert expected.report["counts"]["contaminated"] == 1
+    found = neardup.find_contamination(items.to_reader(), corpus.to_reader())
+    assert found.hits.equals(expected.hits)
+    with pytest.raises(SettingError, match="Nothing to search: got one input"):
+        neardup.find_contamination(iter([item]))

@@ -7,6 +7,7 @@ import random
 import re
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
@@ -208,3 +209,23 @@ def test_an_index_has_the_fewest_tables_whose_look_ups_take_less_than_a_fifth_of
 ):
     with Index.create("memory:", method=SimHash(), expected_documents=documents) as index:
         assert index.method.num_blocks == num_blocks
+
+
+def test_a_run_without_bands_is_not_planned():
+    with pytest.raises(SettingError, match="containment is found by samples"):
+        plan(documents=1e6, method=MinHash(similarity="containment"))
+
+
+def test_the_recall_of_a_cosine_is_that_of_its_jaccard_similarity():
+    method = MinHash(similarity="cosine", threshold=0.8)
+    # Two sets of equal size with a cosine of 0.8 have a Jaccard similarity of 2/3.
+    same_bands = MinHash(threshold=0.8 / 1.2)
+    assert (
+        plan(documents=1e6, method=method).recall == plan(documents=1e6, method=same_bands).recall
+    )
+
+
+@pytest.mark.parametrize("value", [np.complex128(5), np.timedelta64(5), True])
+def test_other_values_than_real_numbers_are_refused(value):
+    with pytest.raises(InputError, match="documents must be a number from 1 to 1e15"):
+        plan(documents=value)

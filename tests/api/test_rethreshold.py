@@ -4,11 +4,13 @@ weakest removals.
 
 from __future__ import annotations
 
+import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -324,3 +326,11 @@ def test_the_report_names_the_limit_that_decided() -> None:
     texts = ["a b c d e f g h", "a b c d e f g i", "other words"]
     run = neardup.dedup(texts, method="simhash", max_distance=9, rethreshold=True)
     assert "within 2 bits" in run.rethreshold(max_distance=2)._repr_html_()
+
+
+def test_limits_and_counts_may_be_numbers_of_numpy() -> None:
+    texts = ["a b c d e f g h", "A b c d e f g h", "other words"]
+    run = neardup.dedup(texts, method="simhash", max_distance=9, rethreshold=True)
+    report = run.rethreshold(max_distance=np.int64(2)).report
+    assert json.loads(json.dumps(report))["options"]["max_distance"] == 2
+    assert len(run.least_similar(np.int64(1))) == 1

@@ -169,3 +169,9 @@ def test_the_suggestion_compares_within_a_column_as_the_counts_do():
     )
     assert neardup.sweep(table).suggestion.levels[0].documents == 80
     assert not neardup.sweep(table, within="lang").suggestion.levels
+
+
+@pytest.mark.parametrize("thresholds", [[10**400], [True], "1", ["0.5"], [0.5, float("nan"), 0.9]])
+def test_thresholds_are_numbers(thresholds):
+    with pytest.raises(SettingError, match="thresholds must be "):
+        neardup.sweep(["a"], thresholds=thresholds)

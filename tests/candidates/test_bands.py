@@ -149,3 +149,20 @@ def test_packed_keys_are_sorted_by_key_and_position():
     packed = pack_keys(keys, positions, 4)
     assert packed.tolist() == [1 << 60, 1 << 60 | 2, 9 << 60 | 1, 9 << 60 | 3]
     assert packed is keys
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threshold": "0.8"}, "threshold must be a number above 0 and at most 1.0: got '0.8'"),
+        ({"recall": True}, "recall must be a number above 0 and at most 0.999999: got True"),
+        ({"rows_per_band": 0}, "rows_per_band must be a whole number of 1 or more: got 0"),
+        ({"rows_per_band": -1}, "rows_per_band must be a whole number of 1 or more: got -1"),
+        ({"num_hashes": 0}, "needs more than the 0 hashes of a signature"),
+        # Not even one band fits into the signature.
+        ({"threshold": 1.0, "num_hashes": 4, "rows_per_band": 8}, "a recall of 0.0 can be"),
+    ],
+)
+def test_values_that_no_bands_can_have_are_refused(options, message):
+    with pytest.raises(SettingError, match=message):
+        choose_bands(**{"threshold": 0.8, "recall": 0.9} | options)

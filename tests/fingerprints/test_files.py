@@ -641,6 +641,28 @@ def test_a_folder_of_fingerprints_names_what_it_leaves_out(tmp_path):
     ]
 
 
+def test_a_file_of_fingerprints_with_two_names_is_read_once(tmp_path):
+    neardup.sign(["a b c", "a b c"], method="simhash", output=tmp_path / "fp.parquet")
+    (tmp_path / "link.parquet").symlink_to(tmp_path / "fp.parquet")
+    found = neardup.find_pairs([tmp_path / "fp.parquet", tmp_path / "link.parquet"])
+    assert found.report["counts"]["fingerprints"] == 2
+
+
+def test_pairs_never_replace_the_file_of_their_fingerprints(tmp_path):
+    path = tmp_path / "fp.parquet"
+    neardup.sign(["a b c", "a b c"], method="simhash", output=path)
+    before = path.read_bytes()
+    with pytest.raises(neardup.errors.OutputError, match=r"would replace the input .*fp\.parquet"):
+        neardup.find_pairs(path, output=path, overwrite=True)
+    assert path.read_bytes() == before
+
+
+def test_fingerprints_are_not_joined_on_a_cluster():
+    signed = neardup.sign(["a b c", "a b c"], method="simhash")
+    with pytest.raises(neardup.SettingError, match="on this machine: got engine='spark'"):
+        neardup.find_pairs(signed, engine="spark")
+
+
 def test_a_distance_that_fingerprints_of_a_file_are_too_short_for_is_refused_with_its_bits():
     table = fingerprint_table([1, 2], {**SCHEME, "bits": 32})
     with pytest.raises(

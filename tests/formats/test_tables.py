@@ -504,6 +504,15 @@ def test_the_kept_rows_of_a_hugging_face_dataset_are_selected_and_one_split_is_c
         _ = neardup.dedup(["a"]).dataset
 
 
+def test_the_splits_of_a_dataset_dict_are_signed_in_their_order() -> None:
+    datasets = pytest.importorskip("datasets")
+    test = datasets.Dataset.from_dict({"text": ["one two three", "four five six"]})
+    train = datasets.Dataset.from_dict({"text": ["seven eight nine"]})
+    signed = neardup.sign(datasets.DatasetDict(test=test, train=train))
+    texts = [*test["text"], *train["text"]]
+    assert signed.values.tolist() == neardup.sign(texts).values.tolist()
+
+
 def test_the_splits_of_a_dataset_dict_are_one_collection_in_their_order() -> None:
     datasets = pytest.importorskip("datasets")
     test = datasets.Dataset.from_dict({"text": ["one two three", "four five six"], "n": [1, 2]})

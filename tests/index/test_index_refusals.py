@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -125,6 +126,12 @@ def test_what_is_no_name_of_an_import_is_refused(make, name):
 
 def test_an_id_that_is_no_unicode_text_is_in_no_index(make):
     assert "\ud800" not in make()
+
+
+def test_an_id_may_be_a_scalar_of_numpy(make):
+    index = make()
+    index.add(FOX, id="a")
+    assert index.remove(np.array("a")) == 1
 
 
 def test_document_frequencies_are_stored_with_the_index(tmp_path):

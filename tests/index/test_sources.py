@@ -381,10 +381,11 @@ def test_files_are_staged_with_their_sources(tmp_path: Path) -> None:
     }
 
 
-def test_lists_of_sources_need_a_format_with_lists(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["out.csv", "out.CSV"])
+def test_lists_of_sources_need_a_format_with_lists(tmp_path: Path, name: str) -> None:
     index = tracking(("a", TEXT, "c4"))
-    with pytest.raises(OutputError, match=r"CSV has no lists.*out\.csv"):
-        index.export(tmp_path / "out.csv")
+    with pytest.raises(OutputError, match=f"CSV has no lists.*{name}"):
+        index.export(tmp_path / name)
 
 
 def test_each_source_of_a_document_is_listed_once() -> None:

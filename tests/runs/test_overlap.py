@@ -142,6 +142,21 @@ def test_a_file_that_is_an_input_is_not_replaced(
     assert Path(name).read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("output", "answers"),
+    [("new.jsonl", "./new.jsonl"), ("kept", "kept/in.jsonl")],
+)
+def test_answers_and_kept_rows_of_an_index_are_two_files(
+    tmp_path: Path, monkeypatch, output: str, answers: str
+) -> None:
+    monkeypatch.chdir(files_of(tmp_path))
+    Path("kept").mkdir()
+    index = neardup.Index.create("memory:")
+    with pytest.raises(OutputError, match="answers and the kept rows would be one file"):
+        index.add_files("in.jsonl", output=output, answers=answers, overwrite=True)
+    assert len(index) == 0
+
+
 def test_a_temporary_folder_with_files_of_the_user_is_not_emptied(
     tmp_path: Path, monkeypatch
 ) -> None:

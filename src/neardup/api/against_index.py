@@ -49,8 +49,7 @@ def open_engine(
     SettingError
         If it was made with another bound of its buckets, or an index does not take an option.
     """
-    opened: AbstractContextManager[Index]
-    opened = (
+    opened: AbstractContextManager[Index] = (
         nullcontext(found) if isinstance(found, Index) else Index.open(found, read_only=not update)
     )
     with opened as public:

@@ -30,6 +30,7 @@ from neardup.report.contents import (
     warn_of_textless,
 )
 from neardup.report.items import Example
+from neardup.results import filled
 from neardup.runs.find import LeftOut
 from neardup.runs.foreign_ids import Clustered, Named, Original, read_clusters, read_removed
 from neardup.runs.kept_rows import Matched, Rows, match_rows, read_rows
@@ -39,6 +40,7 @@ from neardup.runs.run import (
     Source,
     Unpack,
     named_paths,
+    reread,
     run_of,
     spelled_out,
     tasks_of,
@@ -66,15 +68,28 @@ class Audit:
     report, output : as in `Deduplication`, with shares and faults.
     """
 
-    removals: pa.Table | None = field(repr=False)
-    left: pa.Table | None = field(repr=False)
-    unmatched: pa.Table | None = field(repr=False)
+    _tables: Mapping[str, pa.Table] = field(repr=False)
     report: JsonObject = field(repr=False)
     output: Output
 
     def __str__(self) -> str:
         """Return the result in one sentence."""
         return headline(self.report)
+
+    @property
+    def removals(self) -> pa.Table:
+        """The removed documents."""
+        return filled(self._tables.get("removals"), "removals", self.output)
+
+    @property
+    def left(self) -> pa.Table:
+        """The near-duplicates among the kept documents."""
+        return filled(self._tables.get("left"), "left", self.output)
+
+    @property
+    def unmatched(self) -> pa.Table:
+        """The kept documents that are not in the original."""
+        return filled(self._tables.get("unmatched"), "unmatched", self.output)
 
     @property
     def sound(self) -> float:
@@ -165,7 +180,8 @@ def audit(
     AuditOutput(lang=lang)
     decisions = _Decisions(kept, removed_ids, clusters, cluster_column, match)
     decisions.check()
-    run = run_of("audit", source, options, method=method_named(method, threshold))
+    # The original is read for its columns, for its ids and by the engine.
+    run = run_of("audit", reread(source), options, method=method_named(method, threshold))
     run = _with_counted(_checked(run), count_by)
     paths = [*named_paths(source), *named_paths(kept)]
     with open_engine(run) as engine, open_job(run, paths) as job:
@@ -428,8 +444,8 @@ class _AuditProduct(Product[Audit]):
                 "match": self.findings.matched.key,
             },
             "columns": {
-                "text": None if columns is None else columns.text,
-                "id": None if columns is None else columns.id,
+                "text": columns and columns.text,
+                "id": columns and columns.id,
             },
         }
 
@@ -438,6 +454,8 @@ class _AuditProduct(Product[Audit]):
         lost = self.findings.lost()
         counts = self.findings.counts()
         kept_side = self.kept_side
+        # Without removals, both shares are 0.
+        whole = 1.0 if counts["judged"] else 0.0
         return {
             "counts": {
                 **counts,
@@ -448,9 +466,9 @@ class _AuditProduct(Product[Audit]):
             "lost": lost._asdict(),
             "sound": {
                 "documents": counts["judged"] - lost.documents,
-                "share": 1.0 - lost.share if counts["judged"] else 0.0,
-                "low": 1.0 - lost.high,
-                "high": 1.0 - lost.low,
+                "share": whole - lost.share,
+                "low": whole - lost.high,
+                "high": whole - lost.low,
                 "is_exact": lost.is_exact,
             },
             "similarities": self.findings.similarities(),
@@ -487,8 +505,5 @@ class _AuditProduct(Product[Audit]):
 
     def result(self, report: JsonObject, output: Output) -> Audit:
         """Return the result."""
-        filled: list[pa.Table | None] = [None, None, None]
-        if self.fills_tables:
-            filled = [table.read() for table in self.tables()]
-        removals, left, unmatched = filled
-        return Audit(removals, left, unmatched, report, output)
+        tables = self.tables() if self.fills_tables else []
+        return Audit({table.name: table.read() for table in tables}, report, output)

@@ -40,6 +40,7 @@ from neardup.runs.run import (
     Source,
     Unpack,
     named_paths,
+    reread,
     run_of,
     spelled_out,
 )
@@ -147,6 +148,7 @@ def find_contamination(
     )
     refuse_together("find_contamination", output=options.get("output"), write=write)
     is_between = corpus is None
+    items = reread(items)  # read for their columns, and for their texts
     with open_documents(corpus, "corpus") as documents:
         run = run_of(
             "find_contamination",
@@ -161,15 +163,17 @@ def find_contamination(
                 parts = _find_corpus(run, test_items, between=is_between)
                 table = _table_of(test_items, parts, settings)
             with _workers(job, parts, on_spark=on_spark) as workers:
-                found = _search(job, test_items, parts, table, workers, between=is_between)
-                product = _ContaminationProduct(
-                    job=job,
-                    item_tables=found,
-                    output_settings=ContaminationOutput(write=write, lang=lang),
-                    workers=workers,
-                    fills_tables=tables,
+                return job.finish(
+                    _ContaminationProduct(
+                        job=job,
+                        item_tables=_search(
+                            job, test_items, parts, table, workers, between=is_between
+                        ),
+                        output_settings=ContaminationOutput(write=write, lang=lang),
+                        workers=workers,
+                        fills_tables=tables,
+                    )
                 )
-                return job.finish(product)
 
 
 def _uses_spark(run: Run, documents: Source) -> bool:
@@ -177,14 +181,19 @@ def _uses_spark(run: Run, documents: Source) -> bool:
     run, or this corpus.
     """
     uses_spark = is_spark(run)
-    corpus = "an index" if isinstance(documents, TablePart) else "a collection"
+    corpus = "an index" if _is_index(documents) else "a collection"
     (SPARK if uses_spark else LOCAL).refuse(run.command, run.options | {"corpus": corpus})
     return uses_spark
 
 
 def _paths_of(documents: Source) -> list[str]:
     """Return the paths of a corpus; an index is a table with its address as the name."""
-    return [documents.name] if isinstance(documents, TablePart) else named_paths(documents)
+    return [documents.name] if _is_index(documents) else named_paths(documents)
+
+
+def _is_index(documents: Source) -> bool:
+    """Return whether a corpus is an index, as `open_documents` returns it."""
+    return isinstance(documents, TablePart) and documents.format == "index"
 
 
 def _read_items(

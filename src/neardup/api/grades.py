@@ -45,8 +45,7 @@ class ComparedPool(NamedTuple):
 
     def similarity(self, ngram: int) -> Floats:
         """Return the similarity of each pair by shingles of a length."""
-        row: Floats = self.sample.similarity[self.sample.lengths.index(ngram)]
-        return row
+        return np.asarray(self.sample.similarity[self.sample.lengths.index(ngram)])
 
 
 def compare_pool(
@@ -112,8 +111,9 @@ def _bare(name: GradeName, counted: Counted) -> Grade:
 def _describe(
     name: GradeName, counted: Counted, pool: ComparedPool, marker: Marker, inside: Mask
 ) -> Grade:
-    """Return a grade with the pairs closest to its line. inside : the pairs whose
-    differences are named.
+    """Return a grade with the pairs closest to its line.
+
+    inside : bool by pair, whether its differences are counted.
     """
     similarity = pool.similarity(counted.method.ngram)
     order = np.argsort(similarity, kind="stable")
@@ -156,6 +156,7 @@ def _differences(pool: ComparedPool, marker: Marker, rows: Ints) -> Differences 
 
 
 def _kind_of(pair: MarkedPair) -> Kind | None:
+    """Return the kind of difference that a pair has, if it is one of the named ones."""
     left = Marked(pair.left, pair.left_passages)
     right = Marked(pair.right, pair.right_passages)
     return kind_of_difference(left, right)

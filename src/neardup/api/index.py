@@ -35,6 +35,7 @@ from neardup.settings.constraints import (
     check_limit,
     check_path,
     check_text,
+    plain,
     shown,
 )
 from neardup.settings.methods import MethodSettings, method_named
@@ -396,11 +397,9 @@ class Index(FileJobs):
         tables = []
         for batch in batches_of(source, self.method, text_column=text_column, roles=roles):
             hits = self.opened.query(self.opened.describe(batch), limit)
-            if first:  # queries are numbered within their batch
-                numbers = pc.add(hits["query"], first)
-                position = hits.schema.get_field_index("query")
-                hits = hits.set_column(position, hits.schema.field(position), numbers)
-            tables.append(hits)
+            # Queries are numbered within their batch; `query` is the first column.
+            numbers = pc.add(hits["query"], first)
+            tables.append(hits.set_column(0, hits.schema.field("query"), numbers))
             first += len(batch.texts)
         return join_tables(tables, schemas.hits_schema(self.opened.measures))
 
@@ -559,6 +558,7 @@ class Index(FileJobs):
 
 def array_of_ids(ids: Any) -> pa.Array:
     """Return one id or several as large_string, or raise InputError."""
+    ids = plain(ids)
     # Bytes can be iterated over, too, but yield integers.
     if isinstance(ids, bytes) or not isinstance(ids, Iterable):
         raise InputError(

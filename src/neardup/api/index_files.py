@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -194,7 +195,7 @@ def _warn_of_lines(tasks: Sequence[Task]) -> list[str]:
 class _KeptFiles(ExitStack):
     """The rows that were kept, in files of the format of their inputs; no files without `output`.
 
-    only_new : as in `Index.add_files`.
+    only_new : as in `Index.add_files`. paths : the files.
     """
 
     def __init__(
@@ -206,10 +207,10 @@ class _KeptFiles(ExitStack):
         self._path = None if output is None else _kept_path(output, parts, overwrite)
         # A name with a known suffix is a file, any other one a folder.
         self._is_file = self._path is not None and format_of(self._path.name)[0] is not None
-        if self._path is not None:
-            # `path / ""` is the path itself.
-            names = [""] if self._is_file else [part.relative_name for part in parts]
-            _refuse_replacing([self._path / name for name in names], tasks)
+        # `path / ""` is the path itself.
+        names = [""] if self._is_file else [part.relative_name for part in parts]
+        self.paths = [] if self._path is None else [self._path / name for name in names]
+        _refuse_replacing(self.paths, tasks)
         self._overwrite = overwrite
         self._writer: KeptWriter | None = None
 
@@ -288,17 +289,33 @@ def _count(counts: dict[str, int], answers: pa.Table) -> None:
     exact = np.zeros_like(kept)
     if "exact" in answers.column_names:
         exact = answers["exact"].fill_null(False).to_numpy()
-    counts["read"] += len(kept)
-    counts["kept"] += int(kept.sum())
-    counts["removed"] += int((~kept).sum())
-    counts["removed_exact"] += int((exact & ~kept).sum())
-    counts["repeated"] += int(answers["repeated"].to_numpy().sum())
-    counts["truncated"] += int(answers["truncated"].to_numpy().sum())
+    masks = {
+        "read": np.ones_like(kept),
+        "kept": kept,
+        "removed": ~kept,
+        "removed_exact": exact & ~kept,
+        "repeated": answers["repeated"].to_numpy(),
+        "truncated": answers["truncated"].to_numpy(),
+    }
+    for name, mask in masks.items():
+        counts[name] += int(mask.sum())
+
+
+def _refuse_one_file(answers: TableFile | None, kept: Iterable[Path]) -> None:
+    """Raise OutputError if the file of answers is a file of kept rows."""
+    # The files need not exist yet, so they have no identity to compare.
+    if answers is not None and os.path.realpath(answers.path) in map(os.path.realpath, kept):
+        raise OutputError(
+            f"The answers and the kept rows would be one file: got {answers.path}. Use another "
+            "name for answers (--answers)."
+        )
 
 
 def _refuse_lists(file: TableFile | None, index: OpenIndex) -> None:
     """Raise OutputError if a file cannot have the sources that an index tracks."""
-    if file is not None and index.rules.tracks_sources and file.path.suffix == ".csv":
+    if file is None or not index.rules.tracks_sources:
+        return
+    if file.path.suffix.lower() == ".csv":
         raise OutputError(
             f"CSV has no lists, and the index {index.address} tracks lists of sources: got "
             f"{file.path}. Use a name that ends in .parquet or .jsonl."
@@ -436,6 +453,7 @@ class FileJobs:
         counts = dict.fromkeys(_COUNTS, 0)
         add = partial(self.opened.add, if_new=if_new, import_name=import_name)
         with _KeptFiles(kept, reading.tasks, only_new=only_new, overwrite=overwrite) as files:
+            _refuse_one_file(file, files.paths)
             tables = _added(reading, add, files, counts)
             _write(file, tables, self.opened.rules.answers)
         return reading.report("index add-if-new" if if_new else "index add", counts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from neardup.errors import SettingError
 from neardup.files import public_address
-from neardup.runs.run import named_paths
+from neardup.runs.run import named_paths, reread
 from neardup.stores.addresses import is_index
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ def index_in(source: Any, name: str = "against") -> Index | str | None:
 @contextmanager
 def open_documents(source: Any, name: str) -> Iterator[Any]:
     """Open the index that a source is, as an input that has its documents; any other source is an
-    input already.
+    input that can be read again.
 
     Raises SettingError as `index_in`, or if the index stores no texts.
     """
     found = index_in(source, name)
     if found is None:
-        yield source
+        yield reread(source)
         return
     from neardup.api.index import Index  # loads the stores
     from neardup.index.part import IndexPart

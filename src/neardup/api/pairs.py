@@ -26,7 +26,9 @@ from neardup.output.tables import TableFile, pair_batches
 from neardup.report.contents import fingerprint_pairs_report, search_fields
 from neardup.report.record import PairsReport
 from neardup.results import DuplicatePairs
-from neardup.runs.find import LeftOut, Skip, find
+from neardup.runs.find import FoundFile, LeftOut, Skip, find
+from neardup.runs.overlap import refuse_replacing
+from neardup.runs.refusals import refuse_together
 from neardup.runs.run import PairOptions, Source, Unpack, named_paths, run_of, spelled_out
 from neardup.schemas import DISTANCE, pairs_schema
 from neardup.settings.methods import MethodSettings, method_named
@@ -81,7 +83,7 @@ def find_pairs(
     path = None if file is None else file.path
     collector = _PairCollector(file, tables)
     left_out = LeftOut()
-    files = _fingerprints_of(source, left_out)
+    files = _fingerprints_of(source, path, left_out)
     if method is None:
         method = "simhash" if files else "minhash"
     run = run_of(
@@ -95,6 +97,7 @@ def find_pairs(
     )
     with open_job(run) as job:
         if files:
+            refuse_together("pairs of fingerprints", engine=run.engine.engine)
             report = _pairs_of_fingerprints(files, job, collector, left_out.warnings())
         else:
             with open_engine(run) as opened:
@@ -142,22 +145,28 @@ def _pairs_of_documents(engine: Engine, job: Job, collector: _PairCollector) -> 
     return report.to_dict()
 
 
-def _fingerprints_of(source: Source, skip: Skip) -> dict[str, Fingerprints | FingerprintFile]:
+def _fingerprints_of(
+    source: Source, output: AnyPath | None, skip: Skip
+) -> dict[str, Fingerprints | FingerprintFile]:
     """Return the fingerprints of a source by the names of its parts; {} if it has texts.
 
     Raises
     ------
     InputError
         If some parts are fingerprints, and others texts.
+    OutputError
+        If the output would replace one of the files.
     """
     if isinstance(source, Fingerprints):
         return {"source": source}
     if isinstance(source, pa.Table) and has_fingerprints(source.schema):
         return {"source": Fingerprints._from_table(source, "source")}
-    return {path: FingerprintFile(path) for path in fingerprint_paths(source, skip)}
+    files = fingerprint_files(source, skip)
+    refuse_replacing((output,), files)
+    return {file.location: FingerprintFile(file.location) for file in files}
 
 
-def fingerprint_paths(source: Source, skip: Skip) -> list[str]:
+def fingerprint_files(source: Source, skip: Skip) -> list[FoundFile]:
     """Return the files of fingerprints that a source names; [] if it names texts, or is a table.
 
     skip : called for each file of a folder that is left out.
@@ -168,18 +177,19 @@ def fingerprint_paths(source: Source, skip: Skip) -> list[str]:
         If a path names nothing, or some files are fingerprints and others texts.
     """
     names = [name for name in named_paths(source) if name != "-"]  # standard input is text
-    files = [file for name in names for file in find(name, skip=skip)]
-    paths = [file.location for file in files]
+    # Each file once, whatever names and links it has.
+    found = {file.key: file for name in names for file in find(name, skip=skip)}
+    files = list(found.values())
     # A path that cannot be reached is not opened: a named pipe would wait for a writer.
     texts = [
         file.location for file in files if file.problem or not is_fingerprint_file(file.location)
     ]
-    if texts and len(texts) < len(paths):
+    if texts and len(texts) < len(files):
         raise InputError(
             f"Some inputs are fingerprints and others are texts: {texts[0]} has no fingerprints. "
             "Create them first (neardup sign --method simhash), with the same settings."
         )
-    return [] if texts else paths
+    return [] if texts else files
 
 
 def _pairs_of_fingerprints(

@@ -210,10 +210,10 @@ def plan(
     if engine == "memory":
         return _plan_memory(named_as(SimHash, settings), count, document_bytes, memory_bytes)
     chosen = named_as(MinHash, settings)
-    bands = MinHashMethod(chosen).bands
+    bands = _bands_of(chosen)
     if plot is not None:
         path = check_output(plot, (".svg",), overwrite=True)
-        save_drawing(s_curve(*bands, chosen.threshold), path)
+        save_drawing(s_curve(*bands, chosen.jaccard_threshold), path)
     if engine == "spark":
         return _plan_spark(chosen, bands, count, document_bytes)
     return _plan_local(chosen, bands, count, document_bytes, 2 if threads is None else threads)
@@ -245,13 +245,32 @@ def _check_engine(engine: str, **options: Mapping[str, object]) -> None:
                 )
 
 
+def _bands_of(method: MinHash) -> Bands:
+    """Return the bands of a run. Raise SettingError if it has none."""
+    found = MinHashMethod(method)
+    if found.by_samples:
+        raise SettingError(
+            "A plan of a run estimates bands, and containment is found by samples of shingles: "
+            "got similarity='containment'. Use similarity='jaccard' (--similarity jaccard), or "
+            "engine='index' (--engine index)."
+        )
+    return found.bands
+
+
 def _plan_run(
     engine: str, method: MinHash, bands: Bands, documents: int, document_bytes: float
 ) -> Plan:
     """Return the figures that the estimates of a run on every engine have."""
-    recall = float(candidate_probability(method.threshold, bands))
-    size = documents * document_bytes
-    return Plan(documents, size, engine, bands.num_bands, bands, method.threshold, recall)
+    return Plan(
+        documents=documents,
+        text_bytes=documents * document_bytes,
+        engine=engine,
+        num_tables=bands.num_bands,
+        bands=bands,
+        threshold=method.threshold,
+        # Bands propose by Jaccard similarity, also for a threshold of the cosine.
+        recall=float(candidate_probability(method.jaccard_threshold, bands)),
+    )
 
 
 def _plan_local(
@@ -263,7 +282,7 @@ def _plan_local(
     cache = cache if cache <= default_cache_bytes() else 0
     return replace(
         _plan_run("local", method, bands, documents, document_bytes),
-        false_candidates=documents * expected_false_candidates(bands, method.threshold),
+        false_candidates=documents * expected_false_candidates(bands, method.jaccard_threshold),
         memory_bytes=_MEMORY_BASE
         + _MEMORY_AHEAD * (threads > 2)
         + _MEMORY_THREAD * max(0, threads - 2)
@@ -321,10 +340,10 @@ def _plan_index(
         "texts": _OFFSET + _COMPRESSED * document_bytes if storage == TEXT else 0.0,
     }
     return Plan(
-        documents,
-        documents * document_bytes,
-        "index",
-        num_tables,
+        documents=documents,
+        text_bytes=documents * document_bytes,
+        engine="index",
+        num_tables=num_tables,
         num_blocks=getattr(method.settings, "num_blocks", None),
         parts={name: documents * size for name, size in parts.items()},
     )
@@ -344,7 +363,9 @@ def _distinct(tokens: float, ngram: int) -> float:
     """Return the number of distinct n-grams of an English text: of words by Heaps' law; nearly all
     longer ones.
     """
-    return min(tokens, 4.0 * tokens**0.62) if ngram == 1 else {2: 0.9}.get(ngram, 1.0) * tokens
+    if ngram == 1:
+        return float(min(tokens, 4.0 * tokens**0.62))
+    return (0.9 if ngram == 2 else 1.0) * tokens
 
 
 def _plan_memory(
@@ -357,10 +378,10 @@ def _plan_memory(
         # The first plan has max_distance + 1 blocks.
         chosen = plans[method.num_blocks - method.max_distance - 1]
     return Plan(
-        documents,
-        documents * document_bytes,
-        "memory",
-        chosen.num_tables,
+        documents=documents,
+        text_bytes=documents * document_bytes,
+        engine="memory",
+        num_tables=chosen.num_tables,
         num_blocks=chosen.num_blocks,
         comparisons=chosen.comparisons,
         memory_bytes=chosen.memory_bytes,

@@ -46,7 +46,7 @@ from neardup.schemas import (
     pairs_schema,
     removed_schema,
 )
-from neardup.settings.constraints import Options, constraints_of, without_none
+from neardup.settings.constraints import Options, constraints_of, plain, without_none
 from neardup.settings.methods import DocumentSettings
 from neardup.settings.passages import PassageSettings
 from neardup.settings.run import OutputSettings
@@ -407,6 +407,7 @@ class _Removed(NamedTuple):
 
     def least_similar(self, count: int) -> pa.Table:
         """Return the `count` removals of lowest strength with their texts."""
+        count = plain(count)
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise InputError(f"n must be a number of removals, 1 or more: got {count!r}. Change n.")
         # Of equal strength, in the order of the input.
@@ -478,8 +479,10 @@ def _rethreshold(
 
 
 def _named_limits(method: Method, limits: Options) -> Options:
-    """Return the limits that are not None. Raise SettingError unless the method has them."""
-    named = without_none(limits)
+    """Return the limits that are not None, for the report numbers of Python. Raise SettingError
+    unless the method has them.
+    """
+    named = {name: plain(limit) for name, limit in without_none(limits).items()}
     known = constraints_of(type(method.settings))
     if not named or not named.keys() <= known.keys():
         raise SettingError(

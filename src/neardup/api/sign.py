@@ -30,7 +30,7 @@ from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures
 from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import known_total
-from neardup.formats.tables import export_of
+from neardup.formats.tables import export_of, splits_of
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.methods.sketcher import Sketcher
@@ -52,7 +52,7 @@ from neardup.runs.run import (
     spelled_out,
 )
 from neardup.runs.signed import SignedCounts
-from neardup.settings.constraints import iterates_over_names, shown
+from neardup.settings.constraints import iterates_over_names, plain, shown
 from neardup.settings.methods import (
     DocumentSettings,
     MethodSettings,
@@ -64,6 +64,13 @@ from neardup.version import __version__
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+
+_ROWS_AT_ONCE = 4096
+_SAMPLE = 16  # rows that tell the length of the rows of a block
+_CHARACTERS_AT_ONCE = 1 << 21
+_FEATURES_AT_ONCE = 1 << 17  # of fewer, threads wait for one another
+_WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
 
 
 @spelled_out(CountOptions)
@@ -151,13 +158,6 @@ def _count_here(job: Job, inputs: Found, counts: SignedCounts) -> IdfTable:
             losses=counts.losses,
         )
     return replace(table, rejected=tuple(counts.rejected))
-
-
-_ROWS_AT_ONCE = 4096
-_SAMPLE = 16  # rows that tell the length of the rows of a block
-_CHARACTERS_AT_ONCE = 1 << 21
-_FEATURES_AT_ONCE = 1 << 17  # of fewer, threads wait for one another
-_WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
 
 
 class SketchOptions(ReadingOptions, EngineOptions, total=False):
@@ -342,12 +342,12 @@ def concatenate(batches: Iterator[Sketches]) -> Sketches:
     parts = list(batches)
     if len(parts) < 3:  # the first of several has no rows
         return parts[-1]
-    columns = [
+    first = parts[0]
+    return type(first)(
+        np.concatenate([part.values for part in parts]),
+        first.scheme,
         pa.concat_arrays([part.ids for part in parts]),
         np.concatenate([part.empty for part in parts]),
-    ]
-    return type(parts[0])(
-        np.concatenate([part.values for part in parts]), parts[0].scheme, *columns
     )
 
 
@@ -395,12 +395,13 @@ def _report(
 
 def _as_column(source: Any) -> tuple[Any, Column | None]:
     """Return a source that can be read again, and its column if it is one of texts or of tokens."""
+    if splits_of(source) is not None:  # a dictionary, too, but of inputs
+        return source, None
+    source = plain(source)
     is_one_text = isinstance(source, str) and not looks_like_path(source)
     # A set or a dictionary is one document, too.
     if is_one_text or isinstance(source, (Set, Mapping)):
         source = [source]
-    if isinstance(source, bytes):
-        raise _refuse(source)
     source = _as_arrow(source)
     if isinstance(source, (pa.Array, pa.ChunkedArray)):
         if pa.types.is_struct(source.type):  # a table in this form
@@ -410,7 +411,8 @@ def _as_column(source: Any) -> tuple[Any, Column | None]:
     is_path = isinstance(source, (str, os.PathLike))
     if is_path or hasattr(source, "__arrow_c_stream__") or hasattr(source, "features"):
         return source, None
-    if not isinstance(source, Iterable) or iterates_over_names(source):
+    is_read = isinstance(source, Iterable) and not isinstance(source, bytes)
+    if not is_read or iterates_over_names(source):
         raise _refuse(source)
     rows = list(source)
     return rows, None if named_paths(rows) else _python_column(rows)
@@ -491,9 +493,10 @@ def _from_sets(rows: list[Any]) -> pa.Array:
 
 
 def _from_mappings(rows: list[Any]) -> pa.Array:
-    features = [feature for row in rows if row is not None for feature in row]
-    weights = [weight for row in rows if row is not None for weight in row.values()]
-    return _weighted([0 if row is None else len(row) for row in rows], features, weights)
+    filled = [row or {} for row in rows]  # a null, or an empty row of another type
+    features = [feature for row in filled for feature in row]
+    weights = [weight for row in filled for weight in row.values()]
+    return _weighted(list(map(len, filled)), features, weights)
 
 
 def _from_pairs(rows: list[Any]) -> pa.Array:

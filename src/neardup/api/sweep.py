@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.api.choose import Choice, choose, has_rule
+from neardup.arrays import is_real
 from neardup.decide.outcome import Outcome
 from neardup.decide.rules import rule_of
 from neardup.documents.batch import Corpus
@@ -148,8 +149,8 @@ def _report(job: Job, inputs: Found, found: _Swept, choice: Choice) -> JsonObjec
     return {
         "command": "sweep",
         "thresholds": found.rows,
-        "grades": None if grades is None else grades.record(),
-        "suggestion": None if suggestion is None else suggestion.record(),
+        "grades": grades and grades.record(),
+        "suggestion": suggestion and suggestion.record(),
         **describe_losses(losses, num_documents),
         **describe_cost(job.stages, num_documents),
         "warnings": inputs.warnings + warn_of_textless(losses),
@@ -167,7 +168,7 @@ def _methods(settings: MinHash, limits: Sequence[float]) -> list[Method]:
     methods = [method_at(limit) for limit in limits]
     lowest = methods[0]
     with suppress(SettingError):
-        # Halfway to 0 if a step of 0.05 would reach it.
+        # A step of 0.05 below, but at least half of the first threshold.
         below = method_at(max(round(limits[0] - 0.05, 4), limits[0] / 2))
         if below.lookup is not None:  # raises if the threshold needs more bands than are allowed
             lowest = below
@@ -210,8 +211,9 @@ def _limits(thresholds: Sequence[float] | None, settings: Any) -> list[float]:
 def _checked(thresholds: Iterable[float]) -> list[float]:
     """Return the thresholds in rising order, each once."""
     try:
-        limits = sorted({float(threshold) for threshold in thresholds})
-    except (TypeError, ValueError):
+        given = list(thresholds)
+        limits = sorted(map(float, set(given))) if all(map(is_real, given)) else []
+    except (TypeError, OverflowError):
         limits = []
     if not 1 <= len(limits) <= _MAX_THRESHOLDS or not 0 < limits[0] <= limits[-1] <= 1:
         raise SettingError(

@@ -20,6 +20,7 @@ from neardup.formats.registry import FORMATS, format_of
 from neardup.methods.registry import method_of
 from neardup.results import Comparison
 from neardup.runs.input_files import list_inputs
+from neardup.settings.constraints import check_path
 from neardup.settings.methods import PAGE_TOKENS, MethodSettings, method_named
 from neardup.verify import comparison
 
@@ -168,8 +169,10 @@ def decode_text(content: bytes, name: str) -> str:
             raise InputError(
                 f"{name} is compressed by {compression}. Decompress it first."
             ) from error
+        # The codec counts from after a byte order mark.
+        position = len(content) - len(error.object) + error.start
         raise InputError(
-            f"{name} is not UTF-8: byte {error.start} is 0x{content[error.start]:02x}. Convert it "
+            f"{name} is not UTF-8: byte {position} is 0x{content[position]:02x}. Convert it "
             "first, for example with `iconv -f LATIN1 -t UTF-8`."
         ) from error
 
@@ -197,7 +200,7 @@ def text_of(text: Text, vector_length: int | None = None) -> str:
             f"A text must be a str, and a file a pathlib.Path: got {type(text).__name__}, "
             f"{text!r:.80}. Pass one of the two."
         )
-    name = os.fspath(text)
+    name = check_path("The path of a text", text)
     # A folder or a pattern may have the suffix of a document.
     if _is_document(name) and os.path.isfile(name):
         return _text_of_document(name)
@@ -249,6 +252,6 @@ def _text_of_document(name: str) -> str:
 
 
 def _is_page(text: Text) -> bool:
-    return isinstance(text, os.PathLike) and os.fspath(text).lower().endswith(
+    return isinstance(text, os.PathLike) and os.fsdecode(text).lower().endswith(
         (".html", ".htm", ".xhtml")
     )

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.arrays import Floats, Ints, Positions, Words
+from neardup.arrays import Floats, Ints, Positions, Words, is_real
 from neardup.errors import SettingError
+from neardup.settings.constraints import check_limit
 
 MAX_BANDS = 1024
 MAX_ROWS = 64
@@ -87,15 +88,17 @@ def choose_bands(
     Raises
     ------
     SettingError
-        If MAX_BANDS bands, or num_hashes hashes, do not reach the recall. The message names the
-        recall that they reach.
+        If a value is outside its limits; or if MAX_BANDS bands, or num_hashes hashes, do not reach
+        the recall. The message names the recall that they reach.
     """
     for name, value, limit in (("threshold", threshold, 1.0), ("recall", recall, MAX_RECALL)):
-        if not 0.0 < value <= limit:
+        if not is_real(value) or not 0.0 < value <= limit:
             raise SettingError(
                 f"{name} must be a number above 0 and at most {limit}: got {value!r}. Change "
                 f"{name}."
             )
+    if rows_per_band is not None:
+        check_limit(rows_per_band, "rows_per_band")
     best: Bands | None = None
     best_cost = math.inf
     for rows in range(1, MAX_ROWS + 1) if rows_per_band is None else (rows_per_band,):
@@ -119,7 +122,9 @@ def _unreachable_recall(
 ) -> SettingError:
     """Return the error of `choose_bands`, with the recall that can be reached."""
     num_bands = MAX_BANDS if num_hashes is None else min(num_hashes // rows_per_band, MAX_BANDS)
-    reached = float(candidate_probability(threshold, Bands(num_bands, rows_per_band)))
+    reached = 0.0
+    if num_bands > 0:
+        reached = float(candidate_probability(threshold, Bands(num_bands, rows_per_band)))
     has_all_bands = num_bands == MAX_BANDS
     limit_text = (
         f"{MAX_BANDS} bands" if has_all_bands else f"the {num_hashes} hashes of a signature"

@@ -21,209 +21,6 @@ if TYPE_CHECKING:
     from neardup.kernels.blocks import Found, Nodes, Records, Scratch
     from neardup.kernels.sieve import Neighbours
 
-
-class HammingNeighbours(NamedTuple):
-    """The documents with neighbouring fingerprints.
-
-    neighbours : the neighbours of each distinct fingerprint. wanted : bool by document, whether
-    another document is within the distance, so that their sets may be compared. num_fingerprints :
-    the number of distinct fingerprints. num_pairs : the pairs of distinct fingerprints within the
-    distance.
-    """
-
-    neighbours: Neighbours
-    wanted: Mask
-    num_fingerprints: int
-    num_pairs: int
-
-
-def find_neighbours(
-    fingerprints: Words,
-    order: Positions,
-    members: Mask,
-    radius: Radius,
-    *,
-    threads: int = 1,
-    collect: Callable[[Iterable[Pairs]], Pairs] | None = None,
-) -> HammingNeighbours:
-    """Join the distinct fingerprints of documents.
-
-    Parameters
-    ----------
-    fingerprints : uint64 (num_documents, num_words), by document.
-    order : uint32, the document at each position.
-    members : bool by position, whether the fingerprint takes part in the join.
-    radius : the bits of a fingerprint, and the distance.
-    threads : worker threads.
-    collect : concatenates the pairs, in scratch columns for example; None for arrays in memory.
-    """
-    positions = np.flatnonzero(members)
-    shape = (len(positions), num_words(radius.bits))
-    # Without a name, so that the copy is freed before the join.
-    distinct = _distinct(fingerprints[order[positions]].reshape(shape))
-    num_nodes = len(distinct.fingerprints)
-    node = np.full(len(order), kernels.sieve.NO_NODE, np.uint32)
-    node[positions] = distinct.numbers
-    batches = join(
-        distinct.fingerprints, radius.bits, radius.max_distance, radius.num_blocks, threads
-    )
-    pairs = (collect or collect_pairs)(batches)
-
-    degree = np.bincount(pairs.left, minlength=num_nodes)
-    degree += np.bincount(pairs.right, minlength=num_nodes)
-    has_neighbour = (degree > 0) | (distinct.counts > 1)
-    wanted = np.zeros(len(order), np.bool_)
-    wanted[order[positions]] = has_neighbour[distinct.numbers]
-    neighbours = _list_neighbours(node, offsets_from_lengths(degree), pairs)
-    return HammingNeighbours(neighbours, wanted, num_nodes, len(pairs.left))
-
-
-def _list_neighbours(node: Positions, starts: Ints, pairs: Pairs) -> Neighbours:
-    """List each pair of distinct fingerprints with both, fingerprint by fingerprint."""
-    by_node = np.argsort(np.concatenate([pairs.left, pairs.right]), kind="stable")
-    return kernels.sieve.Neighbours(
-        node=node,
-        starts=starts,
-        others=np.concatenate([pairs.right, pairs.left])[by_node],
-        distances=np.concatenate([pairs.distance, pairs.distance])[by_node],
-    )
-
-
-def collect_pairs(batches: Iterable[Pairs]) -> Pairs:
-    """Return all pairs as one table in memory."""
-    parts = [Pairs(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint8)), *batches]
-    return Pairs(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-
-class _Distinct(NamedTuple):
-    """Distinct fingerprints.
-
-    fingerprints : uint64 (num_distinct, num_words). numbers : uint32 by row, its fingerprint among
-    them. counts : int64 (num_distinct,), the rows with each.
-    """
-
-    fingerprints: Words
-    numbers: Positions
-    counts: Ints
-
-
-def _distinct(rows: Words) -> _Distinct:
-    """Return the distinct rows of fingerprints."""
-    order = np.lexsort(rows.T) if rows.shape[1] > 1 else np.argsort(rows[:, 0])
-    ordered = rows[order]
-    is_first = begins_run(*ordered.T)
-    numbers_in_order = np.cumsum(is_first) - 1
-    numbers = np.empty(len(rows), np.uint32)
-    numbers[order] = numbers_in_order
-    counts = np.bincount(numbers_in_order, minlength=int(is_first.sum()))
-    return _Distinct(ordered[is_first], numbers, counts)
-
-
-_MAX_NODES = 512  # of a level; each groups all fingerprints once
-# Longer keys separate no more fingerprints, even if a third of their bits are constant.
-_MAX_KEY_BITS = 96
-_FINE_BITS = 4  # of a block, if the requested blocks leave too many pairs to compare
-
-
-class _Node(NamedTuple):
-    """The masks of a node: see `make_levels`."""
-
-    agree: int
-    differ: tuple[int, ...]
-
-
-def to_words(mask: int, bits: int) -> list[int]:
-    """Return the 64-bit words of an integer, the lowest first."""
-    return [mask >> shift & 0xFFFFFFFFFFFFFFFF for shift in range(0, bits, 64)]
-
-
-def make_levels(
-    bits: int, max_distance: int, num_blocks: int, first_block: int | None = None
-) -> Nodes:
-    """Return the nodes for all pairs, or for pairs whose first agreeing block is `first_block`.
-
-    A level is one way to find the pairs within a distance; the first level has one large group, the
-    last ones have many small groups. At exactly one node of each level, a pair within the distance
-    agrees in all bits of `agree`, and differs within every mask of `differ` that is not zero.
-
-    Notes
-    -----
-    A pair within distance k differs in at most k blocks, so its first t agreeing blocks are among
-    the first k + t. There is one node for each choice of t of these, C(k + t, t) in all. It reports
-    the pair if it agrees in the chosen blocks and differs in the blocks before them. With t =
-    num_blocks - max_distance these are the tables of Manku, Jain and Das Sarma (2007), section 3,
-    except that there each table that contains a pair reports it. A pair whose first agreeing block
-    is number i differs in the i blocks before it; the blocks after it are a smaller problem with
-    distance k - i.
-
-    After the levels of the requested blocks come levels of finer blocks, for data with few distinct
-    keys.
-    """
-    blocks = cut_blocks(0, bits, num_blocks)
-    if first_block is None:
-        root = _Node(agree=0, differ=())
-        rest = blocks
-        distance = max_distance
-    else:
-        root = _Node(agree=blocks[first_block], differ=tuple(blocks[:first_block]))
-        rest = blocks[first_block + 1 :]
-        distance = max_distance - first_block
-    levels = [[root], *_combine(root, rest, distance, min_chosen=1)]
-
-    low = root.agree.bit_length()
-    num_fine = (bits - low) // _FINE_BITS
-    if num_fine > len(rest):
-        levels += _combine(root, cut_blocks(low, bits, num_fine), distance, min_chosen=2)
-    return _to_arrays(levels, bits, max_distance)
-
-
-def make_masks(bits: int, max_distance: int, num_blocks: int) -> Words:
-    """Return the bits in which rows of each table agree: (num_tables, num_words).
-
-    There are C(num_blocks, max_distance) tables. A pair within the distance agrees in the bits of
-    one table at least. With max_distance blocks none need agree: a single table of no bits.
-    """
-    tables = itertools.combinations(cut_blocks(0, bits, num_blocks), num_blocks - max_distance)
-    return np.array([to_words(sum(chosen), bits) for chosen in tables], np.uint64)
-
-
-def _combine(
-    root: _Node, blocks: list[int], distance: int, *, min_chosen: int
-) -> list[list[_Node]]:
-    """Return a level for each number of blocks, from min_chosen to the number that must agree."""
-    levels = []
-    for num_chosen in range(min_chosen, len(blocks) - distance + 1):
-        if math.comb(distance + num_chosen, num_chosen) > _MAX_NODES:
-            continue
-        key_bits = num_chosen * blocks[0].bit_count()
-        if num_chosen > min_chosen and key_bits > _MAX_KEY_BITS:
-            continue
-        choices = itertools.combinations(range(distance + num_chosen), num_chosen)
-        levels.append([_choose(root, blocks, chosen) for chosen in choices])
-    return levels
-
-
-def _choose(root: _Node, blocks: list[int], chosen: tuple[int, ...]) -> _Node:
-    """Return the node whose first agreeing blocks are the chosen ones."""
-    passed = tuple(blocks[number] for number in range(chosen[-1]) if number not in chosen)
-    agree = root.agree | sum(blocks[number] for number in chosen)
-    return _Node(agree=agree, differ=root.differ + passed)
-
-
-def _to_arrays(levels: list[list[_Node]], bits: int, max_distance: int) -> Nodes:
-    nodes = [node for level in levels for node in level]
-    shape = (len(nodes), max_distance, num_words(bits))
-    differ = np.zeros(shape, np.uint64)
-    for number, node in enumerate(nodes):
-        for index, mask in enumerate(node.differ):
-            differ[number, index] = to_words(mask, bits)
-    return kernels.blocks.Nodes(
-        agree=np.array([to_words(node.agree, bits) for node in nodes], np.uint64),
-        differ=differ,
-        level_starts=offsets_from_lengths([len(level) for level in levels]),
-    )
-
-
 PAIRS_AT_ONCE = 1 << 18
 _MAX_COUNT = 1 << 32
 _PART_BITS = 15  # records of a part, which fits into the cache
@@ -231,6 +28,10 @@ _MAX_PART_BITS = 16  # parts of a block
 # Parts of a round: more of them would spread a pass over too many memory regions.
 _PARTS_AT_ONCE = 1 << 11
 _RECORDS_AT_ONCE = 1 << 27  # records of a round, unless a single part has more
+_MAX_NODES = 512  # of a level; each groups all fingerprints once
+# Longer keys separate no more fingerprints, even if a third of their bits are constant.
+_MAX_KEY_BITS = 96
+_FINE_BITS = 4  # of a block, if the requested blocks leave too many pairs to compare
 
 
 class Pairs(NamedTuple):
@@ -271,7 +72,7 @@ def join(
     query for each. For each block that may be the first in which a pair agrees, fingerprints are
     partitioned by that block. Each part fits into the cache; it is grouped by further blocks, and
     the members of each group are compared. Recall is 1. Each pair is found in one group only (see
-    above), so no record of earlier pairs is needed.
+    `make_levels`), so no record of earlier pairs is needed.
 
     Above 67 million fingerprints, the parts of a block are processed in rounds of up to 2,048 parts
     and 134 million records. Each round reads all fingerprints, in order, and copies the ones of its
@@ -435,7 +236,7 @@ def _partition(
         kernels.blocks.count_parts(fingerprints, ranges[thread], mask, counts[thread])
 
     map_all(range(threads), count, threads)
-    return _Partition(fingerprints, mask, counts, ranges)
+    return _Partition(fingerprints=fingerprints, mask=mask, counts=counts, ranges=ranges)
 
 
 def _cut_rounds(sizes: list[int]) -> list[slice]:
@@ -509,14 +310,8 @@ class _Part:
             distance=np.empty(PAIRS_AT_ONCE, np.uint8),
             used=np.zeros(1, np.int64),
         )
-        count = len(self.records.positions)
-        scratch = kernels.blocks.Scratch(
-            listed=buffers.listed[:count],
-            order=buffers.order[:count],
-            cells=buffers.cells[:count],
-            words=buffers.words[:count],
-            ends=buffers.ends,
-        )
+        # Buffers may be longer than the part: the kernel ends where `cells` do.
+        scratch = buffers._replace(cells=buffers.cells[: len(self.records.positions)])
         self.done = kernels.blocks.join_part(
             self.records, self.nodes, self.level, self.max_distance, scratch, found, self.progress
         )
@@ -554,3 +349,204 @@ def _used_pairs(found: Found) -> Pairs:
     if used < PAIRS_AT_ONCE // 2:
         columns = [column.copy() for column in columns]
     return Pairs(*columns)
+
+
+class _Node(NamedTuple):
+    """The masks of a node: see `make_levels`."""
+
+    agree: int
+    differ: tuple[int, ...]
+
+
+def make_levels(
+    bits: int, max_distance: int, num_blocks: int, first_block: int | None = None
+) -> Nodes:
+    """Return the nodes for all pairs, or for pairs whose first agreeing block is `first_block`.
+
+    A level is one way to find the pairs within a distance; the first level has one large group, the
+    last ones have many small groups. At exactly one node of each level, a pair within the distance
+    agrees in all bits of `agree`, and differs within every mask of `differ` that is not zero.
+
+    Notes
+    -----
+    A pair within distance k differs in at most k blocks, so its first t agreeing blocks are among
+    the first k + t. There is one node for each choice of t of these, C(k + t, t) in all. It reports
+    the pair if it agrees in the chosen blocks and differs in the blocks before them. With t =
+    num_blocks - max_distance these are the tables of Manku, Jain and Das Sarma (2007), section 3,
+    except that there each table that contains a pair reports it. A pair whose first agreeing block
+    is number i differs in the i blocks before it; the blocks after it are a smaller problem with
+    distance k - i.
+
+    After the levels of the requested blocks come levels of finer blocks, for data with few distinct
+    keys.
+    """
+    blocks = cut_blocks(0, bits, num_blocks)
+    if first_block is None:
+        root = _Node(agree=0, differ=())
+        rest = blocks
+        distance = max_distance
+    else:
+        root = _Node(agree=blocks[first_block], differ=tuple(blocks[:first_block]))
+        rest = blocks[first_block + 1 :]
+        distance = max_distance - first_block
+    levels = [[root], *_combine(root, rest, distance, min_chosen=1)]
+
+    low = root.agree.bit_length()
+    num_fine = (bits - low) // _FINE_BITS
+    if num_fine > len(rest):
+        levels += _combine(root, cut_blocks(low, bits, num_fine), distance, min_chosen=2)
+    return _to_arrays(levels, bits, max_distance)
+
+
+def _combine(
+    root: _Node, blocks: list[int], distance: int, *, min_chosen: int
+) -> list[list[_Node]]:
+    """Return a level for each number of blocks, from min_chosen to the number that must agree."""
+    levels = []
+    for num_chosen in range(min_chosen, len(blocks) - distance + 1):
+        if math.comb(distance + num_chosen, num_chosen) > _MAX_NODES:
+            continue
+        key_bits = num_chosen * blocks[0].bit_count()
+        if num_chosen > min_chosen and key_bits > _MAX_KEY_BITS:
+            continue
+        choices = itertools.combinations(range(distance + num_chosen), num_chosen)
+        levels.append([_choose(root, blocks, chosen) for chosen in choices])
+    return levels
+
+
+def _choose(root: _Node, blocks: list[int], chosen: tuple[int, ...]) -> _Node:
+    """Return the node whose first agreeing blocks are the chosen ones."""
+    passed = tuple(blocks[number] for number in range(chosen[-1]) if number not in chosen)
+    agree = root.agree | sum(blocks[number] for number in chosen)
+    return _Node(agree=agree, differ=root.differ + passed)
+
+
+def _to_arrays(levels: list[list[_Node]], bits: int, max_distance: int) -> Nodes:
+    nodes = [node for level in levels for node in level]
+    shape = (len(nodes), max_distance, num_words(bits))
+    differ = np.zeros(shape, np.uint64)
+    for number, node in enumerate(nodes):
+        for index, mask in enumerate(node.differ):
+            differ[number, index] = to_words(mask, bits)
+    return kernels.blocks.Nodes(
+        agree=np.array([to_words(node.agree, bits) for node in nodes], np.uint64),
+        differ=differ,
+        level_starts=offsets_from_lengths([len(level) for level in levels]),
+    )
+
+
+def to_words(mask: int, bits: int) -> list[int]:
+    """Return the 64-bit words of an integer, the lowest first."""
+    return [mask >> shift & 0xFFFFFFFFFFFFFFFF for shift in range(0, bits, 64)]
+
+
+def make_masks(bits: int, max_distance: int, num_blocks: int) -> Words:
+    """Return the bits in which rows of each table agree: (num_tables, num_words).
+
+    There are C(num_blocks, max_distance) tables. A pair within the distance agrees in the bits of
+    one table at least. With max_distance blocks none need agree: a single table of no bits.
+    """
+    tables = itertools.combinations(cut_blocks(0, bits, num_blocks), num_blocks - max_distance)
+    return np.array([to_words(sum(chosen), bits) for chosen in tables], np.uint64)
+
+
+class HammingNeighbours(NamedTuple):
+    """The documents with neighbouring fingerprints.
+
+    neighbours : the neighbours of each distinct fingerprint. wanted : bool by document, whether
+    another document is within the distance, so that their sets may be compared. num_fingerprints :
+    the number of distinct fingerprints. num_pairs : the pairs of distinct fingerprints within the
+    distance.
+    """
+
+    neighbours: Neighbours
+    wanted: Mask
+    num_fingerprints: int
+    num_pairs: int
+
+
+def find_neighbours(
+    fingerprints: Words,
+    order: Positions,
+    members: Mask,
+    radius: Radius,
+    *,
+    threads: int = 1,
+    collect: Callable[[Iterable[Pairs]], Pairs] | None = None,
+) -> HammingNeighbours:
+    """Join the distinct fingerprints of documents.
+
+    Parameters
+    ----------
+    fingerprints : uint64 (num_documents, num_words), by document.
+    order : uint32, the document at each position.
+    members : bool by position, whether the fingerprint takes part in the join.
+    radius : the bits of a fingerprint, and the distance.
+    threads : worker threads.
+    collect : concatenates the pairs, in scratch columns for example; None for arrays in memory.
+    """
+    positions = np.flatnonzero(members)
+    shape = (len(positions), num_words(radius.bits))
+    # Without a name, so that the copy is freed before the join.
+    distinct = _distinct(fingerprints[order[positions]].reshape(shape))
+    num_nodes = len(distinct.fingerprints)
+    node = np.full(len(order), kernels.sieve.NO_NODE, np.uint32)
+    node[positions] = distinct.numbers
+    batches = join(
+        distinct.fingerprints, radius.bits, radius.max_distance, radius.num_blocks, threads
+    )
+    pairs = (collect or collect_pairs)(batches)
+
+    degree = np.bincount(pairs.left, minlength=num_nodes)
+    degree += np.bincount(pairs.right, minlength=num_nodes)
+    has_neighbour = (degree > 0) | (distinct.counts > 1)
+    wanted = np.zeros(len(order), np.bool_)
+    wanted[order[positions]] = has_neighbour[distinct.numbers]
+    neighbours = _list_neighbours(node, offsets_from_lengths(degree), pairs)
+    return HammingNeighbours(
+        neighbours=neighbours,
+        wanted=wanted,
+        num_fingerprints=num_nodes,
+        num_pairs=len(pairs.left),
+    )
+
+
+def collect_pairs(batches: Iterable[Pairs]) -> Pairs:
+    """Return all pairs as one table in memory."""
+    parts = [Pairs(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint8)), *batches]
+    return Pairs(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _list_neighbours(node: Positions, starts: Ints, pairs: Pairs) -> Neighbours:
+    """List each pair of distinct fingerprints with both, fingerprint by fingerprint."""
+    by_node = np.argsort(np.concatenate([pairs.left, pairs.right]), kind="stable")
+    return kernels.sieve.Neighbours(
+        node=node,
+        starts=starts,
+        others=np.concatenate([pairs.right, pairs.left])[by_node],
+        distances=np.concatenate([pairs.distance, pairs.distance])[by_node],
+    )
+
+
+class _Distinct(NamedTuple):
+    """Distinct fingerprints.
+
+    fingerprints : uint64 (num_distinct, num_words). numbers : uint32 by row, its fingerprint among
+    them. counts : int64 (num_distinct,), the rows with each.
+    """
+
+    fingerprints: Words
+    numbers: Positions
+    counts: Ints
+
+
+def _distinct(rows: Words) -> _Distinct:
+    """Return the distinct rows of fingerprints."""
+    order = np.lexsort(rows.T) if rows.shape[1] > 1 else np.argsort(rows[:, 0])
+    ordered = rows[order]
+    is_first = begins_run(*ordered.T)
+    numbers_in_order = np.cumsum(is_first) - 1
+    numbers = np.empty(len(rows), np.uint32)
+    numbers[order] = numbers_in_order
+    counts = np.bincount(numbers_in_order, minlength=int(is_first.sum()))
+    return _Distinct(fingerprints=ordered[is_first], numbers=numbers, counts=counts)

@@ -42,7 +42,10 @@ _MIN_SIGNS = 0.15  # of the tokens of code; prose has about 0.03
 
 
 def _kinds_of_bytes() -> Rows:
-    """Return the kind of a token by its first byte: 1 a name, 2 a number, 3 a string, 0 a sign."""
+    """Return the kind of a token by its first byte: 1 a name, 2 a number, 3 a string, 0 a sign.
+
+    The kinds are positions in the choices of `_fold_names`.
+    """
     kinds = np.zeros(256, np.int64)
     kinds[[code for code in range(128) if chr(code).isalpha() or chr(code) == "_"]] = 1
     kinds[128:] = 1
@@ -162,7 +165,6 @@ def has_code(texts: pa.Array) -> Mask:
     """Return whether each text is code, by the share of its signs."""
     tokens, offsets = _code_tokens(texts)
     signs = pa.array(_SIGNS_OF_CODE.split(), tokens.type)
-    num_signs = np.append(0, np.cumsum(np.asarray(pc.is_in(tokens, signs), np.int64)))
+    num_signs = offsets_from_lengths(pc.is_in(tokens, signs))
     limits = np.asarray(offsets)
-    has_signs: Mask = np.diff(num_signs[limits]) > _MIN_SIGNS * np.diff(limits)
-    return has_signs
+    return np.asarray(np.diff(num_signs[limits]) > _MIN_SIGNS * np.diff(limits))

@@ -100,6 +100,22 @@ class Matches(NamedTuple):
         return Matches(*(column[rows] for column in self))
 
 
+class CommonShingles(NamedTuple):
+    """Shingles that do not count, in the order of the fields.
+
+    fields, positions : integers (num_shingles,), the field and the position in it. counts : int64
+    (num_shingles,), the documents or the items that have the shingle.
+    """
+
+    fields: Array
+    positions: Array
+    counts: Rows
+
+    def take(self, rows: Array) -> CommonShingles:
+        """Return some of the shingles. rows : their indices, or a mask."""
+        return CommonShingles(*(column[rows] for column in self))
+
+
 @dataclass(kw_only=True)
 class ItemTable:
     """The shingles of all items.
@@ -114,13 +130,12 @@ class ItemTable:
         key       | 0 | 1 | 2   | 0 | 3       | 4 | 1 | 5 | 6   |      entries 1 and 6 are equal
 
     texts : the texts of all fields, as their views read them. views, lookups : by view, words
-    first. field_items : int32 by field, its item, rising. kinds : uint8
-    by field, WORDS, ANSWER or STRUCTURE. weights : float64 by field. ngrams : int64 by field, the
+    first. field_items : int32 by field, its item, rising. kinds : uint8 by field, WORDS, ANSWER or
+    STRUCTURE. weights : float64 by field. ngrams : int64 by field, the
     words of a shingle. words : the hashes of the words of each field. items, fields, positions :
     int32 by entry, sorted by item; positions are token numbers. is_own : bool by entry, whether no
-    other item has it, except items of the same shingles. shared : int64 (num_shared, 3), the
-    field, the position and the number of items of each distinct shingle of an item that too many
-    items have for an entry.
+    other item has it, except items of the same shingles. shared : the distinct shingles of items
+    that too many items have for an entry.
     """
 
     settings: ContaminationSettings
@@ -137,7 +152,7 @@ class ItemTable:
     fields: Int32s
     positions: Int32s
     is_own: Mask
-    shared: Rows
+    shared: CommonShingles
     postings: Postings
     around: Around
     lookups: list[Lookup]
@@ -148,10 +163,11 @@ class ItemTable:
         counts : int64 by key.
         """
         around = self.around
-        largest: Rows = kernels.item_shingles.max_counts(
-            counts, around.keys, around.first[entries], around.sizes[entries]
+        return np.asarray(
+            kernels.item_shingles.max_counts(
+                counts, around.keys, around.first[entries], around.sizes[entries]
+            )
         )
-        return largest
 
     @cached_property
     def num_tokens(self) -> Rows:
@@ -161,8 +177,7 @@ class ItemTable:
     @cached_property
     def has_words(self) -> Mask:
         """Mask of the fields whose shingles are words."""
-        has_words: Mask = self.kinds != STRUCTURE
-        return has_words
+        return np.asarray(self.kinds != STRUCTURE)
 
     @cached_property
     def view_numbers(self) -> Rows:
@@ -254,7 +269,7 @@ def build_items(
         fields=fields,
         positions=positions,
         is_own=num_sharing[is_entry] == 1,
-        shared=_shared_shingles(distinct, num_sharing, ~is_entry),
+        shared=CommonShingles(distinct.fields, distinct.positions, num_sharing).take(~is_entry),
         postings=postings,
         around=around,
         lookups=[
@@ -270,16 +285,9 @@ def _list_postings(numbered: _Numbered, is_entry: Mask, items: Int32s) -> Postin
     return Postings(offsets, entries, items[entries])
 
 
-def _shared_shingles(distinct: _DistinctShingles, num_sharing: Rows, is_shared: Mask) -> Rows:
-    """Return `ItemTable.shared`. num_sharing : the number of items that have each shingle."""
-    columns: list[Array] = [distinct.fields, distinct.positions, num_sharing]
-    return np.stack([column[is_shared] for column in columns], axis=1)
-
-
 def _view_numbers(kinds: Bytes) -> Rows:
     """Return the view of fields by their kinds, as numbers of `views_of`."""
-    view_numbers: Rows = (kinds == STRUCTURE).astype(np.int64)
-    return view_numbers
+    return np.asarray(kinds == STRUCTURE, np.int64)
 
 
 def _read_fields(texts: pa.LargeStringArray, view_numbers: Rows, views: list[View]) -> _FieldTexts:
@@ -414,7 +422,12 @@ def _distinct(shingles: _Shingles, field_items: Int32s, num_items: int) -> _Dist
     all_fields = np.arange(len(shingles.counts), dtype=np.int32)
     fields = np.repeat(all_fields, shingles.counts)[first]
     positions = (first - field_offsets[fields]).astype(np.int32)
-    return _DistinctShingles(shingles.hashes[first], fields, positions, is_new)
+    return _DistinctShingles(
+        hashes=shingles.hashes[first],
+        fields=fields,
+        positions=positions,
+        is_new=is_new,
+    )
 
 
 class _Numbered(NamedTuple):
@@ -436,7 +449,12 @@ def _number_keys(shingles: Words, sequences: Words) -> _Numbered:
     number_hashes = kernels.item_shingles.number_hashes
     of_shingles, num_keys = number_hashes(shingles, slots, 0)
     of_sequences, num_keys = number_hashes(sequences, slots, num_keys)
-    return _Numbered(slots, of_shingles, of_sequences, num_keys)
+    return _Numbered(
+        slots=slots,
+        shingles=of_shingles,
+        sequences=of_sequences,
+        num_keys=num_keys,
+    )
 
 
 def _find_around(fields: Int32s, positions: Int32s, cut: _CutFields, numbered: _Numbered) -> Around:

@@ -46,11 +46,11 @@ def find_pairs(inputs: list[Named], output: str, **values: Any) -> None:
       neardup find-pairs fp.parquet --max-distance 3 -o pairs.parquet
     """
     with running(f"Nothing was written to {output}."):
-        from neardup.api.pairs import fingerprint_paths
+        from neardup.api.pairs import fingerprint_files
         from neardup.runs.find import LeftOut
 
         # A file of fingerprints has no texts, so its distances are compared, by SimHash.
-        has_fingerprints = bool(fingerprint_paths(inputs, LeftOut()))
+        has_fingerprints = bool(fingerprint_files(inputs, LeftOut()))
         method = build_method(values, "simhash" if has_fingerprints else "minhash")
         result = neardup.find_pairs(inputs, method=method, output=output, tables=False, **values)
     finish(result.report, Path(output))

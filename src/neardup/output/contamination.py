@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import (
-    Array,
     Int32s,
     Mask,
     Positions,
@@ -24,7 +23,7 @@ from neardup.arrays import (
     ranges,
     rank_in_run,
 )
-from neardup.candidates.items import ItemTable
+from neardup.candidates.items import CommonShingles, ItemTable
 from neardup.decide.hit_grades import CLEAR, POSSIBLE, are_possible
 from neardup.decide.item_rules import RULES, WHOLE
 from neardup.decide.items import Hits
@@ -56,28 +55,15 @@ class _Contained(NamedTuple):
     items: Rows
 
 
-class _CommonShingles(NamedTuple):
-    """Shingles that do not count, in the order of the fields.
-
-    fields, positions : integers (num_shingles,), the field and the position in it. counts : int64
-    (num_shingles,), the documents or the items that have the shingle.
-    """
-
-    fields: Array
-    positions: Array
-    counts: Rows
-
-
-def _common_in_items(table: ItemTable) -> _CommonShingles:
+def _common_in_items(table: ItemTable) -> CommonShingles:
     """Return the shingles that too many items have."""
-    fields, positions, counts = table.shared[table.has_words[table.shared[:, 0]]].T
-    return _CommonShingles(fields=fields, positions=positions, counts=counts)
+    return table.shared.take(table.has_words[table.shared.fields])
 
 
-def _common_in_documents(table: ItemTable, found: FoundItems) -> _CommonShingles:
+def _common_in_documents(table: ItemTable, found: FoundItems) -> CommonShingles:
     """Return the shingles whose words too many documents have."""
     entries = np.flatnonzero(~found.is_rare & table.has_words[table.fields])
-    return _CommonShingles(
+    return CommonShingles(
         fields=table.fields[entries],
         positions=table.positions[entries],
         counts=found.num_documents[entries],
@@ -238,7 +224,7 @@ class ItemTables:
         ]
         return pa.Table.from_arrays(columns, schema=items_schema())
 
-    def _count_common(self, common: _CommonShingles) -> Rows:
+    def _count_common(self, common: CommonShingles) -> Rows:
         """Return the number of these shingles, by item."""
         table = self._table
         return np.bincount(table.field_items[common.fields], minlength=table.num_items)
@@ -272,7 +258,7 @@ class ItemTables:
             [pa.Table.from_arrays(columns, schema=schema) for columns in tables]
         )
 
-    def _boilerplate(self, common: _CommonShingles) -> list[pa.Array]:
+    def _boilerplate(self, common: CommonShingles) -> list[pa.Array]:
         """Return the stretches of overlapping shingles as columns: the names of the item, the
         words, and the smallest count of a shingle.
         """

@@ -87,6 +87,12 @@ _REFUSALS = (
         "confirm='hamming'. Use confirm='jaccard' (--confirm jaccard), or method='minhash' "
         "(--method minhash).",
     ),
+    _Refusal(
+        "pairs of fingerprints",
+        lambda given: given["engine"] != "local",
+        "Fingerprints are compared on this machine: got engine={engine!r}. Leave engine (--engine) "
+        "out.",
+    ),
 )
 
 
