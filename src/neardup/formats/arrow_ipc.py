@@ -88,12 +88,32 @@ def _check_offsets(batch: pa.RecordBatch) -> None:
     which is checked by row later.
     """
     for column in batch.columns:
-        kind = column.type
-        if pa.types.is_string(kind):
-            column = column.view(pa.binary())
-        elif pa.types.is_large_string(kind):
-            column = column.view(pa.large_binary())
-        column.validate(full=True)
+        kind = _without_text(column.type)
+        # Other columns are not viewed: Arrow has no view of some types.
+        checked = column if kind == column.type else column.view(kind)
+        checked.validate(full=True)
+
+
+def _without_text(kind: pa.DataType) -> pa.DataType:
+    """Return a type of the same layout, with binary for strings."""
+    types = pa.types
+    if types.is_string(kind):
+        return pa.binary()
+    if types.is_large_string(kind):
+        return pa.large_binary()
+    if types.is_string_view(kind):
+        return pa.binary_view()
+    if types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_text(kind.value_type), kind.ordered)
+    if types.is_struct(kind):
+        return pa.struct([field.with_type(_without_text(field.type)) for field in kind])
+    if types.is_map(kind):
+        return pa.map_(_without_text(kind.key_type), _without_text(kind.item_type))
+    if types.is_list(kind):
+        return pa.list_(_without_text(kind.value_type))
+    if types.is_large_list(kind):
+        return pa.large_list(_without_text(kind.value_type))
+    return kind
 
 
 class ArrowLayout(NamedTuple):
@@ -123,8 +143,6 @@ def _codec(file: pa.NativeFile) -> str | None:
     with suppress(*_DAMAGE):
         for message in pa.ipc.MessageReader.open_stream(file):
             if message.type == "record batch":
-                # A compressed buffer is its length, int64, and then a frame, whose magic names the
-                # codec.
                 magic = message.body.slice(8, 4).to_pybytes()
                 return _FRAMES.get(magic)
     return None
