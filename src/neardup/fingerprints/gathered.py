@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from neardup.arrays import Array, Ints, Mask, Words, arrow_file, arrow_of
 from neardup.fingerprints.fingerprints import Fingerprints, read_scheme, read_values
-from neardup.fingerprints.sketches import read_batches, read_ids
+from neardup.fingerprints.sketches import ids_as_text, read_batches, read_ids
 
 
 class FingerprintFile:
@@ -32,6 +32,8 @@ class FingerprintFile:
         self.scheme = read_scheme(next(read_batches(path)).schema, path)
         with arrow_file(path) as file:
             self._metadata = pq.read_metadata(file)
+        # The schema of Parquet names the fields inside a column, too.
+        self._has_ids = "id" in self._metadata.schema.to_arrow_schema().names
 
     def __len__(self) -> int:
         """Return the number of rows, empty ones included."""
@@ -51,7 +53,7 @@ class FingerprintFile:
 
     def ids(self, rows: Ints) -> pa.Array:
         """Return the ids of rows, which must rise, as strings; row numbers if there are no ids."""
-        if "id" not in self._metadata.schema.names:
+        if not self._has_ids:
             return arrow_of(rows).cast("large_string")
         parts = [pa.array([], "large_string")]
         first = 0
@@ -60,15 +62,19 @@ class FingerprintFile:
             rows_of_table = _between(rows, first, stop) - first
             if len(rows_of_table):
                 ids = table["id"].take(arrow_of(rows_of_table))
-                parts.append(ids.combine_chunks().cast("large_string"))
+                parts.append(ids_as_text(ids.combine_chunks(), self.path))
             first = stop
         return pa.concat_arrays(parts)
 
     def _may_lack_ids(self) -> bool:
         """Return whether the statistics of the file cannot exclude a null among the ids."""
-        if "id" not in self._metadata.schema.names:
+        if not self._has_ids:
             return False
-        column = self._metadata.schema.names.index("id")
+        schema = self._metadata.schema
+        paths = [schema.column(number).path for number in range(len(schema))]
+        if "id" not in paths:  # a struct or a list
+            return True
+        column = paths.index("id")
         for number in range(self._metadata.num_row_groups):
             statistics = self._metadata.row_group(number).column(column).statistics
             if statistics is None or statistics.null_count != 0:
