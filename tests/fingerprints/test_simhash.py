@@ -392,7 +392,7 @@ def test_a_tokenizer_that_returns_nothing_is_refused():
 
 def test_a_feature_that_is_no_unicode_text_is_refused_with_the_reason():
     method = SimHash(tokens=lambda text: [("\ud800", 1)], weights="given")
-    with pytest.raises(InputError, match="A feature must be Unicode text: .* surrogates"):
+    with pytest.raises(InputError, match=r"A feature must be Unicode text: .* surrogates"):
         fingerprint_of("text", method=method)
 
 
