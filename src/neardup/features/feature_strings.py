@@ -165,10 +165,9 @@ def weighted_tokens(texts: pa.Array, method: SimHash) -> tuple[list[list[str]], 
     """
     assert callable(method.tokens)
     lists = [method.tokens(normalise(text or "", method)) for text in texts.to_pylist()]
-    for pairs in lists:
-        if not isinstance(pairs, Iterable):
-            raise _no_pairs(pairs, method.tokens)
-    return split_pairs(lists, method.tokens)
+    # A value that is not iterable, such as None, is refused as a pair.
+    pairs = [found if isinstance(found, Iterable) else [found] for found in lists]
+    return split_pairs(pairs, method.tokens)
 
 
 def split_pairs(
@@ -193,15 +192,11 @@ def _check_pair(pair: Any, source: object) -> tuple[str, float]:
     except (TypeError, ValueError, OverflowError):
         is_weighted = False
     if not is_weighted or not isinstance(feature, str):
-        raise _no_pairs(pair, source)
+        raise InputError(
+            f"Weighted features must be pairs of a string and a finite number: got {pair!r} from "
+            f"{source!r}. Give an iterable of (str, number)."
+        )
     return check_text("A feature", feature), float(weight)
-
-
-def _no_pairs(value: object, source: object) -> InputError:
-    return InputError(
-        f"Weighted features must be pairs of a string and a finite number: got {value!r} from "
-        f"{source!r}. Give an iterable of (str, number)."
-    )
 
 
 def strings_of(

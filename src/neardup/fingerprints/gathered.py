@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from neardup.arrays import Array, Ints, Mask, Words, arrow_file, arrow_of
 from neardup.fingerprints.fingerprints import Fingerprints, read_scheme, read_values
-from neardup.fingerprints.sketches import ids_as_text, read_batches, read_ids
+from neardup.fingerprints.sketches import read_batches, read_ids
 
 
 class FingerprintFile:
@@ -29,7 +29,9 @@ class FingerprintFile:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.scheme = read_scheme(next(read_batches(path)).schema, path)
+        no_rows = next(read_batches(path))
+        self.scheme = read_scheme(no_rows.schema, path)
+        read_ids(no_rows, np.zeros(0, np.bool_), path)  # raises if their type has no text
         with arrow_file(path) as file:
             self._metadata = pq.read_metadata(file)
         # The schema of Parquet names the fields inside a column, too.
@@ -62,23 +64,20 @@ class FingerprintFile:
             rows_of_table = _between(rows, first, stop) - first
             if len(rows_of_table):
                 ids = table["id"].take(arrow_of(rows_of_table))
-                parts.append(ids_as_text(ids.combine_chunks(), self.path))
+                parts.append(ids.combine_chunks().cast("large_string"))
             first = stop
         return pa.concat_arrays(parts)
 
     def _may_lack_ids(self) -> bool:
         """Return whether the statistics of the file cannot exclude a null among the ids."""
-        if not self._has_ids:
-            return False
-        schema = self._metadata.schema
-        paths = [schema.column(number).path for number in range(len(schema))]
-        if "id" not in paths:  # a struct or a list
-            return True
-        column = paths.index("id")
         for number in range(self._metadata.num_row_groups):
-            statistics = self._metadata.row_group(number).column(column).statistics
-            if statistics is None or statistics.null_count != 0:
-                return True
+            group = self._metadata.row_group(number)
+            for column in map(group.column, range(group.num_columns)):
+                # A field `id` of another column has a longer path.
+                if column.path_in_schema == "id":
+                    statistics = column.statistics
+                    if statistics is None or statistics.null_count != 0:
+                        return True
         return False
 
 

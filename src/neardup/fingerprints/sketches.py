@@ -7,7 +7,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
@@ -17,10 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.arrays import Array, Bytes, Floats, Ints, Mask, arrow_file, arrow_of
-from neardup.documents.texts import storage_type
 from neardup.errors import ColumnError, InputError, OutputError, SchemeError
 from neardup.files import AnyPath, AtomicFile, JsonObject, writing_to
-from neardup.settings.constraints import assignments, check_flag, check_kind, check_path, shown
+from neardup.settings.constraints import assignments, check_flag, check_kind, check_path
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -29,7 +28,6 @@ SCHEME_KEY = b"neardup.scheme"
 INDEX_KEY = b"neardup.index"
 UNKNOWN = "unknown"  # the name of the scheme if none is recorded
 _BATCH_ROWS = 1 << 16
-_ID_TYPES = (pa.string(), pa.large_string(), pa.string_view(), pa.null())  # besides integers
 
 Scheme: TypeAlias = Mapping[str, Any]
 """A name, a version and settings. Only sketches of equal schemes are compared."""
@@ -122,29 +120,13 @@ def read_ids(table: pa.Table, empty: Mask, name: str) -> pa.Array:
     if "id" not in table.schema.names:
         return _number_ids(np.arange(table.num_rows))
     ids = large_ids(table["id"])
-    if _lacks_id(ids, empty):
+    if ids.null_count and (ids.is_null().to_numpy(zero_copy_only=False) & ~empty).any():
         raise ColumnError(f"{name} has a null in the column 'id'. Give every row an id.")
-    if pa.types.is_integer(ids.type):
-        with suppress(pa.ArrowInvalid):  # a uint64 of 2^63 or more becomes text
-            return ids.cast("int64")
-    return ids_as_text(ids, name)
-
-
-def _lacks_id(ids: pa.Array, empty: Mask) -> bool:
-    """Return whether the id of a row that is not empty is null."""
-    if not ids.null_count:
-        return False
-    return bool((ids.is_null().to_numpy(zero_copy_only=False) & ~empty).any())
-
-
-def ids_as_text(ids: pa.Array, name: str) -> pa.Array:
-    """Return ids as large_string. Raises ColumnError for a type without text, such as a list."""
     try:
-        return ids.cast("large_string")
+        return ids.cast("int64" if pa.types.is_integer(ids.type) else "large_string")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ColumnError(
-            f"{name} has ids of type {ids.type} that are not text: {error}. Convert the column "
-            "'id' to strings."
+            f"{name} has ids that are neither text nor int64: {error}. Convert the column 'id'."
         ) from error
 
 
@@ -158,19 +140,17 @@ def large_ids(ids: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def _in_arrow(ids: Ids) -> pa.Array | pa.ChunkedArray:
     """Return ids as an Arrow column. Raises InputError if they cannot be ids."""
+    if isinstance(ids, (pa.Array, pa.ChunkedArray)):
+        return ids
     # The characters of a string are no ids.
     kinds = () if isinstance(ids, (str, bytes)) else Iterable
     check_kind("ids", ids, kinds, "a list or an Arrow column")
     try:
-        column = ids if isinstance(ids, (pa.Array, pa.ChunkedArray)) else pa.array(ids)
+        return pa.array(ids)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise InputError(
             f"ids must be all strings, or all integers: {error}. Change ids."
         ) from error
-    kind = storage_type(column.type)
-    if not (pa.types.is_integer(kind) or kind in _ID_TYPES):
-        raise InputError(f"ids must be all strings, or all integers: got {kind}. Change ids.")
-    return column
 
 
 def read_json(schema: pa.Schema, key: bytes) -> tuple[JsonObject | None, str]:
@@ -365,19 +345,14 @@ class Sketches(ABC):
     def __getitem__(self, rows: Index) -> Self:
         """Return some of the rows; an integer gives an object of one row."""
         count = len(self)
-        if isinstance(rows, (int, np.integer)) and not isinstance(rows, bool):
+        if isinstance(rows, (int, np.integer)):
             # A range counts negative indices from the end, and raises IndexError beyond it.
             chosen = np.array([range(count)[rows]])
         elif isinstance(rows, slice):
             chosen = np.arange(*rows.indices(count))
         else:
-            wanted = np.asarray(rows)
-            if wanted.ndim != 1:  # such as True, a string, or a matrix
-                raise IndexError(
-                    f"Rows are an integer, a slice, integers or a mask: got {shown(rows)}."
-                )
-            # NumPy takes an empty list for floats.
-            chosen = np.arange(count)[wanted if len(wanted) else wanted.astype(np.int64)]
+            # NumPy takes a tuple for the indices of several dimensions.
+            chosen = np.arange(count)[list(rows) if isinstance(rows, tuple) else rows]
         ids = _number_ids(chosen) if self._ids is None else self._ids.take(arrow_of(chosen))
         empty = None if self._empty is None else self._empty[chosen]
         return type(self)(self.values[chosen], self.scheme, ids, empty)
@@ -437,10 +412,10 @@ class Sketches(ABC):
                 f"There are {len(self):,} {self.kind.lower()}: got {len(row_ids):,} ids. Pass one "
                 "id for each."
             )
-        if ids is not None and _lacks_id(row_ids, self.empty):
-            raise InputError("ids must be all strings, or all integers: got None. Change ids.")
         rows = Rows(ids=row_ids, data=self._to_bytes(), empty=self.empty)
-        return make_table(self.column, rows, self.scheme, with_hex=with_hex)
+        table = make_table(self.column, rows, self.scheme, with_hex=with_hex)
+        read_ids(table, self.empty, "the table")  # raises for ids that cannot be read again
+        return table
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:

@@ -23,6 +23,11 @@ from neardup.formats.registry import Handler, Widening
 
 _DAMAGE = (pa.ArrowException, OSError, ValueError)
 _FILE_MAGIC = b"ARROW1"
+_BINARY = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
 _FRAMES = {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
@@ -89,31 +94,20 @@ def _check_offsets(batch: pa.RecordBatch) -> None:
     """
     for column in batch.columns:
         kind = _without_text(column.type)
-        # Other columns are not viewed: Arrow has no view of some types.
-        checked = column if kind == column.type else column.view(kind)
-        checked.validate(full=True)
+        if kind != column.type:  # Arrow has no view of some types
+            column = column.view(kind)
+        column.validate(full=True)
 
 
 def _without_text(kind: pa.DataType) -> pa.DataType:
     """Return a type of the same layout, with binary for strings."""
-    types = pa.types
-    if types.is_string(kind):
-        return pa.binary()
-    if types.is_large_string(kind):
-        return pa.large_binary()
-    if types.is_string_view(kind):
-        return pa.binary_view()
-    if types.is_dictionary(kind):
+    if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _without_text(kind.value_type), kind.ordered)
-    if types.is_struct(kind):
+    if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_without_text(field.type)) for field in kind])
-    if types.is_map(kind):
-        return pa.map_(_without_text(kind.key_type), _without_text(kind.item_type))
-    if types.is_list(kind):
+    if pa.types.is_list(kind):
         return pa.list_(_without_text(kind.value_type))
-    if types.is_large_list(kind):
-        return pa.large_list(_without_text(kind.value_type))
-    return kind
+    return _BINARY.get(kind, kind)
 
 
 class ArrowLayout(NamedTuple):

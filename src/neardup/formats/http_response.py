@@ -150,8 +150,7 @@ def _dechunked(body: bytes) -> bytes | None:
     while size := _CHUNK_SIZE.match(body, position):
         length = int(size[1], 16)
         if length == 0:  # the end of the body, or the first line of a body stored dechunked
-            is_end = bool(pieces) or not body[size.end() :].strip()
-            return b"".join(pieces) if is_end else None
+            return b"".join(pieces) if pieces or not body[size.end() :].strip() else None
         start = size.end()
         position = start + length
         pieces.append(body[start:position])

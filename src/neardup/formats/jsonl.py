@@ -518,9 +518,7 @@ def _read_line(line: bytes, wanted: _Wanted) -> JsonObject:
 
 def _values_of(line: bytes, wanted: _Wanted) -> JsonObject:
     """Return the values of the columns, as the line has them."""
-    bare = line.removeprefix(BYTE_ORDER_MARK).strip(_BLANKS)
-    # Invalid bytes become surrogates, which matter only in the columns that are read.
-    record = json.loads(bare.decode("utf-8", "surrogateescape"))
+    record = _value_of(line)
     if not isinstance(record, dict):
         raise TypeError(f"the line is {kind_of(record)}, not an object")
     columns = wanted.columns
@@ -532,6 +530,12 @@ def _values_of(line: bytes, wanted: _Wanted) -> JsonObject:
         else:
             values[name] = value_at(record, keys)
     return values
+
+
+def _value_of(line: bytes) -> Any:
+    bare = line.removeprefix(BYTE_ORDER_MARK).strip(_BLANKS)
+    # Invalid bytes become surrogates, which matter only in the columns that are read.
+    return json.loads(bare.decode("utf-8", "surrogateescape"))
 
 
 def _check_texts(texts: JsonObject, *, is_text: bool) -> None:
@@ -598,8 +602,7 @@ def _line_of(batch: DocumentBatch, row: int) -> bytes:
 
 def _turns_of_line(line: bytes, column: str) -> list[Turn]:
     """Return the turns of a line that was read. column : with lists in its path."""
-    bare = line.removeprefix(BYTE_ORDER_MARK).strip(_BLANKS)
-    record = json.loads(bare.decode("utf-8", "surrogateescape"))
+    record = _value_of(line)
     return turns_in(record, _keys_of(_types_of_records([record]), column)) or []
 
 
@@ -657,16 +660,13 @@ def _check_lines(source: Source) -> int:
     `null`.
     """
     max_line_bytes = 0
-    for block in read_line_blocks(source, _raise_invalid):
+    ignored: list[Rejected] = []  # Arrow meets the end of a damaged stream, too
+    for block in read_line_blocks(source, ignored.append):
         _, bad = _looks_like_objects(block)
         for index in sorted(bad):
-            _raise_invalid(block.rejected(source, index, bad[index]))
-        max_line_bytes = max(max_line_bytes, int(np.diff(block.offsets).max(initial=0)))
+            raise pa.ArrowInvalid(f"line {block.first_line + index + 1}: {bad[index]}")
+        max_line_bytes = max(max_line_bytes, int(np.diff(block.offsets).max()))
     return max_line_bytes
-
-
-def _raise_invalid(row: Rejected) -> None:
-    raise pa.ArrowInvalid(row.reason if row.line is None else f"line {row.line}: {row.reason}")
 
 
 HANDLER = Handler(

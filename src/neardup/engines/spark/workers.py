@@ -264,32 +264,31 @@ def _searched(texts: pa.RecordBatch, found: ItemsInTexts) -> pa.RecordBatch:
     """Return the items in documents, schemas.READ, as a row of schemas.SEARCHED."""
     is_read = texts["rejected"].is_null().to_numpy(zero_copy_only=False)
     num_bytes = np.diff(flatten_strings(texts["text"])[1])
-    counts = {
-        "documents": np.count_nonzero(is_read),
-        "bytes": num_bytes.sum(),
+    counts = (
+        np.count_nonzero(is_read),
+        num_bytes.sum(),
         # Rejected rows have no text, either.
-        "without_features": found.num_textless - np.count_nonzero(~is_read),
-    }
+        found.num_textless - np.count_nonzero(~is_read),
+    )
     matches = found.matches
     located = texts.take(arrow_of(matches.documents))
-    lists = {
-        "unread": texts["rejected"].drop_null(),
-        "keys": found.keys,
-        "items": found.items,
-        "states": found.states,
-        "found": matches.documents,
-        "entries": matches.entries,
-        "tokens": matches.positions,
-        "begins": found.ranges[:, 0],
-        "ends": found.ranges[:, 1],
-        "excerpts": pa.array(found.excerpts, pa.string()),
-        "ids": located["id"],
-        "rows": located["row"],
-    }
-    columns = {"document": texts["document"][:1]}
-    columns |= {name: np.array([count]) for name, count in counts.items()}
-    columns |= {name: _list_of(values) for name, values in lists.items()}
-    return batch_of(schemas.SEARCHED, *(columns[name] for name in schemas.SEARCHED.names))
+    lists = (
+        texts["rejected"].drop_null(),
+        found.keys,
+        found.items,
+        found.states,
+        *matches,
+        *found.ranges.T,
+        pa.array(found.excerpts, pa.string()),
+        located["id"],
+        located["row"],
+    )
+    return batch_of(
+        schemas.SEARCHED,
+        texts["document"][:1],
+        *(np.array([count]) for count in counts),
+        *map(_list_of, lists),
+    )
 
 
 def _list_of(values: Array | pa.Array) -> pa.ListArray:
