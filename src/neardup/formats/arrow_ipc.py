@@ -19,11 +19,12 @@ from neardup.documents.nested import ColumnTypes
 from neardup.documents.sinks import RowSink
 from neardup.documents.sources import Source
 from neardup.documents.texts import documents_of, replace_column, slices_of
+from neardup.documents.views import replace_types
 from neardup.formats.registry import Handler, Widening
 
 _DAMAGE = (pa.ArrowException, OSError, ValueError)
 _FILE_MAGIC = b"ARROW1"
-_BINARY = {
+_BINARY = {  # of the same layout
     pa.string(): pa.binary(),
     pa.large_string(): pa.large_binary(),
     pa.string_view(): pa.binary_view(),
@@ -93,21 +94,10 @@ def _check_offsets(batch: pa.RecordBatch) -> None:
     which is checked by row later.
     """
     for column in batch.columns:
-        kind = _without_text(column.type)
+        kind = replace_types(column.type, _BINARY)
         if kind != column.type:  # Arrow has no view of some types
             column = column.view(kind)
         column.validate(full=True)
-
-
-def _without_text(kind: pa.DataType) -> pa.DataType:
-    """Return a type of the same layout, with binary for strings."""
-    if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _without_text(kind.value_type), kind.ordered)
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_text(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(_without_text(kind.value_type))
-    return _BINARY.get(kind, kind)
 
 
 class ArrowLayout(NamedTuple):
