@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 
@@ -13,7 +14,7 @@ import pytest
 import neardup
 from neardup import IdfTable, SimHash
 from neardup.errors import InputError, SchemeError, SettingError
-from neardup.features.idf import inverse_frequencies
+from neardup.features.idf import inverse_frequencies, name_callable
 from neardup.lsh import keywords
 from reference import simhash as reference
 
@@ -59,7 +60,7 @@ def test_the_version_changes_with_any_count_or_the_number_of_documents():
     assert IdfTable.from_counts({"b": 2, "a": 1}, num_documents=3).version == tables[0].version
 
 
-@pytest.mark.parametrize("damage", ["missing", "text", "other", "later", "changed"])
+@pytest.mark.parametrize("damage", ["missing", "text", "other", "later", "changed", "list"])
 def test_what_is_no_table_is_refused_with_its_name(tmp_path, damage):
     path = tmp_path / "idf.parquet"
     IdfTable.from_counts({"a": 1, "b": 2}, num_documents=3).save(path)
@@ -76,6 +77,8 @@ def test_what_is_no_table_is_refused_with_its_name(tmp_path, damage):
             table.replace_schema_metadata({"neardup": json.dumps(about | {"format_version": 2})}),
             path,
         )
+    elif damage == "list":
+        pq.write_table(table.replace_schema_metadata({"neardup": "[]"}), path)
     else:
         changed = table.set_column(
             1, table.schema.field(1), pa.array([7] * len(table), pa.uint32())
@@ -142,6 +145,20 @@ def test_words_of_a_callable_are_taken_as_they_are():
 def test_counts_that_cannot_be_are_refused(counts, message):
     with pytest.raises(InputError, match=message):
         IdfTable.from_counts(counts, num_documents=5)
+
+
+@pytest.mark.parametrize("count", [2**32, 5 * 10**9, 2**80])
+def test_a_count_beyond_32_bits_is_the_largest(count):
+    table = IdfTable.from_counts({"the": count, "THE": 1, "a": 7}, num_documents=2**80)
+    assert sorted(table.counts.tolist()) == [7, 2**32 - 1]
+    assert table.lookup(table.hashes).max() == pytest.approx(math.log(2**80 / 8))
+
+
+def test_a_wrapped_lambda_has_its_line():
+    tokens = functools.cache(lambda text: text.split())
+    name = name_callable(tokens)
+    assert name.endswith(f"<lambda>:{tokens.__wrapped__.__code__.co_firstlineno}")
+    assert neardup.sign(["a b"], method=SimHash(tokens=tokens)).scheme["features"]["tokens"] == name
 
 
 @pytest.mark.parametrize("num_documents", [-1, 1.5, "5", None, True])

@@ -167,6 +167,7 @@ def test_a_column_of_uint64_without_metadata_has_an_unknown_scheme():
         (pa.array([7, 9], pa.int32()), pa.int64()),
         (pa.array(["b", "a"]).dictionary_encode(), pa.large_string()),
         (pa.array(["b", "a"]), pa.large_string()),
+        (pa.array([7, 9], pa.uint64()), pa.int64()),
     ],
 )
 def test_ids_are_strings_or_integers(ids, kind):
@@ -174,6 +175,59 @@ def test_ids_are_strings_or_integers(ids, kind):
     found = Fingerprints.from_table(pa.table({"id": ids, "fingerprint": column}))
     assert found.ids.type == kind
     assert found.ids.to_pylist() == ids.to_pylist()
+
+
+@pytest.mark.parametrize("ids", [[[1], [2]], [{"a": 1}] * 2])
+def test_ids_that_are_no_text_are_refused(tmp_path, ids):
+    table = pa.table({"id": ids, "fingerprint": pa.array([1, 1], pa.uint64())})
+    pq.write_table(table, tmp_path / "fp.parquet")
+    for read in (
+        lambda: Fingerprints.from_table(table),
+        lambda: neardup.find_pairs(tmp_path / "fp.parquet", method="simhash"),
+    ):
+        with pytest.raises(
+            neardup.errors.ColumnError, match="has ids that are neither text nor int64"
+        ):
+            read()
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        ("ab", "a list or an Arrow column: got str 'ab'"),
+        ([b"\xff", b"b"], "neither text nor int64"),
+        ([["a"], ["b"]], "neither text nor int64"),
+        (["a", None], "has a null in the column 'id'"),
+        ([2**64, 1], "too large"),
+        (pa.array([2**64 - 1], pa.uint64()).take(pa.array([0, 0])), "neither text nor int64"),
+    ],
+)
+def test_values_that_are_no_ids_are_not_written(tmp_path, ids, said):
+    signed = Fingerprints(words_of([1, 2], 64), SCHEME)
+    with pytest.raises(neardup.InputError, match=said):
+        signed.save(tmp_path / "fp.parquet", ids)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("rows", [(1, 0), [1, 0], range(1, -1, -1), np.array([1, 0])])
+def test_integers_of_any_sequence_select_rows(rows):
+    signed = Fingerprints(words_of([1, 2], 64), SCHEME)
+    assert signed[rows].to_integers() == [2, 1]
+    assert len(signed[rows[:0]]) == 0
+
+
+def test_a_field_of_another_column_is_no_id(tmp_path):
+    table = pa.table({"meta": [{"id": "x"}] * 3, "fingerprint": pa.array([1, 2, 1], pa.uint64())})
+    pq.write_table(table, tmp_path / "fp.parquet")
+    found = neardup.find_pairs(tmp_path / "fp.parquet", method=neardup.SimHash(max_distance=0))
+    assert distances(found.pairs) == [("0", "2", 0)]
+
+
+def test_two_columns_of_fingerprints_are_refused(tmp_path):
+    column = pa.array([1, 2], pa.uint64())
+    table = pa.table([column, column], names=["fingerprint", "fingerprint"])
+    with pytest.raises(neardup.errors.ColumnError, match="has no column 'fingerprint'"):
+        Fingerprints.from_table(table)
 
 
 def test_ids_of_any_number_of_rows_have_room_for_more_than_2_gib(tmp_path: Path):

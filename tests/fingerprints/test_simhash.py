@@ -384,6 +384,23 @@ def test_what_is_no_feature_with_a_weight_is_refused(pair):
         fingerprint_of("text", method=method)
 
 
+def test_a_tokenizer_that_returns_nothing_is_refused():
+    method = SimHash(tokens=lambda text: None, weights="given")
+    with pytest.raises(InputError, match=r"must be pairs .*: got None from .* Give an iterable of"):
+        fingerprint_of("text", method=method)
+
+
+def test_a_feature_that_is_no_unicode_text_is_refused_with_the_reason():
+    method = SimHash(tokens=lambda text: [("\ud800", 1)], weights="given")
+    with pytest.raises(InputError, match=r"A feature must be Unicode text: .* surrogates"):
+        fingerprint_of("text", method=method)
+
+
+def test_sums_beyond_the_range_of_numbers_are_shown_as_infinite():
+    weighted = [("a", 1e308), ("b", 1e308), ("c", 1e308)]
+    assert math.inf in map(abs, explain(weighted, method="simhash").sums)
+
+
 def test_n_grams_have_no_weights_of_ones_own():
     with pytest.raises(SettingError, match=r"weighs single features: got ngram=2"):
         SimHash(tokens=lambda text: [("a", 1)], weights="given", ngram=2)

@@ -102,6 +102,7 @@ def test_ranks_are_numbers_or_nan(tmp_path: Path) -> None:
         (b"[1]", "the line is a list, not an object"),
         (b"null", "the line is null, not an object"),
         (b"\x00", "the line is not JSON"),
+        (b'{"text": "a\tb"}', "the line is not JSON: Invalid control character at column 12"),
         (b'{"text": ' + b"[" * 100_000 + b"}", "nested too deeply"),
         (b"[" * 100_000, "the line is nested too deeply"),
     ],
@@ -425,3 +426,28 @@ def test_a_bad_line_is_no_other_json(tmp_path: Path, line: str) -> None:
     with pytest.warns(IncompleteWarning) as caught:
         neardup.dedup(path, text_column="text")
     assert "jq" not in str(caught[0].message)
+
+
+def read_table(path: Path, data: bytes) -> pa.Table:
+    path.write_bytes(data)
+    assert jsonl.HANDLER.read_table is not None
+    return jsonl.HANDLER.read_table(Source(path.name, str(path)), ("id",))
+
+
+# Arrow's parser ends the process at a `null` that begins a block.
+@pytest.mark.parametrize("data", [b"null\n", b'\n null\n{"id": "a"}\n', b'{"id": "a"}\nnull\n'])
+def test_a_table_of_lines_that_are_no_objects_is_refused_with_the_line(tmp_path, data):
+    line = 1 + data.split(b"null")[0].count(b"\n")
+    with pytest.raises(pa.ArrowInvalid, match=f"line {line}: the line is null, not an object"):
+        read_table(tmp_path / "ids.jsonl", data)
+
+
+def test_a_table_has_lines_of_any_length(tmp_path):
+    ids = ["a", "b" * (5 << 20), "c"]
+    data = b"".join(json.dumps({"id": name}).encode() + b"\n" for name in ids)
+    assert read_table(tmp_path / "ids.jsonl", data)["id"].to_pylist() == ids
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n"])
+def test_a_table_without_lines_has_no_rows(tmp_path, data):
+    assert read_table(tmp_path / "ids.jsonl", data).num_rows == 0

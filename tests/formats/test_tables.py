@@ -103,6 +103,32 @@ def test_every_type_of_text_is_read(tmp_path: Path, hold, kind: pa.DataType) -> 
     assert texts == ids == plain.to_pylist()
 
 
+def _of_bad_text(kind: str) -> pa.Array:
+    """Return a good and a bad text inside another type, as an Arrow file may contain them."""
+    text = pa.array([b"good", b"\xff"]).view(pa.string())
+    if kind == "view":
+        return text.view(pa.binary()).cast(pa.binary_view()).view(pa.string_view())
+    if kind == "dictionary":
+        return pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), text)
+    if kind == "struct":
+        return pa.StructArray.from_arrays([text], ["inner"])
+    return pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), text)
+
+
+@pytest.mark.parametrize("kind", ["view", "dictionary", "struct", "list"])
+def test_text_of_an_arrow_file_that_is_not_utf8_costs_no_row_of_another_column(
+    tmp_path: Path, kind: str
+) -> None:
+    table = pa.table({"text": ["a", "b"], "other": _of_bad_text(kind)})
+    pyarrow.feather.write_feather(table, tmp_path / "in.arrow")
+    rows, _, _, _, rejected = read(one_file(tmp_path / "in.arrow"), Columns("text"))
+    assert (rows, rejected) == ([0, 1], [])
+    if kind in ("view", "dictionary", "struct"):
+        columns = Columns("other.inner" if kind == "struct" else "other")
+        rows, _, _, _, rejected = read(one_file(tmp_path / "in.arrow"), columns)
+        assert (rows, [row.reason for row in rejected]) == ([0], ["the text is not valid UTF-8"])
+
+
 @pytest.mark.parametrize("hold", HOLDERS)
 @pytest.mark.parametrize("kind", [pa.binary(), pa.string(), pa.large_string()], ids=str)
 def test_text_that_is_not_utf8_is_rejected_by_row(tmp_path: Path, hold, kind: pa.DataType) -> None:
@@ -293,6 +319,12 @@ def test_csv_text_that_is_not_utf8_or_a_rank_that_is_no_number_costs_its_row_onl
         (1, "the text is not valid UTF-8"),
         (2, no_rank("many")),
     ]
+
+
+def test_a_table_of_csv_has_line_ends_inside_quotes_beyond_a_block(tmp_path: Path) -> None:
+    (tmp_path / "ids.csv").write_text("id\n" + '"a\nb"\n' * 400_000)
+    part = one_file(tmp_path / "ids.csv")
+    assert delimited.HANDLER.read_table(part, ("id",))["id"].unique().to_pylist() == ["a\nb"]
 
 
 @pytest.mark.parametrize("data", [b"", b"id,text\n", b"id,text"])

@@ -27,7 +27,7 @@ from neardup.documents.texts import documents_of, join_turns
 from neardup.documents.turns import turns_of
 from neardup.errors import ColumnError, InputError, SettingError
 from neardup.formats import parquet
-from neardup.formats.json_paths import find_strings
+from neardup.formats.json_paths import find_strings, turns_in
 from neardup.formats.tables import TablePart
 from neardup.runs.input_files import list_inputs
 from neardup.runs.items import _text
@@ -348,7 +348,14 @@ def test_a_line_of_another_shape_is_rejected_with_its_place(tmp_path, line):
     assert (rejected["line"], rejected["reason"]) == (len(LINES) + 1, REFUSED[line])
 
 
-@pytest.mark.parametrize("bad", ["a text", 7], ids=["string", "number"])
+def test_an_element_of_another_kind_is_named_before_lists_inside_it():
+    with pytest.raises(TypeError, match=r"element 0 of 'messages': it is a string, not an object"):
+        turns_in({"messages": ["no"]}, ("messages", None, "content", None, "text"))
+
+
+@pytest.mark.parametrize(
+    "bad", ["a text", 7, ["a text"], [7]], ids=["string", "number", "strings", "numbers"]
+)
 def test_one_line_without_a_list_hides_no_turns(tmp_path, bad):
     chats = [bad, [{"role": "user", "content": "a b c"}], [{"role": "user", "content": "d e f"}]]
     file = tmp_path / "in.jsonl"

@@ -280,6 +280,13 @@ def test_a_body_that_cannot_be_decoded_is_rejected(
     assert reason in why(tmp_path, page(body, header=HTML + header + b"\r\n"))
 
 
+def test_a_body_stored_dechunked_may_begin_with_a_line_of_zero(tmp_path: Path) -> None:
+    header = HTML + b"Transfer-Encoding: chunked\r\n"
+    found, rejected = read_bytes(tmp_path, page(b"0\r\n<p>seven", header=header))
+    assert not rejected
+    assert list(found.values()) == [(0, "0\r\n<p>seven")]
+
+
 LONG = b"<p>" + b"x" * MAX_PAGE_BYTES
 
 

@@ -343,6 +343,12 @@ def test_compare_measures_two_vectors():
         neardup.compare("a text", [1], method=METHOD)
 
 
+@pytest.mark.parametrize("vector", [b"\x00\x00\x80?", bytearray(4), {1.0, 2.0}])
+def test_bytes_and_sets_are_no_vectors(vector):
+    with pytest.raises(InputError, match=f"or the JSON of one: got {type(vector).__name__}"):
+        neardup.compare(vector, vector, method=METHOD)
+
+
 def test_sign_returns_the_sides_of_hyperplanes(tmp_path):
     signed = neardup.sign(LISTS, method="vectors", output=tmp_path / "signed.parquet")
     assert (signed.scheme["name"], signed.scheme["planes"]) == ("hyperplanes", 20)

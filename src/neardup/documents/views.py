@@ -8,6 +8,8 @@ import pyarrow as pa
 
 from neardup.errors import InputError
 
+_PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+
 
 def has_views(kind: pa.DataType) -> bool:
     """Return whether a type is a view, or contains a view."""
@@ -65,22 +67,19 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return a schema with plain types in place of views; the schema itself if it has none."""
     if not any(map(has_views, schema.types)):
         return schema
-    fields = [field.with_type(_plain_type(field.type)) for field in schema]
+    fields = [field.with_type(replace_types(field.type, _PLAIN)) for field in schema]
     return pa.schema(fields, schema.metadata)
 
 
-def _plain_type(kind: pa.DataType) -> pa.DataType:
+def replace_types(kind: pa.DataType, new: dict[pa.DataType, pa.DataType]) -> pa.DataType:
+    """Return a type with other types of its values, also in lists, structs and dictionaries."""
     t = pa.types
-    if t.is_string_view(kind):
-        return pa.large_string()
-    if t.is_binary_view(kind):
-        return pa.large_binary()
     if t.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _plain_type(kind.value_type), kind.ordered)
+        return pa.dictionary(kind.index_type, replace_types(kind.value_type, new), kind.ordered)
     if not t.is_nested(kind):
-        return kind
+        return new.get(kind, kind)
     inner = map(kind.field, range(kind.num_fields))
-    fields = [field.with_type(_plain_type(field.type)) for field in inner]
+    fields = [field.with_type(replace_types(field.type, new)) for field in inner]
     if t.is_struct(kind):
         return pa.struct(fields)
     if t.is_fixed_size_list(kind):
@@ -91,5 +90,6 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.large_list(fields[0])
     # The only field of a map is a struct of its keys and items, so their types are asked for.
     if t.is_map(kind):
-        return pa.map_(_plain_type(kind.key_type), _plain_type(kind.item_type), kind.keys_sorted)
+        key_type = replace_types(kind.key_type, new)
+        return pa.map_(key_type, replace_types(kind.item_type, new), kind.keys_sorted)
     return kind

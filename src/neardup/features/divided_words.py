@@ -25,9 +25,9 @@ def count_divided_words(texts: pa.Array, shingling: Shingling, counted: DividedW
 
     Settings that divide no word count nothing.
     """
-    is_divided = "hyphens" not in shingling.fold and shingling.tokens not in _UNDIVIDED
+    may_be_divided = "hyphens" not in shingling.fold and shingling.tokens not in _UNDIVIDED
     num_rows = min(len(texts), _SAMPLE - counted.documents)
-    if not is_divided or shingling.html is not None or num_rows <= 0:
+    if not may_be_divided or shingling.html is not None or num_rows <= 0:
         return
     text = Text(*flatten_strings(texts.slice(0, num_rows)))
     entries = load_tables(nfkc=False, case_fold=False).entries

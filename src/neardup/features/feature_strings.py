@@ -7,7 +7,7 @@ The string of a feature is its tokens joined by one space, or its characters sid
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -164,12 +164,14 @@ def weighted_tokens(texts: pa.Array, method: SimHash) -> tuple[list[list[str]], 
     weights.
     """
     assert callable(method.tokens)
-    pairs = [list(method.tokens(normalise(text or "", method))) for text in texts.to_pylist()]
+    lists = [method.tokens(normalise(text or "", method)) for text in texts.to_pylist()]
+    # A value that is not iterable, such as None, is refused as a pair.
+    pairs = [found if isinstance(found, Iterable) else [found] for found in lists]
     return split_pairs(pairs, method.tokens)
 
 
 def split_pairs(
-    lists: Sequence[Sequence[Any]], source: object
+    lists: Sequence[Iterable[Any]], source: object
 ) -> tuple[list[list[str]], list[list[float]]]:
     """Return the features and the weights of lists of pairs (feature, weight), without empty
     features.
@@ -186,15 +188,15 @@ def split_pairs(
 def _check_pair(pair: Any, source: object) -> tuple[str, float]:
     try:
         feature, weight = pair
-        if isinstance(weight, Real) and math.isfinite(weight):
-            check_text("A feature", feature)
-            return feature, float(weight)
+        is_weighted = isinstance(weight, Real) and math.isfinite(weight)
     except (TypeError, ValueError, OverflowError):
-        pass
-    raise InputError(
-        f"Weighted features must be pairs of a string and a finite number: got {pair!r} from "
-        f"{source!r}. Give an iterable of (str, number)."
-    )
+        is_weighted = False
+    if not is_weighted or not isinstance(feature, str):
+        raise InputError(
+            f"Weighted features must be pairs of a string and a finite number: got {pair!r} from "
+            f"{source!r}. Give an iterable of (str, number)."
+        )
+    return check_text("A feature", feature), float(weight)
 
 
 def strings_of(

@@ -75,7 +75,7 @@ def mfonda_unicode_words(texts: pa.Array) -> pa.Array:
 
 def simhash_letters(texts: pa.Array) -> pa.Array:
     """Return the letters that the Python package simhash cuts into runs of four."""
-    # The lower case of this letter depends on its position in a word; of no other letter it does.
+    # Only the lower case of this letter depends on its position in a word.
     sigma = pc.match_substring(texts, "\u03a3")
     if pc.any(sigma).as_py():
         lowered = [text.lower() for text in texts.filter(sigma).to_pylist()]

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from inspect import unwrap
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +33,7 @@ from neardup.settings.methods import IdfSource, Jieba, Shingling, SimHash
 
 MAX_FEATURES = 10_000_000
 _FIRST_SLOTS = 1 << 16
+_MAX_COUNT = 2**32 - 1  # of the documents of a feature: a count is a uint32
 
 
 class _Table(NamedTuple):
@@ -161,7 +163,9 @@ def describe_features(shingling: Shingling) -> JsonObject:
 def name_callable(function: Callable[..., Any]) -> str:
     """Return the module and the name of a callable; a lambda has its line in addition."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
-    line = f":{function.__code__.co_firstlineno}" if name.endswith("<lambda>") else ""
+    # A wrapper, such as one of functools.cache, has the name of the function and no code.
+    code = getattr(unwrap(function), "__code__", None)
+    line = f":{code.co_firstlineno}" if code and name.endswith("<lambda>") else ""
     return f"{getattr(function, '__module__', '')}.{name}{line}"
 
 
@@ -180,7 +184,8 @@ def inverse_frequencies(document_counts: Ints, num_documents: Ints | int) -> Flo
     the logarithm is rounded to 2^-32, so that sums of weights are exact: they depend neither on
     their order nor on the last bit of a library's logarithm.
     """
-    values = np.log(np.maximum(num_documents, 1) / (document_counts.astype(np.float64) + 1))
+    totals = np.maximum(np.asarray(num_documents, np.float64), 1)
+    values = np.log(totals / (document_counts.astype(np.float64) + 1))
     return np.rint(np.maximum(values, LEAST_IDF) * _GRAIN) / _GRAIN
 
 
@@ -315,7 +320,15 @@ class IdfTable(IdfSource):
             )
             if loaded.version != about["version"]:
                 raise ValueError("its content differs from the one that was written")
-        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        # AttributeError: the metadata are JSON, and no object.
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            pa.ArrowException,
+        ) as error:
             reason = "there is no such file" if isinstance(error, FileNotFoundError) else error
             raise InputError(
                 f"{path} is not a table of document frequencies in format {_FORMAT} "
@@ -355,17 +368,19 @@ class IdfTable(IdfSource):
         for word, count in counts.items():
             _check_count(word, count, num_documents)
         all_hashes, has_feature = _word_hashes(list(counts), method)
-        counts_of_hashes = np.array(list(counts.values()), np.int64)[has_feature]
+        # The weight of a feature of more documents is low, whatever their number.
+        capped = [min(count, _MAX_COUNT) for count in counts.values()]
+        counts_of_hashes = np.array(capped, np.int64)[has_feature]
         hashes, indices = np.unique(all_hashes, return_inverse=True)
         totals = np.zeros(len(hashes), np.int64)
         # Words that are equal once they are normalised share a hash.
         np.add.at(totals, indices, counts_of_hashes)
         # Documents with two of such words are counted twice, so a sum may be too large.
-        capped = np.minimum(totals, num_documents).astype(np.uint32)
+        totals = np.minimum(totals, min(num_documents, _MAX_COUNT))
         return cls(
             num_documents=num_documents,
             hashes=hashes,
-            counts=capped,
+            counts=totals.astype(np.uint32),
             scheme=describe_features(method),
         )
 

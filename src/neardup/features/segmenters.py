@@ -132,8 +132,7 @@ def _package() -> Any:
         raise MissingExtraError(
             f"tokens='jieba' needs the package {PACKAGE}, which is not installed. "
             'Install it: pip install "neardup[zh]". Or use tokens="words", which treats each '
-            "Chinese character "
-            "as a word."
+            "Chinese character as a word."
         ) from error
 
 

@@ -133,7 +133,7 @@ def _load(nfkc: bool, case_fold: bool, fold: tuple[str, ...]) -> UnicodeTables:
 
 
 @cache
-def folded_characters(fold: Sequence[str]) -> dict[int, str]:
+def folded_characters(fold: tuple[str, ...]) -> dict[int, str]:
     """Return the map of foldings for `str.translate`: the characters that change alone."""
     folded: dict[int, str] = {}
     with np.load(_PATH, allow_pickle=False) as arrays:
@@ -155,7 +155,10 @@ def moved_tones() -> dict[str, str]:
     """
     with np.load(_PATH, allow_pickle=False) as arrays:
         rows = arrays["vietnamese_pairs"].tolist()
-    return {chr(row[0]) + chr(row[1]): chr(row[2]) + chr(row[3]) for row in rows}
+    return {
+        chr(first) + chr(second): chr(moved_first) + chr(moved_second)
+        for first, second, moved_first, moved_second in rows
+    }
 
 
 def code_points(text: str) -> Uint32s:

@@ -9,7 +9,7 @@ A feature is a 64-bit word of two float32 numbers, and travels like the hash of 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,9 @@ def array_of_documents(documents: Sequence[Any], vector_length: int | None) -> p
 
 def _parse_vector(document: Any) -> Any:
     """Return the value of a JSON string, None for an empty string, other objects unchanged."""
+    # Arrow would take each byte for a number, and the numbers of a set in any order.
+    if isinstance(document, (bytes, bytearray, memoryview, Set)):
+        raise TypeError(f"got {type(document).__name__}")
     return json.loads(document or "null") if isinstance(document, str) else document
 
 

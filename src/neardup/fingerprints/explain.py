@@ -218,7 +218,8 @@ def _shingles_of(text: str | Iterable[str], method: MinHash) -> tuple[DistinctFe
 
 def _plain(values: Array) -> list[float]:
     """Return numbers as Python values; as int if all are whole."""
-    are_whole = bool((values == np.rint(values)).all())
+    # A sum of large weights may be infinite, which no int is.
+    are_whole = bool((np.isfinite(values) & (values == np.rint(values))).all())
     return [int(value) if are_whole else value for value in values.tolist()]
 
 

@@ -131,7 +131,8 @@ class Fingerprints(Sketches):
 
 def has_fingerprints(schema: pa.Schema) -> bool:
     """Return whether a table has a column `fingerprint` of 4, 8, 16 or 32 bytes, or of uint64."""
-    return "fingerprint" in schema.names and _bits(schema.field("fingerprint").type) is not None
+    index = schema.get_field_index("fingerprint")  # -1 for a missing column, or several
+    return index >= 0 and _bits(schema.field(index).type) is not None
 
 
 def is_fingerprint_file(path: AnyPath) -> bool:

@@ -29,9 +29,13 @@ class FingerprintFile:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.scheme = read_scheme(next(read_batches(path)).schema, path)
+        no_rows = next(read_batches(path))
+        self.scheme = read_scheme(no_rows.schema, path)
+        read_ids(no_rows, np.zeros(0, np.bool_), path)  # raises if their type has no text
         with arrow_file(path) as file:
             self._metadata = pq.read_metadata(file)
+        # The schema of Parquet names the fields inside a column, too.
+        self._has_ids = "id" in self._metadata.schema.to_arrow_schema().names
 
     def __len__(self) -> int:
         """Return the number of rows, empty ones included."""
@@ -51,7 +55,7 @@ class FingerprintFile:
 
     def ids(self, rows: Ints) -> pa.Array:
         """Return the ids of rows, which must rise, as strings; row numbers if there are no ids."""
-        if "id" not in self._metadata.schema.names:
+        if not self._has_ids:
             return arrow_of(rows).cast("large_string")
         parts = [pa.array([], "large_string")]
         first = 0
@@ -66,13 +70,14 @@ class FingerprintFile:
 
     def _may_lack_ids(self) -> bool:
         """Return whether the statistics of the file cannot exclude a null among the ids."""
-        if "id" not in self._metadata.schema.names:
-            return False
-        column = self._metadata.schema.names.index("id")
         for number in range(self._metadata.num_row_groups):
-            statistics = self._metadata.row_group(number).column(column).statistics
-            if statistics is None or statistics.null_count != 0:
-                return True
+            group = self._metadata.row_group(number)
+            for column in map(group.column, range(group.num_columns)):
+                # A field `id` of another column has a longer path.
+                if column.path_in_schema == "id":
+                    statistics = column.statistics
+                    if statistics is None or statistics.null_count != 0:
+                        return True
         return False
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ class Permutations(NamedTuple):
     multipliers: Uint32s
 
 
-@cache
+@lru_cache(maxsize=64)  # a server may be given any number of seeds
 def draw_permutations(num_hashes: int, seed: int) -> Permutations:
     """Draw the permutations of a seed; the first n do not depend on their number.
 

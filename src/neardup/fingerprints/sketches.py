@@ -96,7 +96,8 @@ def read_cells(table: pa.Table, column: str, name: str) -> tuple[Bytes, Mask]:
 
     Raises ColumnError if there is no such column.
     """
-    kind = table.schema.field(column).type if column in table.schema.names else None
+    index = table.schema.get_field_index(column)  # -1 for a missing column, or several
+    kind = table.schema.field(index).type if index >= 0 else None
     if kind is None or not pa.types.is_fixed_size_binary(kind):
         raise ColumnError(
             f"{name} has no column {column!r} of fixed-size binary: it has "
@@ -121,9 +122,12 @@ def read_ids(table: pa.Table, empty: Mask, name: str) -> pa.Array:
     ids = large_ids(table["id"])
     if ids.null_count and (ids.is_null().to_numpy(zero_copy_only=False) & ~empty).any():
         raise ColumnError(f"{name} has a null in the column 'id'. Give every row an id.")
-    if pa.types.is_integer(ids.type):
-        return ids.cast("int64")
-    return ids.cast("large_string")
+    try:
+        return ids.cast("int64" if pa.types.is_integer(ids.type) else "large_string")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ColumnError(
+            f"{name} has ids that are neither text nor int64: {error}. Convert the column 'id'."
+        ) from error
 
 
 def large_ids(ids: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -138,10 +142,12 @@ def _in_arrow(ids: Ids) -> pa.Array | pa.ChunkedArray:
     """Return ids as an Arrow column. Raises InputError if they cannot be ids."""
     if isinstance(ids, (pa.Array, pa.ChunkedArray)):
         return ids
-    check_kind("ids", ids, Iterable, "a list or an Arrow column")
+    # The characters of a string are no ids.
+    kinds = () if isinstance(ids, (str, bytes)) else Iterable
+    check_kind("ids", ids, kinds, "a list or an Arrow column")
     try:
         return pa.array(ids)
-    except (pa.ArrowException, ValueError, TypeError) as error:
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise InputError(
             f"ids must be all strings, or all integers: {error}. Change ids."
         ) from error
@@ -345,7 +351,8 @@ class Sketches(ABC):
         elif isinstance(rows, slice):
             chosen = np.arange(*rows.indices(count))
         else:
-            chosen = np.arange(count)[rows]
+            # NumPy takes a tuple for the indices of several dimensions.
+            chosen = np.arange(count)[list(rows) if isinstance(rows, tuple) else rows]
         ids = _number_ids(chosen) if self._ids is None else self._ids.take(arrow_of(chosen))
         empty = None if self._empty is None else self._empty[chosen]
         return type(self)(self.values[chosen], self.scheme, ids, empty)
@@ -396,7 +403,7 @@ class Sketches(ABC):
         Raises
         ------
         InputError
-            If the number of ids differs from the number of rows.
+            If there is not one valid id for each row.
         """
         with_hex = check_flag("with_hex", with_hex)
         row_ids = self.ids if ids is None else large_ids(_in_arrow(ids))
@@ -406,7 +413,9 @@ class Sketches(ABC):
                 "id for each."
             )
         rows = Rows(ids=row_ids, data=self._to_bytes(), empty=self.empty)
-        return make_table(self.column, rows, self.scheme, with_hex=with_hex)
+        table = make_table(self.column, rows, self.scheme, with_hex=with_hex)
+        read_ids(table, self.empty, "the table")  # raises for ids that cannot be read again
+        return table
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:

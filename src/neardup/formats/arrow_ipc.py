@@ -19,10 +19,16 @@ from neardup.documents.nested import ColumnTypes
 from neardup.documents.sinks import RowSink
 from neardup.documents.sources import Source
 from neardup.documents.texts import documents_of, replace_column, slices_of
+from neardup.documents.views import replace_types
 from neardup.formats.registry import Handler, Widening
 
 _DAMAGE = (pa.ArrowException, OSError, ValueError)
 _FILE_MAGIC = b"ARROW1"
+_BINARY = {  # of the same layout
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
 _FRAMES = {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
@@ -88,11 +94,9 @@ def _check_offsets(batch: pa.RecordBatch) -> None:
     which is checked by row later.
     """
     for column in batch.columns:
-        kind = column.type
-        if pa.types.is_string(kind):
-            column = column.view(pa.binary())
-        elif pa.types.is_large_string(kind):
-            column = column.view(pa.large_binary())
+        kind = replace_types(column.type, _BINARY)
+        if kind != column.type:  # Arrow has no view of some types
+            column = column.view(kind)
         column.validate(full=True)
 
 
@@ -123,8 +127,6 @@ def _codec(file: pa.NativeFile) -> str | None:
     with suppress(*_DAMAGE):
         for message in pa.ipc.MessageReader.open_stream(file):
             if message.type == "record batch":
-                # A compressed buffer is its length, int64, and then a frame, whose magic names the
-                # codec.
                 magic = message.body.slice(8, 4).to_pybytes()
                 return _FRAMES.get(magic)
     return None

@@ -433,7 +433,7 @@ def _read_table(file: Source, text_columns: Sequence[str]) -> pa.Table:
     with file.open_stream() as stream:
         return pa_csv.read_csv(
             stream,
-            parse_options=pa_csv.ParseOptions(delimiter=_DIALECTS[file.format].delimiter),
+            parse_options=_DIALECTS[file.format].parse_options(),
             convert_options=pa_csv.ConvertOptions(
                 column_types=dict.fromkeys(text_columns, pa.string())
             ),

@@ -149,8 +149,8 @@ def _dechunked(body: bytes) -> bytes | None:
     position = 0
     while size := _CHUNK_SIZE.match(body, position):
         length = int(size[1], 16)
-        if length == 0:  # the end of the body
-            return b"".join(pieces)
+        if length == 0:  # the end of the body, or the first line of a body stored dechunked
+            return b"".join(pieces) if pieces or not body[size.end() :].strip() else None
         start = size.end()
         position = start + length
         pieces.append(body[start:position])

@@ -72,6 +72,9 @@ def turns_in(record: JsonObject, keys: Path) -> list[Turn] | None:
 
 def _texts_in(value: Any, keys: Path) -> Iterator[tuple[tuple[int, ...], str | None]]:
     """Yield the texts to which keys lead, each with its numbers in the lists on the way."""
+    is_inside = bool(keys) and keys[0] is not None
+    if is_inside and value is not None and not isinstance(value, dict):
+        raise TypeError(f"it is {kind_of(value)}, not an object")
     if None in keys:
         around, inside = _split(keys)
         elements = value_at(value, around)
@@ -80,8 +83,6 @@ def _texts_in(value: Any, keys: Path) -> Iterator[tuple[tuple[int, ...], str | N
                 for position, text in _texts_in(element, inside):
                     yield (number, *position), text
         return
-    if keys and value is not None and not isinstance(value, dict):
-        raise TypeError(f"it is {kind_of(value)}, not an object")
     text = value_at(value, keys)
     if text is not None and not isinstance(text, str):
         what = f"'{keys[-1]}'" if keys else "it"

@@ -29,6 +29,7 @@ import pyarrow.json as pa_json
 from neardup.arrays import Bytes, Integers, Ints, Mask, offsets_from_lengths
 from neardup.documents.added_columns import append_keys
 from neardup.documents.batch import (
+    BLOCK_BYTES,
     Columns,
     DocumentBatch,
     RawLines,
@@ -183,7 +184,7 @@ def _sample(source: Source, reject: Reject) -> Iterator[str]:
 
 def _usual(seen: Counter[str], *, is_element: bool) -> set[str]:
     """Return the types of the values of a path, without strings if most values are lists, or
-    numbers in a list.
+    numbers in a list; objects alone if most values in a list are objects.
 
     One bad line neither hides the turns of chats nor turns vectors into lists of texts: it is
     rejected later. Numbers beside strings outside lists are both fine, as identifiers.
@@ -191,8 +192,8 @@ def _usual(seen: Counter[str], *, is_element: bool) -> set[str]:
     del seen["NoneType"]
     usual = max(seen, key=seen.__getitem__, default="")
     types = set(seen)
-    if usual == "list":
-        return {"list"}
+    if usual == "list" or (is_element and usual == "dict"):
+        return {usual}
     return types - {"str"} if is_element and usual in ("int", "float") else types
 
 
@@ -377,7 +378,9 @@ def why_no_object(line: bytes) -> str:
 
 def _not_json(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return f"the line is not JSON: {error.msg} at column {error.colno}"
+        # Python's "Invalid control character at" has no place in its message.
+        problem = error.msg.removesuffix(" at")
+        return f"the line is not JSON: {problem} at column {error.colno}"
     return f"the line is not JSON: {error}"
 
 
@@ -515,9 +518,7 @@ def _read_line(line: bytes, wanted: _Wanted) -> JsonObject:
 
 def _values_of(line: bytes, wanted: _Wanted) -> JsonObject:
     """Return the values of the columns, as the line has them."""
-    bare = line.removeprefix(BYTE_ORDER_MARK).strip(_BLANKS)
-    # Invalid bytes become surrogates, which matter only in the columns that are read.
-    record = json.loads(bare.decode("utf-8", "surrogateescape"))
+    record = _value_of(line)
     if not isinstance(record, dict):
         raise TypeError(f"the line is {kind_of(record)}, not an object")
     columns = wanted.columns
@@ -529,6 +530,12 @@ def _values_of(line: bytes, wanted: _Wanted) -> JsonObject:
         else:
             values[name] = value_at(record, keys)
     return values
+
+
+def _value_of(line: bytes) -> Any:
+    bare = line.removeprefix(BYTE_ORDER_MARK).strip(_BLANKS)
+    # Invalid bytes become surrogates, which matter only in the columns that are read.
+    return json.loads(bare.decode("utf-8", "surrogateescape"))
 
 
 def _check_texts(texts: JsonObject, *, is_text: bool) -> None:
@@ -595,8 +602,7 @@ def _line_of(batch: DocumentBatch, row: int) -> bytes:
 
 def _turns_of_line(line: bytes, column: str) -> list[Turn]:
     """Return the turns of a line that was read. column : with lists in its path."""
-    bare = line.removeprefix(BYTE_ORDER_MARK).strip(_BLANKS)
-    record = json.loads(bare.decode("utf-8", "surrogateescape"))
+    record = _value_of(line)
     return turns_in(record, _keys_of(_types_of_records([record]), column)) or []
 
 
@@ -629,12 +635,14 @@ def _replace_texts(
 
 
 def _read_table(source: Source, text_columns: Sequence[str]) -> pa.Table:
-    with source.open_stream() as stream:
+    max_line_bytes = _check_lines(source)
+    if not max_line_bytes:
         # Arrow refuses an empty file, such as the part of a worker that removed nothing.
-        if not stream.read(1):
-            return pa.table({})
+        return pa.table({})
+    # Arrow refuses a line that is longer than a block.
+    read_options = pa_json.ReadOptions(block_size=max(BLOCK_BYTES, max_line_bytes))
     with source.open_stream() as stream:
-        table = pa_json.read_json(stream)
+        table = pa_json.read_json(stream, read_options)
     # Arrow takes strings such as "2024-01-31" for times, and would write them in another form.
     times = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
     strings = pa.schema([(name, pa.string()) for name in times if name in text_columns])
@@ -642,7 +650,23 @@ def _read_table(source: Source, text_columns: Sequence[str]) -> pa.Table:
         return table
     with source.open_stream() as stream:
         options = pa_json.ParseOptions(explicit_schema=strings)
-        return pa_json.read_json(stream, parse_options=options)
+        return pa_json.read_json(stream, read_options, options)
+
+
+def _check_lines(source: Source) -> int:
+    """Return the size of the longest line; 0 for an empty file.
+
+    Raises ArrowInvalid at a line that is no object: Arrow's parser would end the process at a
+    `null`.
+    """
+    max_line_bytes = 0
+    ignored: list[Rejected] = []  # Arrow meets the end of a damaged stream, too
+    for block in read_line_blocks(source, ignored.append):
+        _, bad = _looks_like_objects(block)
+        for index in sorted(bad):
+            raise pa.ArrowInvalid(f"line {block.first_line + index + 1}: {bad[index]}")
+        max_line_bytes = max(max_line_bytes, int(np.diff(block.offsets).max()))
+    return max_line_bytes
 
 
 HANDLER = Handler(

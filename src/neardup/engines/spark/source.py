@@ -174,8 +174,13 @@ class Frame:
 
     def all(self) -> DataFrame:
         """Return all rows, with the columns of files that they lack."""
-        types = {"id": "string", "row": "long", "count_by": "string", "rejected": "string"}
-        types["described"] = "array<string>"
+        types = {
+            "id": "string",
+            "row": "long",
+            "count_by": "string",
+            "rejected": "string",
+            "described": "array<string>",
+        }
         nulls = {name: F.lit(None).cast(kind) for name, kind in types.items()}
         return self.frame.withColumns(nulls)
 
