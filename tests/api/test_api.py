@@ -496,7 +496,9 @@ class PathOfBytes:
 
 
 @pytest.mark.parametrize(
-    "path", [Path("a\0b"), Path("a\0b.docx"), Path("\ud800"), PathOfBytes()], ids=repr
+    "path",
+    [Path("a\0b"), Path("a\0b.docx"), Path("\ud800"), PathOfBytes()],
+    ids=["null", "null before a suffix", "surrogate", "bytes"],
 )
 def test_a_path_that_no_file_has_is_refused_in_a_comparison(path):
     with pytest.raises(neardup.InputError, match=r"The path of a text must be a str or a pathlib"):
