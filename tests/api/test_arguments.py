@@ -354,11 +354,7 @@ def test_the_limit_of_a_text_counts_bytes_of_utf8():
         (lambda: neardup.explain([5]), InputError, "pairs of a string and a finite number"),
         (lambda: neardup.explain(["\ud800"], method="minhash"), InputError, "lone surrogates"),
         (lambda: neardup.explain(["\ud800"]), InputError, "lone surrogates"),
-        (
-            lambda: neardup.explain([("\ud800", 1.0)]),
-            InputError,
-            "pairs of a string and a finite number",
-        ),
+        (lambda: neardup.explain([("\ud800", 1.0)]), InputError, "lone surrogates"),
         (lambda: neardup.explain("\ud800", method="minhash"), InputError, "lone surrogates"),
         (lambda: neardup.explain("\ud800"), InputError, "lone surrogates"),
     ],

@@ -48,10 +48,9 @@ NO_RULE = "Only the Jaccard similarity of words has a rule that was measured."
 
 def has_rule(given: object) -> bool:
     """Return whether settings can be chosen for a method."""
-    if not isinstance(given, MinHash):
-        return False
-    free = {name: getattr(given, name) for name in _FREE_SETTINGS}
-    return given == replace(MinHash(), **free)
+    free = {name: value for name, value in vars(given).items() if name in _FREE_SETTINGS}
+    # An object without all of these settings is of another method.
+    return len(free) == len(_FREE_SETTINGS) and given == replace(MinHash(), **free)
 
 
 class Choice(NamedTuple):

@@ -26,7 +26,8 @@ from neardup.output.tables import TableFile, pair_batches
 from neardup.report.contents import fingerprint_pairs_report, search_fields
 from neardup.report.record import PairsReport
 from neardup.results import DuplicatePairs
-from neardup.runs.find import FoundFile, LeftOut, Skip, find
+from neardup.runs.find import FoundFile, LeftOut, Skip
+from neardup.runs.input_files import find_once
 from neardup.runs.overlap import refuse_replacing
 from neardup.runs.refusals import refuse_together
 from neardup.runs.run import PairOptions, Source, Unpack, named_paths, run_of, spelled_out
@@ -177,9 +178,7 @@ def fingerprint_files(source: Source, skip: Skip) -> list[FoundFile]:
         If a path names nothing, or some files are fingerprints and others texts.
     """
     names = [name for name in named_paths(source) if name != "-"]  # standard input is text
-    # Each file once, whatever names and links it has.
-    found = {file.key: file for name in names for file in find(name, skip=skip)}
-    files = list(found.values())
+    files = [file for file in find_once(names, None, skip) if file is not None]
     # A path that cannot be reached is not opened: a named pipe would wait for a writer.
     texts = [
         file.location for file in files if file.problem or not is_fingerprint_file(file.location)

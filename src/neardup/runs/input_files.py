@@ -74,7 +74,7 @@ def list_inputs(
             f"Inputs must be a list of at least one path: got {paths!r}. Pass ['data/'], for "
             "example."
         )
-    found = _find_once(paths, format_name, skip)
+    found = find_once(paths, format_name, skip)
     if only_code and format_name is None:
         found = _code_of(found, skip)
     named = [file for file in found if file is not None]
@@ -92,7 +92,7 @@ def list_inputs(
     return _named_uniquely(files)
 
 
-def _find_once(paths: Sequence[str], format_name: str | None, skip: Skip) -> list[FoundFile | None]:
+def find_once(paths: Sequence[str], format_name: str | None, skip: Skip) -> list[FoundFile | None]:
     """Return each file once, at its first place in the order; None is standard input."""
     found: dict[str, FoundFile | None] = {}  # a dictionary keeps the first order of its keys
     # Of this search only: a later one may find a link to another folder.
