@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from neardup.errors import SettingError
-from neardup.settings.constraints import Validated, constraints_of, parameter
+from neardup.settings.constraints import Constraint, Validated, constraints_of, parameter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,8 +15,8 @@ class Jieba(Validated):
 
     user_dict : a dictionary in jieba's format, a line each of a word, its frequency and its part of
     speech, the last two optional. words : words to add to the dictionary. stop_words : a file of
-    words to leave out, one a line. parts_of_speech : keep words of these only, by jieba's tags or
-    their first letters: "n" keeps every noun, "nr" names of people.
+    words to leave out, one a line. parts_of_speech : the words to keep, by jieba's tags or their
+    first letters: "n" keeps every noun, "nr" names of people.
 
     Examples
     --------
@@ -64,8 +64,10 @@ class Jieba(Validated):
             )
 
 
-JIEBA = {
-    constraint.flag.strip("-").replace("-", "_") or name: name
-    for name, constraint in constraints_of(Jieba).items()
-}
+def _option_of(name: str, constraint: Constraint) -> str:
+    """Return the option of a field, as a name in code: its flag, if it has one."""
+    return constraint.flag.removeprefix("--").replace("-", "_") or name
+
+
+JIEBA = {_option_of(name, constraint): name for name, constraint in constraints_of(Jieba).items()}
 """The fields by their options on the command line."""
