@@ -78,43 +78,32 @@ def reduce(text: str, shingling: Shingling) -> Reduced:
         is_dropped = classes_of(tables.entries[codes]) == TRANSPARENT
     if joins:
         breaks = _find_breaks(text)
-        is_dropped[ranges(breaks[:, 0], breaks[:, 1] - breaks[:, 0])] = True
+        is_dropped[ranges(breaks.starts, breaks.lengths)] = True
     if not is_dropped.any():
         return Reduced(text, None)
     kept = np.flatnonzero(~is_dropped)
     return Reduced(_string_of(codes[kept]), kept)
 
 
-def _find_breaks(text: str) -> Ints:
-    """Return the ranges of characters that divide words at the ends of lines: int64 (.., 2)."""
+class _Breaks(NamedTuple):
+    """The characters that divide words at the ends of lines. starts, lengths : int64."""
+
+    starts: Ints
+    lengths: Ints
+
+
+def _find_breaks(text: str) -> _Breaks:
+    """Return the ranges of characters that divide words at the ends of lines."""
     data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
-    breaks = np.empty((text.count("\n") + text.count("\r") + 1, 2), np.int64)
+    # By break, the first byte and the byte after the last one.
+    limits = np.empty((text.count("\n") + text.count("\r") + 1, 2), np.int64)
     entries = load_tables(nfkc=False, case_fold=False).entries
-    count = kernels.line_ends.find_breaks(data, entries, breaks)
+    count = kernels.line_ends.find_breaks(data, entries, limits)
     # From bytes to characters: the number of characters that begin before.
     num_before = offsets_from_lengths(data & 0xC0 != 0x80)
-    characters: Ints = num_before[breaks[:count]]
-    return characters
-
-
-def fold_characters(text: str, shingling: Shingling) -> str:
-    """Return a normalised text with each character folded alone."""
-    folded = folded_characters(shingling.fold)
-    return text.translate(folded) if folded and not text.isascii() else text
-
-
-def move_tones(text: str, shingling: Shingling) -> str:
-    """Return a normalised text with the tone marks of Vietnamese on the second of two vowels; its
-    length stays.
-    """
-    if "vietnamese" not in shingling.fold or text.isascii():
-        return text
-    return _toned_pairs().sub(lambda found: moved_tones()[found[0]], text)
-
-
-@cache
-def _toned_pairs() -> re.Pattern[str]:
-    return re.compile("|".join(moved_tones()))
+    starts = num_before[limits[:count, 0]]
+    stops = num_before[limits[:count, 1]]
+    return _Breaks(starts, stops - starts)
 
 
 def map_characters(text: str, shingling: Shingling) -> str | None:
@@ -140,23 +129,19 @@ def _string_of(codes: Uint32s) -> str:
     return codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
 
 
-def _normalise_piece(text: str, shingling: Shingling) -> str:
-    """Return a text normalised by `unicodedata`."""
-    if shingling.nfkc:
-        text = unicodedata.normalize("NFKC", text)
-    if shingling.case_fold:
-        text = text.casefold()
-        # Case folding may undo the normal form.
-        if shingling.nfkc:
-            text = unicodedata.normalize("NFKC", text)
-    return text
+def _cut_long_runs(text: str, shingling: Shingling) -> Iterator[str]:
+    """Yield the parts of a text, cut only in runs of _MAX_PIECE code points that may combine."""
+    limits = piece_limits(text, shingling)
+    # A run of exactly this length is cut at its end, where a new piece begins anyway.
+    cuts = limits[1:][np.diff(limits) == _MAX_PIECE].tolist()
+    return (text[start:end] for start, end in pairwise([0, *cuts, len(text)]))
 
 
 def piece_limits(text: str, shingling: Shingling) -> Ints:
     """Return the offsets that cut a text into the shortest pieces that are normalised alone, both
     ends included.
 
-    A piece is a character and the characters after it that may combine with it, at most 100 in all.
+    A piece is a character and the characters after it that may combine with it, _MAX_PIECE at most.
     """
     tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold)
     entries = tables.entries[code_points(text)]
@@ -176,8 +161,33 @@ def piece_limits(text: str, shingling: Shingling) -> Ints:
     return np.append(np.flatnonzero(is_limit), len(text))
 
 
-def _cut_long_runs(text: str, shingling: Shingling) -> Iterator[str]:
-    """Yield the parts of a text, cut only in runs of _MAX_PIECE code points that may combine."""
-    limits = piece_limits(text, shingling)
-    cuts = limits[1:][np.diff(limits) == _MAX_PIECE].tolist()
-    return (text[start:end] for start, end in pairwise([0, *cuts, len(text)]))
+def _normalise_piece(text: str, shingling: Shingling) -> str:
+    """Return a text normalised by `unicodedata`."""
+    if shingling.nfkc:
+        text = unicodedata.normalize("NFKC", text)
+    if shingling.case_fold:
+        text = text.casefold()
+        # Case folding may undo the normal form.
+        if shingling.nfkc:
+            text = unicodedata.normalize("NFKC", text)
+    return text
+
+
+def fold_characters(text: str, shingling: Shingling) -> str:
+    """Return a normalised text with each character folded alone."""
+    folded = folded_characters(shingling.fold)
+    return text.translate(folded) if folded and not text.isascii() else text
+
+
+def move_tones(text: str, shingling: Shingling) -> str:
+    """Return a normalised text with the tone marks of Vietnamese on the second of two vowels; its
+    length stays.
+    """
+    if "vietnamese" not in shingling.fold or text.isascii():
+        return text
+    return _toned_pairs().sub(lambda found: moved_tones()[found[0]], text)
+
+
+@cache
+def _toned_pairs() -> re.Pattern[str]:
+    return re.compile("|".join(moved_tones()))
