@@ -98,37 +98,33 @@ class LineAnswers:
         check_kind("A group of lines", lines, Iterable, "a list of bytes")
         # A list, because a group that can be read once only would have no lines left for answers.
         lines = list(lines)
-        documents = [self._read(line) for line in lines]
-        if stop_at_error:
-            documents = _up_to_error(documents)
+        documents: list[_Line] = []
+        for line in lines:
+            documents.append(self._read(line))
+            if stop_at_error and documents[-1].error is not None:
+                break
         good = [document for document in documents if document.error is None]
         added = iter(self._add(good))
-        answered: list[tuple[bytes, JsonObject]] = []
+        answers = [
+            next(added) if document.error is None else {"error": document.error}
+            for document in documents
+        ]
         # With `stop_at_error`, lines after the bad one have no answer.
-        for line, document in zip(lines, documents, strict=False):
-            if document.error is None:
-                answered.append((line, next(added)))
-            else:
-                answered.append((line, {"error": document.error}))
-        return answered
+        return list(zip(lines, answers, strict=False))
 
     def _add(self, documents: Sequence[_Line]) -> list[JsonObject]:
         """Add documents to the index; return the answer to each."""
         if not documents:
             return []
-        sources = None
-        if self._origin.sources is not None:
-            sources = _strings([document.source for document in documents])
-        dates = None
-        if self._origin.dates is not None:
-            dates = _strings([document.date for document in documents])
+        sources = [document.source for document in documents]
+        dates = [document.date for document in documents]
         batch = Batch(
             texts=_strings([document.text for document in documents]),
             ids=self._joined_ids(documents),
             payloads=_strings([document.payload for document in documents]),
             is_unnamed=not self._id_names,
-            sources=sources,
-            dates=dates,
+            sources=None if self._origin.sources is None else _strings(sources),
+            dates=None if self._origin.dates is None else _strings(dates),
         )
         rows: list[JsonObject] = self._index.add(batch, import_name=self._import_name).to_pylist()
         return rows
@@ -239,14 +235,6 @@ class LineAnswers:
                 )
             )
         return document
-
-
-def _up_to_error(documents: list[_Line]) -> list[_Line]:
-    """Return the documents up to the first error, which stays."""
-    for number, document in enumerate(documents):
-        if document.error is not None:
-            return documents[: number + 1]
-    return documents
 
 
 def _strings(values: Sequence[str | None]) -> pa.Array:
