@@ -384,8 +384,7 @@ class Findings:
     def _place(self, document: int) -> Place:
         if document == _NONE:
             return Place(id="", file="", row=0)
-        place = next(iter(self.searched.locations.places(np.array([document], np.uint32))))
-        return Place(*place)
+        return next(self.searched.locations.places(np.array([document], np.uint32)))
 
     def _chosen_pairs(self) -> dict[str, list[_ShownPair]]:
         """Return the pairs to show by kind, the worst first."""

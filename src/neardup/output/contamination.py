@@ -421,7 +421,7 @@ class ItemTables:
         return [
             Example(
                 removed=self._place_of(items[i]),
-                kept=Place(*place),
+                kept=place,
                 pair=marker.mark(num_hits + i, i)._replace(truncated=True),
                 similarity=float(hits.containment[i]),
                 exact=False,

@@ -72,8 +72,8 @@ def examples_of(
     for row, removed_place, kept_place in zip(chosen.tolist(), removed, kept, strict=True):
         is_kept = bool(found.is_kept[row])
         example = Example(
-            removed=Place(*removed_place),
-            kept=Place(*kept_place) if is_kept else _NO_COPY,
+            removed=removed_place,
+            kept=kept_place if is_kept else _NO_COPY,
             pair=_mark(found.in_pieces, row, pieces, is_kept=is_kept),
             similarity=1.0,
             exact=False,

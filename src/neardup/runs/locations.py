@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from neardup.arrays import Array, Ints, Positions, arrow_of, arrow_of_strings
 from neardup.documents.batch import Corpus
+from neardup.report.items import Place
 
 
 def release_nothing() -> None:
@@ -68,9 +69,10 @@ class DocumentLocations:
         """
         return [self.ids(documents), self.parts(documents), arrow_of(self.rows(documents))]
 
-    def places(self, documents: Positions) -> Iterator[tuple[str, str, int]]:
-        """Yield the id of each document, the name of its part, and its row there."""
-        return zip(*(column.to_pylist() for column in self.columns(documents)), strict=True)
+    def places(self, documents: Positions) -> Iterator[Place]:
+        """Yield the place of each document."""
+        columns = [column.to_pylist() for column in self.columns(documents)]
+        return map(Place, *columns)
 
     def in_memory(self) -> DocumentLocations:
         """Return a copy that needs no mapped file."""
