@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import secrets
 import struct
-from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -28,43 +27,29 @@ Config: TypeAlias = Mapping[str, Any]
 _MAX_BUFFERED = 50000  # commands
 
 
-class _Storage(ABC):
+class _Storage:
     """Base of the storages: values by key, with the operators of a mapping."""
 
-    @abstractmethod
-    def keys(self) -> Any:
-        """Return the keys."""
-
-    @abstractmethod
-    def size(self) -> int:
-        """Return the number of keys."""
-
-    @abstractmethod
-    def has_key(self, key: Any) -> bool:
-        """Return whether a key exists."""
-
-    @abstractmethod
-    def get(self, key: Any) -> Any:
-        """Return the values of a key, empty if it does not exist."""
-
-    @staticmethod
-    @abstractmethod
-    def get_each(storages: Sequence[Any], keys: Iterable[Any]) -> list[Any]:
-        """Return the values of one key in each storage."""
+    # Methods of each storage: keys in memory are any hashable values, on Redis bytes.
+    get: Any
+    get_each: Any
+    has_key: Any
+    keys: Any
+    size: Any
 
     def __getitem__(self, key: Any) -> Any:
         return self.get(key)
 
     def __len__(self) -> int:
-        return self.size()
+        return int(self.size())
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.keys())
 
     def __contains__(self, key: object) -> bool:
-        return self.has_key(key)
+        return bool(self.has_key(key))
 
-    def getmany(self, *keys: Any) -> list[Any]:
+    def getmany(self, *keys: Any) -> Any:
         """Return the values of each key."""
         return self.get_each([self] * len(keys), keys)
 
