@@ -30,9 +30,10 @@ from neardup.engines.base import Searched
 from neardup.files import JsonObject
 from neardup.output import write as writing
 from neardup.output.tables import pair_batches
-from neardup.report.items import Example, Marker, Place
+from neardup.report.items import Example, Marker
 from neardup.runs.foreign_ids import Clustered
 from neardup.runs.kept_rows import Matched, Rows
+from neardup.runs.locations import Place
 from neardup.schemas import SIMILARITY, judged_schema, unmatched_schema
 from neardup.verify.recall import estimate_recall, wilson
 

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from neardup.arrays import Ints, arrow_of, begins_run
 from neardup.decide.passages import InPieces, Passages
 from neardup.output.job import Table
-from neardup.report.items import Example, MarkedPair, Place
-from neardup.runs.locations import DocumentLocations
+from neardup.report.items import Example, MarkedPair
+from neardup.runs.locations import DocumentLocations, Place
 from neardup.schemas import passages_schema
 from neardup.verify.alignment import Passage
 

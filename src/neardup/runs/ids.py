@@ -10,8 +10,7 @@ from neardup.candidates.bands import bits_for, pack_keys
 from neardup.documents.batch import Corpus, DocumentBatch
 from neardup.errors import InputError
 from neardup.features.grouping import NO_ID
-from neardup.report.items import Place
-from neardup.runs.locations import DocumentLocations
+from neardup.runs.locations import DocumentLocations, Place
 from neardup.runs.run import Run
 
 _MAX_COMPARED = 1000  # pairs of equal hashes whose ids are compared

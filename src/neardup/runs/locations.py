@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import Array, Ints, Positions, arrow_of, arrow_of_strings
 from neardup.documents.batch import Corpus
-from neardup.report.items import Place
 
 
 def release_nothing() -> None:
     """Release nothing, because no memory is mapped; a lambda could not be pickled with a result."""
+
+
+class Place(NamedTuple):
+    """The id, the file and the row of a document."""
+
+    id: str
+    file: str
+    row: int
 
 
 class DocumentLocations:
