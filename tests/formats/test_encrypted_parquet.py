@@ -16,7 +16,7 @@ import pytest
 import neardup
 from neardup.arrays import arrow_file
 from neardup.errors import IncompleteWarning
-from neardup.formats.parquet_footer import has_encrypted_columns, read_footer
+from neardup.formats.parquet_footer import FooterReader, has_encrypted_columns
 
 encryption = pytest.importorskip("pyarrow.parquet.encryption", reason="Arrow without encryption")
 
@@ -121,4 +121,4 @@ def test_a_list_of_booleans_is_passed_over(tmp_path: Path) -> None:
 )
 def test_a_footer_that_does_not_end_is_refused(footer: bytes) -> None:
     with pytest.raises((IndexError, ValueError, RecursionError)):
-        read_footer(footer)
+        FooterReader(footer).read()

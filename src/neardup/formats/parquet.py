@@ -353,8 +353,7 @@ def parquet_layout(file: Source) -> ParquetLayout:
     chunks_by_group = _chunks(metadata)
     if not chunks_by_group:
         return ParquetLayout(schema)
-    num_groups = metadata.num_row_groups
-    max_rows = max(metadata.row_group(index).num_rows for index in range(num_groups))
+    max_rows = max(metadata.row_group(index).num_rows for index in range(metadata.num_row_groups))
     first_chunks = chunks_by_group[0]
     dictionaries = [
         column_chunks[0].path_in_schema

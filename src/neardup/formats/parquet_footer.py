@@ -22,8 +22,7 @@ _READ_BYTES = 1 << 16
 
 # Types of Thrift's compact protocol. True and false have no further bytes as fields of a struct;
 # as elements of a list they have one.
-_TRUE = 1
-_FALSE = 2
+_BOOLEANS = (1, 2)  # true, false
 _BYTE = 3
 _I16 = 4
 _I64 = 6
@@ -66,7 +65,7 @@ def has_encrypted_columns(file: pa.NativeFile) -> bool:
     if not _MAY_BE_COLUMN_KEY.search(data):
         return False
     try:
-        footer = read_footer(data)
+        footer = FooterReader(data).read()
     except (IndexError, ValueError, RecursionError) as error:
         raise OSError("its footer is damaged") from error
     return any(field.path == _COLUMN_KEY for field in footer.fields)
@@ -84,16 +83,29 @@ class JoinedFile:
         self._num_rows = 0
         self._length = len(_MAGIC)
 
-    def append(self, encoded: pa.Buffer) -> None:
-        """Append the row groups, if any, of a Parquet file without page indexes."""
-        self._append(encoded)
+    def append(self, encoded: pa.Buffer) -> Footer:
+        """Append the row groups, if any, of a Parquet file without page indexes; return its
+        footer.
+        """
+        data = memoryview(encoded)
+        end = len(data) - _TAIL - int.from_bytes(data[-_TAIL:-4], "little")
+        footer = FooterReader(bytes(data[end:-_TAIL])).read()
+        for field in footer.fields:
+            assert field.path not in _PAGE_INDEXES
+            if field.path == _NUM_ROWS:
+                self._num_rows += footer.number(field)
+            elif field.path == _GROUP:
+                self._groups.append(self._moved(footer, field))
+        self._file.write(data[len(_MAGIC) : end])
+        self._length += end - len(_MAGIC)
+        return footer
 
     def close(self, frame: pa.Buffer) -> None:
         """Write the footer.
 
         frame : an encoded file without row groups. Its footer has all other fields.
         """
-        footer = self._append(frame)
+        footer = self.append(frame)
         num_rows = footer.field(_NUM_ROWS)
         groups = footer.field(_GROUPS)
         data = b"".join(
@@ -107,21 +119,6 @@ class JoinedFile:
             ]
         )
         self._file.write(data + len(data).to_bytes(4, "little") + _MAGIC)
-
-    def _append(self, encoded: pa.Buffer) -> Footer:
-        """Append a file; return its footer."""
-        data = memoryview(encoded)
-        end = len(data) - _TAIL - int.from_bytes(data[-_TAIL:-4], "little")
-        footer = read_footer(bytes(data[end:-_TAIL]))
-        for field in footer.fields:
-            assert field.path not in _PAGE_INDEXES
-            if field.path == _NUM_ROWS:
-                self._num_rows += footer.number(field)
-            elif field.path == _GROUP:
-                self._groups.append(self._moved(footer, field))
-        self._file.write(data[len(_MAGIC) : end])
-        self._length += end - len(_MAGIC)
-        return footer
 
     def _moved(self, footer: Footer, group: Field) -> bytes:
         """Return the metadata of a row group with its positions and its ordinal in this file."""
@@ -170,17 +167,8 @@ class Footer(NamedTuple):
         return zigzag >> 1
 
 
-def read_footer(data: bytes) -> Footer:
-    """Return a footer with its fields.
-
-    Raises IndexError, ValueError or RecursionError if it is damaged. Takes time linear in its
-    length, whatever it contains.
-    """
-    return Footer(data, _FooterReader(data).read())
-
-
-class _FooterReader:
-    """Read a footer from its first byte to its last, and list its fields.
+class FooterReader:
+    """Read a footer from its first byte to its last, in time linear in its length.
 
     Each value except true and false in a struct advances by a byte or more, and never beyond the
     end: counts and lengths of a crafted footer cannot keep the reader busy.
@@ -191,10 +179,10 @@ class _FooterReader:
         self._at = 0
         self._fields: list[Field] = []
 
-    def read(self) -> list[Field]:
-        """Return the numbers, lists and row groups, inner fields before the outer ones."""
+    def read(self) -> Footer:
+        """Return the footer. Raises IndexError, ValueError or RecursionError if it is damaged."""
         self._read_struct(())
-        return self._fields
+        return Footer(self._data, self._fields)
 
     def _read_value(self, kind: int, path: tuple[int, ...]) -> None:
         start = self._at
@@ -223,7 +211,7 @@ class _FooterReader:
         kind = head & 15
         if count == _LONG_LIST:
             count = self._read_varint()
-        if kind in (_TRUE, _FALSE):
+        if kind in _BOOLEANS:
             kind = _BYTE
         for _ in range(count):
             start = self._at
@@ -240,7 +228,7 @@ class _FooterReader:
             # In the long form, the number follows in zigzag.
             number = number + step if step else self._read_varint() >> 1
             kind = head & 15
-            if kind not in (_TRUE, _FALSE):
+            if kind not in _BOOLEANS:
                 self._read_value(kind, (*path, number))
         self._at += 1
 
