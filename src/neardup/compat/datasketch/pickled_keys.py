@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Hashable
+from contextlib import suppress
 from pickletools import OpcodeInfo, genops, opcodes
 from typing import Any, NamedTuple
 
@@ -22,22 +23,8 @@ _OPCODES = {opcode.name: opcode.code.encode("latin-1") for opcode in opcodes}
 _PROTOCOL = 5 if sys.version_info >= (3, 14) else 4
 _MIN_FRAME_BYTES = 4
 _MAX_INTEGER_BYTES = 128
-
-
-class _Integers(NamedTuple):
-    """An opcode of integers. layout : their bytes, as in `struct`. fitting : the integers."""
-
-    opcode: str
-    layout: str
-    fitting: range
-
-
-_SHORT_INTEGERS = (
-    _Integers("BININT1", layout="<B", fitting=range(2**8)),
-    _Integers("BININT2", layout="<H", fitting=range(2**16)),
-    _Integers("BININT", layout="<i", fitting=range(-(2**31), 2**31)),
-)
-"""The opcodes of integers of a fixed length, the shortest first."""
+_INTEGERS = {"BININT1": "<B", "BININT2": "<H", "BININT": "<i"}
+"""The opcodes of integers of a fixed length, the shortest first, and their bytes as in `struct`."""
 
 # Names of the opcodes with a value that `read_key` accepts.
 _VALUES = {
@@ -101,9 +88,10 @@ def _sized(short: str, long: str, content: bytes) -> bytes:
 
 def _integer(key: int) -> bytes:
     """Return the shortest opcode that fits an integer, and its bytes."""
-    for integers in _SHORT_INTEGERS:
-        if key in integers.fitting:
-            return _OPCODES[integers.opcode] + struct.pack(integers.layout, key)
+    for opcode, layout in _INTEGERS.items():
+        # An integer that does not fit is an error of `struct`.
+        with suppress(struct.error):
+            return _OPCODES[opcode] + struct.pack(layout, key)
     content = _bytes_of(key)
     return _OPCODES["LONG1"] + bytes([len(content)]) + content
 
