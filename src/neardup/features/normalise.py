@@ -74,26 +74,22 @@ def reduce(text: str, shingling: Shingling) -> Reduced:
     # In source code, invisible characters are part of the tokens.
     is_dropped = np.zeros(len(codes), np.bool_)
     if shingling.tokens not in CODE_TOKENS:
-        tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold)
-        is_dropped = classes_of(tables.entries[codes]) == TRANSPARENT
+        is_dropped = classes_of(_entries_of(codes, shingling)) == TRANSPARENT
     if joins:
-        breaks = _find_breaks(text)
-        is_dropped[ranges(breaks.starts, breaks.lengths)] = True
+        is_dropped[_find_breaks(text)] = True
     if not is_dropped.any():
         return Reduced(text, None)
     kept = np.flatnonzero(~is_dropped)
     return Reduced(_string_of(codes[kept]), kept)
 
 
-class _Breaks(NamedTuple):
-    """The characters that divide words at the ends of lines. starts, lengths : int64."""
-
-    starts: Ints
-    lengths: Ints
+def _entries_of(codes: Uint32s, shingling: Shingling) -> Uint32s:
+    """Return the entries of code points in the table of the normal form of `shingling`."""
+    return load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold).entries[codes]
 
 
-def _find_breaks(text: str) -> _Breaks:
-    """Return the ranges of characters that divide words at the ends of lines."""
+def _find_breaks(text: str) -> Ints:
+    """Return the positions of characters that divide words at the ends of lines."""
     data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
     # By break, the first byte and the byte after the last one.
     limits = np.empty((text.count("\n") + text.count("\r") + 1, 2), np.int64)
@@ -103,7 +99,7 @@ def _find_breaks(text: str) -> _Breaks:
     num_before = offsets_from_lengths(data & 0xC0 != 0x80)
     starts = num_before[limits[:count, 0]]
     stops = num_before[limits[:count, 1]]
-    return _Breaks(starts, stops - starts)
+    return ranges(starts, stops - starts)
 
 
 def map_characters(text: str, shingling: Shingling) -> str | None:
@@ -115,8 +111,7 @@ def map_characters(text: str, shingling: Shingling) -> str | None:
     """
     if text.isascii():
         return text.lower() if shingling.case_fold else text
-    tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold)
-    entries = tables.entries[code_points(text)]
+    entries = _entries_of(code_points(text), shingling)
     is_special = entries & np.uint32(COMPOSE | EXPAND) != 0
     is_special |= entries >> np.uint32(RANK_SHIFT) != 0
     if is_special.any():
@@ -143,8 +138,7 @@ def piece_limits(text: str, shingling: Shingling) -> Ints:
 
     A piece is a character and the characters after it that may combine with it, _MAX_PIECE at most.
     """
-    tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold)
-    entries = tables.entries[code_points(text)]
+    entries = _entries_of(code_points(text), shingling)
     has_rank = entries >> np.uint32(RANK_SHIFT) != 0
     expands = entries & np.uint32(EXPAND) != 0
     may_compose = entries & np.uint32(COMPOSE) != 0
