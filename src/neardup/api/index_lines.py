@@ -16,6 +16,7 @@ from neardup.documents.texts import join_ids
 from neardup.errors import InputError, SettingError
 from neardup.features.vectors import array_of_documents, texts_of
 from neardup.files import JsonObject
+from neardup.formats.json_paths import kind_of
 from neardup.formats.jsonl import why_no_object
 from neardup.index.documents import Origin, payload_of
 from neardup.index.open_index import Batch, OpenIndex
@@ -116,11 +117,13 @@ class LineAnswers:
         """Add documents to the index; return the answer to each."""
         if not documents:
             return []
+        # Without an id field, one part of nulls.
+        id_parts = zip(*(document.ids or (None,) for document in documents), strict=True)
         sources = [document.source for document in documents]
         dates = [document.date for document in documents]
         batch = Batch(
             texts=_strings([document.text for document in documents]),
-            ids=self._joined_ids(documents),
+            ids=join_ids([_strings(part) for part in id_parts]),
             payloads=_strings([document.payload for document in documents]),
             is_unnamed=not self._id_names,
             sources=None if self._origin.sources is None else _strings(sources),
@@ -128,13 +131,6 @@ class LineAnswers:
         )
         rows: list[JsonObject] = self._index.add(batch, import_name=self._import_name).to_pylist()
         return rows
-
-    def _joined_ids(self, documents: Sequence[_Line]) -> pa.Array:
-        """Return the id of each document, joined from its parts; nulls without an id field."""
-        if not self._id_names:
-            return pa.nulls(len(documents), pa.large_string())
-        parts = [_strings(values) for values in zip(*(line.ids for line in documents), strict=True)]
-        return join_ids(parts)
 
     def _read(self, line: bytes) -> _Line:
         """Return the document of a line, or the reason why there is none."""
@@ -265,11 +261,4 @@ def _scalar(name: str, value: Any) -> str:
 
 
 def _kind(value: Any) -> str:
-    names = {
-        dict: "an object",
-        list: "a list",
-        bool: "a boolean",
-        str: "a string",
-        type(None): "missing or null",
-    }
-    return names.get(type(value), "a number")
+    return "missing or null" if value is None else kind_of(value)
