@@ -25,6 +25,10 @@ class Place(NamedTuple):
     row: int
 
 
+NO_PLACE = Place(id="", file="", row=0)
+"""The place of a document or a copy that there is none of."""
+
+
 class DocumentLocations:
     """The id of each document, its part of the input, and its row there.
 

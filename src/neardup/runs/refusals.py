@@ -31,8 +31,11 @@ _WITHOUT_FOLDER = (
 
 def _decides_otherwise(given: Options) -> bool:
     """Return whether a run decides about chains, passages or groups, not about single pairs."""
-    is_sieve = given["linkage"] == "sieve"
-    return not is_sieve or given["passages"] is not None or given["group_by"] is not None
+    return (
+        given["linkage"] != "sieve"
+        or given["passages"] is not None
+        or given["group_by"] is not None
+    )
 
 
 _REFUSALS = (
