@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import msgspec
 
-from neardup.answers import Answer, Committed, Document
+from neardup.answers import Committed, Document
 from neardup.index.sources import check_date, refuse_untracked_source
 from neardup.service import messages
 from neardup.service.library import Query
@@ -54,10 +54,8 @@ class Operation(NamedTuple):
 
     async def answer(self, service: Service, call: Call) -> Reply:
         """Run the function on a request and its message; return the reply."""
-        if self.request is None:
-            answer = await self.run(service, call)
-        else:
-            answer = await self.run(service, call, await call.body(self.request))
+        arguments = () if self.request is None else (await call.body(self.request),)
+        answer = await self.run(service, call, *arguments)
         if isinstance(answer, Reply):
             return answer
         return Reply(_ENCODER.encode(answer), status=self.status)
@@ -115,14 +113,9 @@ async def add_documents(
     function = library.add if request.mode == "add" else library.add_if_new
     answers = await service.writes.run(function, request.documents)
     for answer in answers:
-        service.metrics.decisions[_decision(answer)] += 1
+        decision = "kept" if answer.kept else "removed"
+        service.metrics.decisions["repeated" if answer.repeated else decision] += 1
     return messages.Answers(list(answers))
-
-
-def _decision(answer: Answer) -> str:
-    if answer.repeated:
-        return "repeated"
-    return "kept" if answer.kept else "removed"
 
 
 def check_documents(
@@ -131,6 +124,7 @@ def check_documents(
     """Raise Problem if documents exceed the limits of the settings; note their number for the
     log.
     """
+    index = service.library.index
     # The cheap check first: the texts of an excess of documents are not looked at.
     _check_number(service, call, "documents", len(documents))
     for position, document in enumerate(documents):
@@ -142,21 +136,14 @@ def check_documents(
             subject = f"The bytes of the payload {place} are"
             check_size(service.settings, "max_payload_bytes", size, subject, "Send a smaller one")
         if document.source is not None:
-            _check_source(service, f"source {place}", document.source)
+            name = f"source {place}"
+            tracks = index.settings.track_sources
+            refuse_untracked_source(name, document.source, index.address, tracks=tracks)
+            _check_name(service, name, document.source)
         if document.date is not None:
-            _check_date(service, f"date {place}", document.date)
-
-
-def _check_source(service: Service, name: str, source: str) -> None:
-    index = service.library.index
-    refuse_untracked_source(name, source, index.address, tracks=index.settings.track_sources)
-    _check_name(service, name, source)
-
-
-def _check_date(service: Service, name: str, date: str) -> None:
-    _check_name(service, name, date)
-    index = service.library.index
-    check_date(name, date, index.address, tracks=index.settings.track_dates)
+            name = f"date {place}"
+            _check_name(service, name, document.date)
+            check_date(name, document.date, index.address, tracks=index.settings.track_dates)
 
 
 def _check_number(service: Service, call: Call, noun: str, number: int) -> None:
