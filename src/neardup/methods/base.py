@@ -290,9 +290,9 @@ class Method(ABC):
     def is_duplicate(self, measured: Measured) -> Mask:
         """Return a mask of the duplicate pairs."""
         values = measured[self.limit.measure]
-        if self.limit.at_least:
-            return np.asarray(values >= self.limit.value, np.bool_)
-        return np.asarray(values <= self.limit.value, np.bool_)
+        limit = self.limit.value
+        is_near = values >= limit if self.limit.at_least else values <= limit
+        return np.asarray(is_near, np.bool_)
 
     def strength(self, measured: Measured) -> Floats:
         """Return the strength of pairs.

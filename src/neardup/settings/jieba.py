@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from neardup.errors import SettingError
-from neardup.settings.constraints import Constraint, Validated, constraints_of, parameter
+from neardup.settings.constraints import Validated, constraints_of, parameter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +64,8 @@ class Jieba(Validated):
             )
 
 
-def _option_of(name: str, constraint: Constraint) -> str:
-    """Return the option of a field, as a name in code: its flag, if it has one."""
-    return constraint.flag.removeprefix("--").replace("-", "_") or name
-
-
-JIEBA = {_option_of(name, constraint): name for name, constraint in constraints_of(Jieba).items()}
-"""The fields by their options on the command line."""
+JIEBA = {
+    constraint.flag.removeprefix("--").replace("-", "_") or name: name
+    for name, constraint in constraints_of(Jieba).items()
+}
+"""The fields by their options on the command line: by their flags, if they have any."""

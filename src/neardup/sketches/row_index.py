@@ -105,8 +105,7 @@ def spans(first: int, stop: int) -> Iterator[tuple[int, int]]:
 
 def _in_order(parts: list[Matches]) -> Matches:
     empty = np.empty(0, np.int64)
-    no_matches = Matches(query=empty, row=empty, equal=empty)
-    columns = zip(no_matches, *parts, strict=True)
+    columns = zip(Matches(query=empty, row=empty, equal=empty), *parts, strict=True)
     matches = Matches(*map(np.concatenate, columns))
     return matches.take(np.lexsort((matches.row, -matches.equal, matches.query)))
 

@@ -331,20 +331,17 @@ def _open_keys(folder: Path, info: FileInfo, num_tables: int) -> KeyFile:
         keys = arrays.get(f"keys.{table}")
         rows = arrays.get(f"rows.{table}")
         starts = arrays.get(f"starts.{table}")
+        incomplete = damaged(folder / info.name, f"table {table} is not complete")
         if keys is None or rows is None or starts is None:
-            raise _incomplete(folder, info, table)
+            raise incomplete
         # Three starts are two cells: with one cell, the shift would be by 64 bits, which is
         # undefined.
         if len(keys) != len(rows) or len(starts) < 3:
-            raise _incomplete(folder, info, table)
+            raise incomplete
         cell_bits = (len(starts) - 1).bit_length() - 1
         tables.append(SortedTable(keys, rows, starts, 64 - cell_bits))
     run = KeyRun(info.first, info.stop, tuple(tables), info.name)
     return KeyFile(run, arrays["kept"])
-
-
-def _incomplete(folder: Path, info: FileInfo, table: int) -> StoreError:
-    return damaged(folder / info.name, f"table {table} is not complete")
 
 
 def place_bits(packed: Bytes, first: int, stop: int, bits: Words) -> None:
