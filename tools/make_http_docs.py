@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from neardup.service.operations import OPERATIONS, document
+from neardup.service.openapi import openapi_document
+from neardup.service.operations import OPERATIONS
 from neardup.settings.service import ServiceSettings
 from neardup.version import __version__
 
@@ -29,7 +30,7 @@ Times are as in RFC 3339. [The API](api.md#answer) describes the fields of Answe
 
 def render() -> str:
     """Return the page: the written part, then what the code says."""
-    api = document(OPERATIONS, __version__, ServiceSettings())
+    api = openapi_document(OPERATIONS, __version__, ServiceSettings())
     schemas = api["components"]["schemas"]
     operations = [
         _operation(method.upper(), path, record, schemas)

@@ -114,6 +114,24 @@ def test_lines_after_a_bad_one_are_left_if_asked(index):
     assert index.get("b") is None
 
 
+def test_a_group_that_can_be_read_once_only_is_answered(index):
+    [answers] = index.answer_lines([iter([line(id="a", text=FOX)])])
+    assert [answer["id"] for _, answer in answers] == ["a"]
+
+
+@pytest.mark.parametrize("text_column", [None, "text"])
+def test_an_object_without_a_text_does_not_choose_the_id(index, text_column):
+    header = line(id="header", url="header")
+    answers = answers_of(index, [header, line(url="a", text=FOX)], text_column=text_column)
+    assert (told(answers)[1], answers[1]["id"]) == (True, "a")
+
+
+def test_the_reason_for_a_bad_line_does_not_name_its_byte_order_mark(index):
+    mark = b"\xef\xbb\xbf"
+    answers = answers_of(index, [mark, mark + b"[1]"])
+    assert told(answers) == ["the line is empty", "the line is a list, not an object"]
+
+
 def test_lines_without_an_id_get_one(index):
     answers = answers_of(index, [line(text=FOX), line(text=OTHER)])
     assert [index.get(answer["id"]).kept for answer in answers] == [True, True]

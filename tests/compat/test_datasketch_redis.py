@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.compat.datasketch import MinHash, MinHashLSH, MinHashLSHEnsemble
-from neardup.compat.datasketch.storage import read_key, write_key
+from neardup.compat.datasketch.pickled_keys import read_key, write_key
 from neardup.errors import InputError, SettingError
 
 TEXTS = [
@@ -170,6 +170,21 @@ def test_keys_are_written_and_read_as_pickle_does(key):
     assert write_key(key) == pickle.dumps(key)
     for protocol in range(2 + isinstance(key, bytes), pickle.HIGHEST_PROTOCOL + 1):
         assert read_key(pickle.dumps(key, protocol)) == key
+
+
+@pytest.mark.parametrize("key", [-(2**1023), 2**1023 - 1])
+def test_an_integer_of_128_bytes_is_a_key(key):
+    assert write_key(key) == pickle.dumps(key)
+    for longer in (key - 1 if key < 0 else key + 1, key * 2**8):
+        with pytest.raises(InputError, match="an int of at most 128 bytes"):
+            write_key(longer)
+
+
+@pytest.mark.parametrize("index", [MinHashLSH, MinHashLSHEnsemble])
+def test_a_base_name_that_is_not_bytes_is_refused_before_a_server_is_called(index):
+    config = {"type": "redis", "basename": "pages", "redis": {"host": "no.such.host"}}
+    with pytest.raises(InputError, match="basename must be bytes: got str 'pages'"):
+        index(storage_config=config)
 
 
 @pytest.mark.parametrize(

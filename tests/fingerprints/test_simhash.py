@@ -425,6 +425,11 @@ def test_an_unweighted_feature_must_be_a_string():
         fingerprint_of("text", method=SimHash(tokens=lambda text: ["a", 1], hash="md5"))
 
 
+def test_a_token_with_a_lone_surrogate_is_refused():
+    with pytest.raises(InputError, match=r"Tokens must be Unicode text: .*surrogates not allowed"):
+        fingerprint_of("text", method=SimHash(tokens=lambda text: ["a\ud800"], hash="md5"))
+
+
 # TF-IDF.
 
 

@@ -26,7 +26,7 @@ def with_codec(data: bytes, codec: int) -> bytes:
     """
     end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     footer = bytearray(data[end:-8])
-    fields = parquet_footer._FooterReader(bytes(footer)).read()
+    fields = parquet_footer.FooterReader(bytes(footer)).read().fields
     codecs = [field for field in fields if field.path == CODEC]
     assert codecs
     for field in codecs:

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from neardup import Index, MinHash
-from neardup.stores.embedded import maintenance, row_files
+from neardup.stores.embedded import array_files, maintenance
 from neardup.stores.embedded.database import Database
 from neardup.stores.embedded.store import EmbeddedStore
 
@@ -114,7 +114,7 @@ def kill_after(moments: int) -> None:
 
     for owner, name in (
         (Database, "_run"),
-        (row_files, "write_at"),
+        (array_files, "write_at"),
         (maintenance, "sync"),
         (Path, "rename"),
         (Path, "unlink"),

@@ -6,8 +6,9 @@ import re
 from typing import Any
 
 from neardup.report.dedup_html import render_report
-from neardup.report.items import Example, MarkedPair, Place
+from neardup.report.items import Example, MarkedPair
 from neardup.report.sections import notebook
+from neardup.runs.locations import Place
 from reference.page import Page
 
 HOSTILE = (

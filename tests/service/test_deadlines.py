@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
-from neardup.service.app import Deadline
+from neardup.service.deadlines import Deadline
 from neardup.service.problems import Problem
 
 LIMIT_S = 0.05

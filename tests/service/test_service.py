@@ -13,8 +13,9 @@ import pytest
 
 import neardup
 from neardup.client import Client
-from neardup.service.app import Log
-from neardup.service.operations import OPERATIONS, document
+from neardup.service.log import Log
+from neardup.service.openapi import openapi_document
+from neardup.service.operations import OPERATIONS
 from neardup.settings.service import ServiceSettings
 from reference.service import METHOD, RunningService
 from reference.signed import fingerprint_of
@@ -297,7 +298,7 @@ def test_times_of_the_openapi_document_have_the_format_of_times(service, kind, n
 def test_the_openapi_document_lists_every_operation_and_every_reference_resolves(service):
     found = service.request("GET", "/openapi.json").json
     assert found == json.loads(
-        json.dumps(document(OPERATIONS, neardup.__version__, ServiceSettings()))
+        json.dumps(openapi_document(OPERATIONS, neardup.__version__, ServiceSettings()))
     )
     assert {(m.upper(), path) for path, methods in found["paths"].items() for m in methods} == {
         (operation.method, operation.path) for operation in OPERATIONS

@@ -23,7 +23,9 @@ from neardup.errors import StoreError
 from neardup.stores import embedded
 from neardup.stores.addresses import open_store
 from neardup.stores.base import Changes
+from neardup.stores.documents import Chunk
 from neardup.stores.embedded import row_files
+from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.database import Database
 from reference.processes import process
 from reference.store import ReferenceStore, assert_equal, made_for, random_step
@@ -187,7 +189,7 @@ def test_a_footer_with_any_byte_flipped_is_damage_and_no_other_error(tmp_path):
     path = next((tmp_path / "index").glob("documents*"))
     whole = path.read_bytes()
     footer = len(whole) - 10 - int.from_bytes(whole[-10:-6], "little")
-    info = row_files.FileInfo(path.name, row_files.DOCUMENTS, 0, 300, len(whole), zlib.crc32(whole))
+    info = FileInfo(path.name, row_files.DOCUMENTS, 0, 300, len(whole), zlib.crc32(whole))
     refused: list[str] = []
     for position in range(footer, len(whole)):
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x10]) + whole[position + 1 :])
@@ -540,3 +542,12 @@ def test_an_index_in_a_folder_that_cannot_be_written_is_read(tmp_path):
     with pytest.raises(StoreError, match="cannot be read or written"):
         embedded.open(str(tmp_path / "index"))
     (tmp_path / "index").chmod(0o755)
+
+
+def test_a_file_that_exists_is_neither_overwritten_nor_removed(tmp_path):
+    path = tmp_path / row_files.file_name(row_files.DOCUMENTS, 1)
+    path.write_bytes(b"of another program")
+    batch = pa.record_batch({"row": pa.array([0], pa.uint32())})
+    with pytest.raises(FileExistsError):
+        row_files.write_documents(tmp_path, 1, [Chunk(0, 1, batch)], batch.schema)
+    assert path.read_bytes() == b"of another program"

@@ -18,6 +18,10 @@ def kind(left: str, right: str) -> str | None:
     return kind_of_difference(Marked(left, pair.left_passages), Marked(right, pair.right_passages))
 
 
+def test_a_compatibility_character_is_a_word_after_a_digit_too():
+    assert kind(f"{FRAME} 7\uf900", f"{FRAME} 7\uf901") == "words"
+
+
 @pytest.mark.parametrize(
     ("left", "right", "expected"),
     [

@@ -142,8 +142,8 @@ def audit(
         both sides share ids and no id of the original repeats or is null. If m of n copies of a
         text were kept, the first m count as kept.
     method, threshold : as in `dedup`; minhash, or its settings with Jaccard similarity.
-    sample : of removals for which the search found no similar kept document, the maximum number to
-        compare with all kept documents; of more, a sample. Shares from a sample have an interval.
+    sample : the maximum number of removals to compare with all kept documents, if the search found
+        no similar one; of more removals, a sample. Shares from a sample have an interval.
     count_by : columns by whose values removals are counted. Default: source, language and lang.
     output : a folder for removals.parquet, left.parquet, unmatched.parquet and the report.
     lang, tables, overwrite, scratch, resume : as in `dedup`.

@@ -537,8 +537,7 @@ class FileJobs:
         groups : lines without line ends; a group is stored at once.
         on_error : reject, or stop at the first line that has no document.
         text_column, id_column : the fields of the text and of the id, as columns in `dedup`.
-            Default: the first of the usual names in the first line. Documents without an id get
-            one.
+            Default: the first usual name in the first document. Documents without an id get one.
         roles : as in `dedup`.
         payload_column, import_name : as in `add_many_if_new`.
         sources, dates : the fields of the sources and dates of documents, if the index tracks them.

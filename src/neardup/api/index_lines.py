@@ -5,16 +5,18 @@ fetch.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypedDict
 
 import pyarrow as pa
 
+from neardup.documents.lines import BYTE_ORDER_MARK
 from neardup.documents.nested import value_of
 from neardup.documents.texts import join_ids
 from neardup.errors import InputError, SettingError
 from neardup.features.vectors import array_of_documents, texts_of
 from neardup.files import JsonObject
+from neardup.formats.json_paths import kind_of
 from neardup.formats.jsonl import why_no_object
 from neardup.index.documents import Origin, payload_of
 from neardup.index.open_index import Batch, OpenIndex
@@ -67,10 +69,10 @@ class LineAnswers:
         self._import_name = options.get("import_name")
         limit = options.get("max_document_bytes", MAX_DOCUMENT_BYTES)
         self._max_bytes = check_limit(limit, "max_document_bytes", option="--max-document-bytes")
-        self._text_names = _several(options.get("text_column"))
+        self._text_names = _names(options.get("text_column"))
         self._roles = names_of_roles(options.get("roles"))
-        self._id_names = _several(options.get("id_column"))
-        self._payload_names = _several(options.get("payload_column"))
+        self._id_names = _names(options.get("id_column"))
+        self._payload_names = _names(options.get("payload_column"))
         self._origin = self._checked_origin(Origin.of(options))
         self._has_chosen = False
 
@@ -87,45 +89,45 @@ class LineAnswers:
     def answer(
         self, lines: Sequence[bytes], *, stop_at_error: bool = False
     ) -> list[tuple[bytes, JsonObject]]:
-        """Add the documents of some lines that are new in one change, and return each line with its
-        answer.
+        """Add the new documents of some lines in one change; return each line with its answer.
 
         Parameters
         ----------
-        lines : of JSON, each an object.
+        lines : lines of JSON, each an object.
         stop_at_error : whether to leave out the lines after one that has no document.
         """
         check_kind("A group of lines", lines, Iterable, "a list of bytes")
-        read = [self._read(line) for line in lines]
-        # The bad line itself stays, for its error.
-        if stop_at_error:
-            bad = [number for number, line in enumerate(read) if line.error is not None]
-            read = read[: bad[0] + 1] if bad else read
-        good = [line for line in read if line.error is None]
-        answers: Iterator[JsonObject] = iter(self._add(good)) if good else iter(())
-        return [
-            (line, next(answers) if document.error is None else {"error": document.error})
-            # With `stop_at_error`, lines after the bad one have no answer.
-            for line, document in zip(lines, read, strict=False)
+        # A list, because a group that can be read once only would have no lines left for answers.
+        lines = list(lines)
+        documents: list[_Line] = []
+        for line in lines:
+            documents.append(self._read(line))
+            if stop_at_error and documents[-1].error is not None:
+                break
+        good = [document for document in documents if document.error is None]
+        added = iter(self._add(good))
+        answers = [
+            next(added) if document.error is None else {"error": document.error}
+            for document in documents
         ]
+        # With `stop_at_error`, lines after the bad one have no answer.
+        return list(zip(lines, answers, strict=False))
 
-    def _add(self, lines: Sequence[_Line]) -> list[JsonObject]:
-        columns = zip(
-            *(
-                (line.text, line.payload, line.source, line.date, *(line.ids or (None,)))
-                for line in lines
-            ),
-            strict=True,
-        )
-        arrays = [pa.array(values, pa.large_string()) for values in columns]
-        texts, payloads, sources, dates, *ids = arrays
+    def _add(self, documents: Sequence[_Line]) -> list[JsonObject]:
+        """Add documents to the index; return the answer to each."""
+        if not documents:
+            return []
+        # Without an id field, one part of nulls.
+        id_parts = zip(*(document.ids or (None,) for document in documents), strict=True)
+        sources = [document.source for document in documents]
+        dates = [document.date for document in documents]
         batch = Batch(
-            texts=texts,
-            ids=join_ids(ids),
-            payloads=payloads,
+            texts=_strings([document.text for document in documents]),
+            ids=join_ids([_strings(part) for part in id_parts]),
+            payloads=_strings([document.payload for document in documents]),
             is_unnamed=not self._id_names,
-            sources=None if self._origin.sources is None else sources,
-            dates=None if self._origin.dates is None else dates,
+            sources=None if self._origin.sources is None else _strings(sources),
+            dates=None if self._origin.dates is None else _strings(dates),
         )
         rows: list[JsonObject] = self._index.add(batch, import_name=self._import_name).to_pylist()
         return rows
@@ -137,14 +139,15 @@ class LineAnswers:
             return _Line(
                 error=f"the line has more than {MAX_LINE_BYTES} bytes, the longest that is read"
             )
+        # A program may write a byte order mark first.
+        line = line.removeprefix(BYTE_ORDER_MARK)
         try:
-            # A program may write a byte order mark first.
-            record = json.loads(line.decode("utf-8-sig"))
+            record = json.loads(line.decode())
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict):
             return _Line(error=why_no_object(line) if line.strip() else "the line is empty")
-        self._choose(record)
+        self._choose_fields(record)
         try:
             text = self._text_of(record)
             ids = self._ids_of(record)
@@ -152,8 +155,29 @@ class LineAnswers:
             date = _optional(record, self._origin.dates)
         except InputError as error:
             return _Line(error=str(error))
-        payload = payload_of(record, self._payload_names)
-        return self._checked(_Line(text, ids, payload, source, date))
+        document = _Line(
+            text=text,
+            ids=ids,
+            payload=payload_of(record, self._payload_names),
+            source=source,
+            date=date,
+        )
+        return self._checked(document)
+
+    def _choose_fields(self, record: JsonObject) -> None:
+        """Choose the fields of the text and the id that were not named, by the first object with a
+        text.
+        """
+        if self._has_chosen:
+            return
+        if not self._text_names:
+            usual = names_of(self._index.method.vector_length)
+            self._text_names = tuple(name for name in usual if name in record)[:1]
+        # The first lines may be other objects, such as a header: an id is not chosen from them.
+        if all(value_of(record, name, self._roles) is None for name in self._text_names):
+            return
+        self._id_names = self._id_names or tuple(name for name in ID_NAMES if name in record)[:1]
+        self._has_chosen = True
 
     def _text_of(self, record: JsonObject) -> str:
         """Return the text of an object. Raise InputError if a field is no string."""
@@ -208,19 +232,13 @@ class LineAnswers:
             )
         return document
 
-    def _choose(self, record: JsonObject) -> None:
-        """Choose the fields of the text and the id that were not named, by the first object."""
-        if self._has_chosen:
-            return
-        usual = names_of(self._index.method.vector_length)
-        self._text_names = self._text_names or tuple(name for name in usual if name in record)[:1]
-        self._id_names = self._id_names or tuple(name for name in ID_NAMES if name in record)[:1]
-        # Only once a text was found: the first lines may be other objects.
-        self._has_chosen = bool(self._text_names)
+
+def _strings(values: Sequence[str | None]) -> pa.Array:
+    return pa.array(values, pa.large_string())
 
 
-def _several(names: ColumnNames) -> tuple[str, ...]:
-    """Return the names of one field or of several."""
+def _names(names: ColumnNames) -> tuple[str, ...]:
+    """Return the names of one field or several; none if the user named none."""
     return () if names is None else tuple(check_columns(names))
 
 
@@ -243,11 +261,4 @@ def _scalar(name: str, value: Any) -> str:
 
 
 def _kind(value: Any) -> str:
-    names = {
-        dict: "an object",
-        list: "a list",
-        bool: "a boolean",
-        str: "a string",
-        type(None): "missing or null",
-    }
-    return names.get(type(value), "a number")
+    return "missing or null" if value is None else kind_of(value)

@@ -20,10 +20,8 @@ _COUNT = SettingType(Constraint("A count.", low=1, high=1e15))
 
 @command(
     "Estimate the memory, disk and work of a run.",
-    common=(
-        "documents document_bytes engine storage memory_bytes method threshold num_bands "
-        "rows_per_band max_distance"
-    ),
+    common="documents document_bytes engine storage memory_bytes method threshold num_bands "
+    "rows_per_band max_distance",
 )
 @option(
     "--documents N",
@@ -42,19 +40,15 @@ _COUNT = SettingType(Constraint("A count.", low=1, high=1e15))
 @option(
     "--document-features N",
     "Corpus",
-    (
-        "Of an index, the average number of distinct features of a text. Default: the average of "
-        "English texts."
-    ),
+    "Of an index, the average number of distinct features of a text. Default: the average of "
+    "English texts.",
     type=_COUNT,
 )
 @option(
     "--engine",
     "Engine",
-    (
-        "A run with MinHash on this machine or on Spark; an index in a folder; or SimHash "
-        "fingerprints in memory."
-    ),
+    "A run with MinHash on this machine or on Spark; an index in a folder; or SimHash "
+    "fingerprints in memory.",
     type=click.Choice(["local", "spark", "index", "memory"]),
     default="local",
 )

@@ -30,9 +30,10 @@ from neardup.engines.base import Searched
 from neardup.files import JsonObject
 from neardup.output import write as writing
 from neardup.output.tables import pair_batches
-from neardup.report.items import Example, Marker, Place
+from neardup.report.items import Example, Marker
 from neardup.runs.foreign_ids import Clustered
 from neardup.runs.kept_rows import Matched, Rows
+from neardup.runs.locations import NO_PLACE, Place
 from neardup.schemas import SIMILARITY, judged_schema, unmatched_schema
 from neardup.verify.recall import estimate_recall, wilson
 
@@ -383,9 +384,8 @@ class Findings:
 
     def _place(self, document: int) -> Place:
         if document == _NONE:
-            return Place(id="", file="", row=0)
-        place = next(iter(self.searched.locations.places(np.array([document], np.uint32))))
-        return Place(*place)
+            return NO_PLACE
+        return next(self.searched.locations.places(np.array([document], np.uint32)))
 
     def _chosen_pairs(self) -> dict[str, list[_ShownPair]]:
         """Return the pairs to show by kind, the worst first."""

@@ -74,27 +74,97 @@ def reduce(text: str, shingling: Shingling) -> Reduced:
     # In source code, invisible characters are part of the tokens.
     is_dropped = np.zeros(len(codes), np.bool_)
     if shingling.tokens not in CODE_TOKENS:
-        tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold)
-        is_dropped = classes_of(tables.entries[codes]) == TRANSPARENT
+        is_dropped = classes_of(_entries_of(codes, shingling)) == TRANSPARENT
     if joins:
-        breaks = _find_breaks(text)
-        is_dropped[ranges(breaks[:, 0], breaks[:, 1] - breaks[:, 0])] = True
+        is_dropped[_find_breaks(text)] = True
     if not is_dropped.any():
         return Reduced(text, None)
     kept = np.flatnonzero(~is_dropped)
     return Reduced(_string_of(codes[kept]), kept)
 
 
+def _entries_of(codes: Uint32s, shingling: Shingling) -> Uint32s:
+    """Return the entries of code points in the table of the normal form of `shingling`."""
+    return load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold).entries[codes]
+
+
 def _find_breaks(text: str) -> Ints:
-    """Return the ranges of characters that divide words at the ends of lines: int64 (.., 2)."""
+    """Return the positions of characters that divide words at the ends of lines."""
     data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
-    breaks = np.empty((text.count("\n") + text.count("\r") + 1, 2), np.int64)
+    # By break, the first byte and the byte after the last one.
+    limits = np.empty((text.count("\n") + text.count("\r") + 1, 2), np.int64)
     entries = load_tables(nfkc=False, case_fold=False).entries
-    count = kernels.line_ends.find_breaks(data, entries, breaks)
+    count = kernels.line_ends.find_breaks(data, entries, limits)
     # From bytes to characters: the number of characters that begin before.
     num_before = offsets_from_lengths(data & 0xC0 != 0x80)
-    characters: Ints = num_before[breaks[:count]]
-    return characters
+    starts = num_before[limits[:count, 0]]
+    stops = num_before[limits[:count, 1]]
+    return ranges(starts, stops - starts)
+
+
+def map_characters(text: str, shingling: Shingling) -> str | None:
+    """Return a text normalised by table, but not folded; None unless each character alone becomes
+    one character.
+
+    Most texts need no more. The table is several times as fast as `unicodedata`, which decomposes
+    every text with a full-width comma.
+    """
+    if text.isascii():
+        return text.lower() if shingling.case_fold else text
+    entries = _entries_of(code_points(text), shingling)
+    is_special = entries & np.uint32(COMPOSE | EXPAND) != 0
+    is_special |= entries >> np.uint32(RANK_SHIFT) != 0
+    if is_special.any():
+        return None
+    return _string_of(entries & np.uint32(LOW_MASK))
+
+
+def _string_of(codes: Uint32s) -> str:
+    """Return the text of code points."""
+    return codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+
+
+def _cut_long_runs(text: str, shingling: Shingling) -> Iterator[str]:
+    """Yield the parts of a text, cut only in runs of _MAX_PIECE code points that may combine."""
+    limits = piece_limits(text, shingling)
+    # A run of exactly this length is cut at its end, where a new piece begins anyway.
+    cuts = limits[1:][np.diff(limits) == _MAX_PIECE].tolist()
+    return (text[start:end] for start, end in pairwise([0, *cuts, len(text)]))
+
+
+def piece_limits(text: str, shingling: Shingling) -> Ints:
+    """Return the offsets that cut a text into the shortest pieces that are normalised alone, both
+    ends included.
+
+    A piece is a character and the characters after it that may combine with it, _MAX_PIECE at most.
+    """
+    entries = _entries_of(code_points(text), shingling)
+    has_rank = entries >> np.uint32(RANK_SHIFT) != 0
+    expands = entries & np.uint32(EXPAND) != 0
+    may_compose = entries & np.uint32(COMPOSE) != 0
+    # A character with a rank is a combining mark. If it expands, however, the rank is the rank of
+    # the last character of its expansion, and the first one begins a piece.
+    is_mark = has_rank & ~expands
+    begins = ~(may_compose | is_mark)
+    # A slice, since an empty text has no first character.
+    begins[:1] = True
+    # A run is cut every _MAX_PIECE characters, counted from its start.
+    positions = np.arange(len(text))
+    run_starts = np.maximum.accumulate(np.where(begins, positions, 0))
+    is_limit = (positions - run_starts) % _MAX_PIECE == 0
+    return np.append(np.flatnonzero(is_limit), len(text))
+
+
+def _normalise_piece(text: str, shingling: Shingling) -> str:
+    """Return a text normalised by `unicodedata`."""
+    if shingling.nfkc:
+        text = unicodedata.normalize("NFKC", text)
+    if shingling.case_fold:
+        text = text.casefold()
+        # Case folding may undo the normal form.
+        if shingling.nfkc:
+            text = unicodedata.normalize("NFKC", text)
+    return text
 
 
 def fold_characters(text: str, shingling: Shingling) -> str:
@@ -115,69 +185,3 @@ def move_tones(text: str, shingling: Shingling) -> str:
 @cache
 def _toned_pairs() -> re.Pattern[str]:
     return re.compile("|".join(moved_tones()))
-
-
-def map_characters(text: str, shingling: Shingling) -> str | None:
-    """Return a text normalised by table, but not folded; None unless each character alone becomes
-    one character.
-
-    Most texts need no more. The table is several times as fast as `unicodedata`, which decomposes
-    every text with a full-width comma.
-    """
-    if text.isascii():
-        return text.lower() if shingling.case_fold else text
-    tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold)
-    entries = tables.entries[code_points(text)]
-    is_special = entries & np.uint32(COMPOSE | EXPAND) != 0
-    is_special |= entries >> np.uint32(RANK_SHIFT) != 0
-    if is_special.any():
-        return None
-    return _string_of(entries & np.uint32(LOW_MASK))
-
-
-def _string_of(codes: Uint32s) -> str:
-    """Return the text of code points."""
-    return codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
-
-
-def _normalise_piece(text: str, shingling: Shingling) -> str:
-    """Return a text normalised by `unicodedata`."""
-    if shingling.nfkc:
-        text = unicodedata.normalize("NFKC", text)
-    if shingling.case_fold:
-        text = text.casefold()
-        # Case folding may undo the normal form.
-        if shingling.nfkc:
-            text = unicodedata.normalize("NFKC", text)
-    return text
-
-
-def piece_limits(text: str, shingling: Shingling) -> Ints:
-    """Return the offsets that cut a text into the shortest pieces that are normalised alone, both
-    ends included.
-
-    A piece is a character and the characters after it that may combine with it, at most 100 in all.
-    """
-    tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold)
-    entries = tables.entries[code_points(text)]
-    has_rank = entries >> np.uint32(RANK_SHIFT) != 0
-    expands = entries & np.uint32(EXPAND) != 0
-    may_compose = entries & np.uint32(COMPOSE) != 0
-    # A character with a rank is a combining mark. If it expands, however, the rank is the rank of
-    # the last character of its expansion, and the first one begins a piece.
-    is_mark = has_rank & ~expands
-    begins = ~(may_compose | is_mark)
-    # A slice, since an empty text has no first character.
-    begins[:1] = True
-    # A run is cut every _MAX_PIECE characters, counted from its start.
-    positions = np.arange(len(text))
-    run_starts = np.maximum.accumulate(np.where(begins, positions, 0))
-    is_limit = (positions - run_starts) % _MAX_PIECE == 0
-    return np.append(np.flatnonzero(is_limit), len(text))
-
-
-def _cut_long_runs(text: str, shingling: Shingling) -> Iterator[str]:
-    """Yield the parts of a text, cut only in runs of _MAX_PIECE code points that may combine."""
-    limits = piece_limits(text, shingling)
-    cuts = limits[1:][np.diff(limits) == _MAX_PIECE].tolist()
-    return (text[start:end] for start, end in pairwise([0, *cuts, len(text)]))

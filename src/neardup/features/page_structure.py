@@ -14,18 +14,20 @@ from neardup.kernels.token_arrays import Shingles, TokenStrings, make_shingles
 
 TAG_NAME = re.compile(rb"</?([A-Za-z][^ \t\n\f\r/>]*)")
 """Group 1 is the name of the tag."""
-_IMPLIED = "html head body colgroup p tbody tr"  # elements that a page may have without a tag
-_MAX_NAME_BYTES = 256  # of a tag, with its "</"
+_IMPLIED = ("html", "head", "body", "colgroup", "p", "tbody", "tr")
+"""Elements that a page may have without a tag."""
+_MAX_NAME_BYTES = 256  # bytes of a tag that are shown, with its "</"
 _MAX_PATH = 32  # names of a path that are shown, the innermost ones
 
 
 class WeighedTags(NamedTuple):
     """The elements of pages in document order, as features.
 
-    hashes : uint64 (num_elements,), the hash of the tag or of the tag path. weights : float64
-    (num_elements,). offsets : int64 (num_pages + 1,), the range of the elements of each page.
-    content : uint64 (num_pages, 2), equal for equal elements in equal order. strings : the names
-    or paths of the elements, if requested.
+    hashes : uint64 (num_elements,), the hash of the tag or of the tag path.
+    weights : float64 (num_elements,).
+    offsets : int64 (num_pages + 1,), the range of the elements of each page.
+    content : uint64 (num_pages, 2), equal for equal elements in equal order.
+    strings : the names or paths of the elements, if requested.
     """
 
     hashes: Words
@@ -61,6 +63,11 @@ def shingle_pages(pages: pa.Array, ngram: int) -> Shingles:
     shingles = make_shingles(np.empty(int(tags.offsets[-1]), np.uint64), len(pages))
     kernels.html_shingles.shingle_tags(tags, ngram, shingles)
     return shingles.trim()
+
+
+def read_tags(pages: pa.Array) -> kernels.html_tokens.Tags:
+    """Return the start and end tags of pages."""
+    return kernels.html_tokens.tags_of(*flatten_strings(pages))
 
 
 def weigh_tags(
@@ -99,11 +106,8 @@ def weigh_tags(
     strings = None
     if with_strings:
         names = _names_by_hash(data, tags)
-        if paths:
-            label_of = _paths_by_hash(elements, hashes, names)
-        else:
-            label_of = _tags_by_hash(elements, hashes, names)
-        strings = _strings_of_hashes(hashes, label_of, elements.offsets)
+        by_hash = _paths_by_hash if paths else _tags_by_hash
+        strings = _strings_of_hashes(hashes, by_hash(elements, hashes, names), elements.offsets)
     return WeighedTags(
         hashes=hashes,
         weights=weights,
@@ -115,7 +119,7 @@ def weigh_tags(
 
 def implied_names() -> dict[int, str]:
     """Return the names of elements that pages may imply, by their hashes."""
-    return {int(kernels.html_tags.hash_name(name)): name for name in _IMPLIED.split()}
+    return {int(kernels.html_tags.hash_name(name)): name for name in _IMPLIED}
 
 
 def _names_by_hash(data: Bytes, tags: kernels.html_tokens.Tags) -> dict[int, str]:
@@ -127,7 +131,8 @@ def _names_by_hash(data: Bytes, tags: kernels.html_tokens.Tags) -> dict[int, str
     found, firsts = np.unique(tags.names[:num_tags], return_index=True)
     for value, start in zip(found.tolist(), tags.starts[firsts].tolist(), strict=True):
         name = TAG_NAME.match(data[start : start + _MAX_NAME_BYTES].tobytes())
-        assert name is not None  # where a tag starts
+        # Each start is the start of a tag.
+        assert name is not None
         # bytes.lower() changes ASCII alone, as the standard does.
         names[value] = name[1].lower().decode("utf-8", "replace")
     return names
@@ -178,8 +183,3 @@ def start_tags(page: str) -> tuple[list[int], list[int]]:
     begins_character = np.frombuffer(data, np.uint8) & 0xC0 != 0x80  # no UTF-8 continuation byte
     character_of_byte = np.cumsum(begins_character) - 1
     return character_of_byte[tags.starts[chosen]].tolist(), tags.tokens[chosen].tolist()
-
-
-def read_tags(pages: pa.Array) -> kernels.html_tokens.Tags:
-    """Return the start and end tags of pages."""
-    return kernels.html_tokens.tags_of(*flatten_strings(pages))

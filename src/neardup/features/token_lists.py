@@ -29,35 +29,41 @@ def cut_documents(
     return pack_tokens(lists, None if isinstance(cut, Segmenter) else shingling.tokens)
 
 
-def pack_tokens(lists: Sequence[list[Any]], source: object = None) -> TokenStrings:
+def pack_tokens(lists: Sequence[list[Any]], tokenizer: object = None) -> TokenStrings:
     """Pack lists of tokens into one buffer, without empty tokens.
 
     Parameters
     ----------
     lists : the tokens of each document.
-    source : named in errors; None skips the check.
+    tokenizer : the function that made them, named in errors; None skips the check.
 
     Raises
     ------
     InputError
-        If a token is not a string.
+        If a token is not a string of Unicode text.
     """
-    if source is not None:
-        _check_strings(lists, source)
+    if tokenizer is not None:
+        _check_strings(lists, tokenizer)
     # The usual lists have no empty token and are not copied.
     if any(not all(tokens) for tokens in lists):
         lists = [[token for token in tokens if token] for tokens in lists]
     document_offsets = offsets_from_lengths([len(tokens) for tokens in lists])
-    return TokenStrings(*flatten_strings(list_strings(lists).values), document_offsets)
-
-
-def _check_strings(lists: Sequence[list[Any]], source: object) -> None:
-    wrong = [token for token in chain.from_iterable(lists) if not isinstance(token, str)]
-    if wrong:
+    try:
+        strings = list_strings(lists).values
+    except UnicodeEncodeError as error:
         raise InputError(
-            f"The tokenizer must return strings: got {wrong[0]!r} from {source!r}. Return an "
-            "iterable of str."
-        )
+            f"Tokens must be Unicode text: {error}. Replace lone surrogates."
+        ) from error
+    return TokenStrings(*flatten_strings(strings), document_offsets)
+
+
+def _check_strings(lists: Sequence[list[Any]], tokenizer: object) -> None:
+    for token in chain.from_iterable(lists):
+        if not isinstance(token, str):
+            raise InputError(
+                f"The tokenizer must return strings: got {token!r} from {tokenizer!r}. Return an "
+                "iterable of str."
+            )
 
 
 def list_strings(rows: Sequence[Any]) -> pa.LargeListArray:

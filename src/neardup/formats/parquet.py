@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -51,6 +51,7 @@ _DEFAULT_GROUP_ROWS = 1 << 20
 _CODECS = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4", "UNKNOWN": "LZ4", "LZO": "SNAPPY"}
 # Indices into a dictionary and their run lengths need no more; plain text needs more.
 _MAX_INDEX_BYTES_PER_VALUE = 4
+_PAGE_HEAD_BYTES = 64  # the header of a page, which counts in a chunk of few values
 # Arrow writes values in batches, and ends a page of more than 1 MiB only between two batches.
 _MAX_WRITE_BATCH = 1024  # values; Arrow's default
 _MIN_WRITE_BATCH = 16
@@ -215,8 +216,8 @@ def _decoded_batches(
         if not groups:  # pyarrow 18 would read row group -1
             return
         batch_rows = _rows_per_batch(file.metadata)
-        for some in _read_together(groups, dictionary):
-            for batch in file.iter_batches(batch_rows, some, wanted, use_threads=False):
+        for joined_groups in _groups_to_join(groups, dictionary):
+            for batch in file.iter_batches(batch_rows, joined_groups, wanted, use_threads=False):
                 yield without_views(batch)
     except _DAMAGE as error:
         raise _DamagedFile(error) from error
@@ -231,8 +232,8 @@ def _dictionaries(handle: pa.NativeFile, name: str) -> list[str]:
     return found
 
 
-def _read_together(groups: range, dictionary: str | None) -> list[Sequence[int]]:
-    """Return the row groups that a batch may span."""
+def _groups_to_join(groups: range, dictionary: str | None) -> list[Sequence[int]]:
+    """Return the row groups in lists: a batch may span the groups of one list."""
     # Arrow cannot join the dictionaries of two row groups inside lists.
     if dictionary is not None and ELEMENTS in dictionary:
         return [[group] for group in groups]
@@ -256,14 +257,12 @@ def _leaf_paths(schema: pa.Schema) -> list[tuple[int, ...]]:
     """Return the paths of the fields with values, in the order of Parquet: depth first."""
     found: list[tuple[int, ...]] = []
     # A stack, because a file may nest deeper than Python calls; its last field comes first.
-    waiting: list[tuple[tuple[int, ...], pa.Field]] = []
-    waiting += [((index,), schema.field(index)) for index in reversed(range(len(schema)))]
+    waiting: list[tuple[tuple[int, ...], pa.DataType]] = [((), pa.struct(list(schema)))]
     while waiting:
-        path, field = waiting.pop()
-        kind = field.type
+        path, kind = waiting.pop()
         if pa.types.is_nested(kind):
             inside = reversed(range(kind.num_fields))
-            waiting += [((*path, index), kind.field(index)) for index in inside]
+            waiting += [((*path, index), kind.field(index).type) for index in inside]
         else:
             found.append(path)
     return found
@@ -330,7 +329,7 @@ class ParquetLayout:
         if not self.codecs:
             return replace(self, schema=schema)
         codec = list(self.codecs.values())[-1]
-        paths = [_path_of(field) for field in added]
+        paths = [_path_of(column) for column in added]
         return replace(
             self,
             schema=schema,
@@ -340,9 +339,9 @@ class ParquetLayout:
         )
 
 
-def _path_of(field: pa.Field) -> str:
+def _path_of(column: pa.Field) -> str:
     """Return the path of the values of a column: numbers, strings, or lists of them."""
-    return f"{field.name}.list.element" if pa.types.is_list(field.type) else str(field.name)
+    return f"{column.name}.list.element" if pa.types.is_list(column.type) else str(column.name)
 
 
 def parquet_layout(file: Source) -> ParquetLayout:
@@ -352,25 +351,27 @@ def parquet_layout(file: Source) -> ParquetLayout:
         _refuse_encrypted(handle)
         metadata = parquet.metadata
         schema = parquet.schema_arrow
-    groups = _chunks(metadata)
-    if not groups:
+    chunks_by_group = _chunks(metadata)
+    if not chunks_by_group:
         return ParquetLayout(schema)
-    max_rows = max(metadata.row_group(index).num_rows for index in range(len(groups)))
-    chunks = groups[0]
-    chunks_of_column = zip(*groups, strict=True)
+    max_rows = max(metadata.row_group(index).num_rows for index in range(metadata.num_row_groups))
+    first_chunks = chunks_by_group[0]
+    dictionaries = [
+        column_chunks[0].path_in_schema
+        for column_chunks in zip(*chunks_by_group, strict=True)
+        if all(_is_dictionary(chunk) for chunk in column_chunks)
+    ]
     return ParquetLayout(
         schema=schema,
         group_rows=max(1, max_rows),
-        write_batch=_values_per_batch(groups),
+        write_batch=_values_per_batch(chunks_by_group),
         codecs={
             chunk.path_in_schema: _CODECS.get(chunk.compression, chunk.compression)
-            for chunk in chunks
+            for chunk in first_chunks
         },
-        dictionaries=[
-            same[0].path_in_schema for same in chunks_of_column if all(map(_is_dictionary, same))
-        ],
-        statistics=[chunk.path_in_schema for chunk in chunks if chunk.is_stats_set],
-        has_int96=any(chunk.physical_type == "INT96" for chunk in chunks),
+        dictionaries=dictionaries,
+        statistics=[chunk.path_in_schema for chunk in first_chunks if chunk.is_stats_set],
+        has_int96=any(chunk.physical_type == "INT96" for chunk in first_chunks),
     )
 
 
@@ -386,20 +387,28 @@ def _is_dictionary(chunk: Any) -> bool:
         return False
     # The chunk without its dictionary page, which comes first.
     data_bytes = chunk.total_compressed_size - (chunk.data_page_offset - start)
-    return bool(data_bytes <= 64 + _MAX_INDEX_BYTES_PER_VALUE * chunk.num_values)
+    max_index_bytes = _PAGE_HEAD_BYTES + _MAX_INDEX_BYTES_PER_VALUE * chunk.num_values
+    return bool(data_bytes <= max_index_bytes)
 
 
-def _values_per_batch(groups: list[list[Any]]) -> int:
+def _values_per_batch(chunks_by_group: list[list[Any]]) -> int:
     """Return the number of values of the widest column that fill half a page.
 
     With Arrow's 1,024, pages of texts grow to several MiB, which costs fresh memory and leaves the
     cache: writing 520 MB of text took 1.2 times as long.
     """
-    chunks = chain.from_iterable(groups)
+    chunks = chain.from_iterable(chunks_by_group)
     value_bytes = [chunk.total_uncompressed_size / max(1, chunk.num_values) for chunk in chunks]
     max_value_bytes = max(value_bytes, default=0.0)
     num_values = _WRITE_BATCH_BYTES / max(1.0, max_value_bytes)
     return int(min(_MAX_WRITE_BATCH, max(_MIN_WRITE_BATCH, num_values)))
+
+
+class _Joining(NamedTuple):
+    """A file of row groups that threads encode, and the jobs that append them in order."""
+
+    file: JoinedFile
+    jobs: InOrder[pa.Buffer]
 
 
 class ParquetSink:
@@ -415,16 +424,17 @@ class ParquetSink:
         except BaseException:
             self._stream.close()
             raise
-        self._joined: JoinedFile | None = None
+        self._joining: _Joining | None = None
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = 0
         self._waiting_bytes = 0
 
     def encode_on(self, encoders: Encoders) -> None:
         """Use the threads, before anything is written (see ParallelSink)."""
-        self._joined = JoinedFile(self._stream)
-        self._jobs = InOrder(self._joined.append)
-        self._jobs.encoders = encoders
+        file = JoinedFile(self._stream)
+        jobs = InOrder(file.append)
+        jobs.encoders = encoders
+        self._joining = _Joining(file, jobs)
 
     def _open(self, stream: Any) -> pq.ParquetWriter:
         layout = self._layout
@@ -445,18 +455,18 @@ class ParquetSink:
         self._waiting_rows += rows.num_rows
         self._waiting_bytes += rows.nbytes
         while self._waiting_rows >= self._layout.group_rows:
-            self._take_group()
+            self._end_group()
         if self._waiting_bytes >= _MAX_GROUP_BYTES:
-            self._take_group()
+            self._end_group()
 
-    def _take_group(self) -> None:
-        """Write a row group of the waiting rows."""
+    def _end_group(self) -> None:
+        """Write the first waiting rows as a row group, or have a thread encode it."""
         table = pa.Table.from_batches(self._waiting, self._waiting[0].schema)
         group = table.slice(0, self._layout.group_rows)
-        if self._joined is None:
+        if self._joining is None:
             self._write_group(self._writer, group)
         else:
-            self._jobs.put(partial(self._encode, group), group.nbytes)
+            self._joining.jobs.put(partial(self._encode, group), group.nbytes)
         rest = table.slice(group.num_rows)
         self._waiting = rest.to_batches()
         self._waiting_rows = rest.num_rows
@@ -476,12 +486,12 @@ class ParquetSink:
     def close(self) -> None:
         """Write the last row group, then the footer."""
         if self._waiting_rows:
-            self._take_group()
-        if self._joined is None:
+            self._end_group()
+        if self._joining is None:
             self._writer.close()
         else:
-            self._jobs.finish()
-            self._joined.close(self._encode(None))
+            self._joining.jobs.finish()
+            self._joining.file.close(self._encode(None))
         self.discard()
 
     def discard(self) -> None:
@@ -506,12 +516,12 @@ def _read_table(file: Source, _: Sequence[str]) -> pa.Table:
 
 
 HANDLER = Handler(
-    read,
-    _make_sink,
-    column_types,
-    num_rows,
-    _read_table,
-    replace_column,
+    read=read,
+    make_sink=_make_sink,
+    column_types=column_types,
+    num_rows=num_rows,
+    read_table=_read_table,
+    replace_texts=replace_column,
     stretches=stretches,
     widening=Widening(_make_wider_sink, append_columns),
 )

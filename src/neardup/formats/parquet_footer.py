@@ -20,7 +20,9 @@ _MAGIC = b"PAR1"
 _TAIL = 8  # bytes: the length of the footer, and the magic bytes
 _READ_BYTES = 1 << 16
 
-# Types of Thrift's compact protocol. A field that is true or false has no further bytes.
+# Types of Thrift's compact protocol. True and false have no further bytes as fields of a struct;
+# as elements of a list they have one.
+_BOOLEANS = (1, 2)  # true, false
 _BYTE = 3
 _I16 = 4
 _I64 = 6
@@ -30,15 +32,17 @@ _LIST = 9
 _SET = 10
 _STRUCT = 12
 _LONG_LIST = 15  # in the place of a count: the count follows as a varint
+_MAX_VARINT_BITS = 70  # ten bytes, enough for 64 bits
 
 # Paths of field numbers in parquet.thrift: FileMetaData, RowGroup, ColumnChunk, ColumnMetaData.
 _NUM_ROWS = (3,)
 _GROUPS = (4,)
-_GROUP = (4, 0)  # our own: an element of the list of row groups
+_GROUP = (4, 0)  # an element of the list of row groups; numbers of fields begin at 1
 _ORDINAL = (4, 7)
 _POSITIONS = {(4, 5), (4, 1, 2), *((4, 1, 3, number) for number in (9, 10, 11, 14))}
 _PAGE_INDEXES = {(4, 1, 4), (4, 1, 6)}
-# The key of an encrypted column: ColumnMetaData, EncryptionWithColumnKey, its path in the schema.
+# The key of an encrypted column: RowGroup.columns, ColumnChunk.crypto_metadata,
+# EncryptionWithColumnKey, its path in the schema.
 _COLUMN_KEY = (4, 1, 8, 2, 1)
 _MAY_BE_COLUMN_KEY = re.compile(rb"\x2c\x19")  # a struct, field 2; in it a list, field 1
 
@@ -53,24 +57,18 @@ def has_encrypted_columns(file: pa.NativeFile) -> bool:
     # Most footers are read with their length: each read is a request to a remote storage.
     last_bytes = file.read_at(read_bytes + _TAIL, end - read_bytes)
     size = int.from_bytes(last_bytes[-_TAIL:-4], "little")
-    fits = size <= read_bytes
-    footer = last_bytes[read_bytes - size : -_TAIL] if fits else file.read_at(size, end - size)
+    if size <= read_bytes:
+        data = last_bytes[read_bytes - size : -_TAIL]
+    else:
+        data = file.read_at(size, end - size)
     # To read a footer field by field is slow, and few footers have these two bytes.
-    if not _MAY_BE_COLUMN_KEY.search(footer):
+    if not _MAY_BE_COLUMN_KEY.search(data):
         return False
     try:
-        fields = _FooterReader(footer).read()
-    except (IndexError, RecursionError) as error:
+        footer = FooterReader(data).read()
+    except (IndexError, ValueError, RecursionError) as error:
         raise OSError("its footer is damaged") from error
-    return any(field.path == _COLUMN_KEY for field in fields)
-
-
-class _Field(NamedTuple):
-    """A number, a list or a row group of a footer: the bytes in [start, stop)."""
-
-    path: tuple[int, ...]
-    start: int
-    stop: int
+    return any(field.path == _COLUMN_KEY for field in footer.fields)
 
 
 class JoinedFile:
@@ -85,115 +83,141 @@ class JoinedFile:
         self._num_rows = 0
         self._length = len(_MAGIC)
 
-    def append(self, encoded: pa.Buffer) -> None:
-        """Append the row groups, if any, of a Parquet file without page indexes."""
+    def append(self, encoded: pa.Buffer) -> Footer:
+        """Append the row groups, if any, of a Parquet file without page indexes; return its
+        footer.
+        """
         data = memoryview(encoded)
         end = len(data) - _TAIL - int.from_bytes(data[-_TAIL:-4], "little")
-        self._footer = bytes(data[end:-_TAIL])
-        self._fields = _FooterReader(self._footer).read()
-        for field in self._fields:
+        footer = FooterReader(bytes(data[end:-_TAIL])).read()
+        for field in footer.fields:
             assert field.path not in _PAGE_INDEXES
             if field.path == _NUM_ROWS:
-                self._num_rows += self._number(field)
+                self._num_rows += footer.number(field)
             elif field.path == _GROUP:
-                self._groups.append(self._moved(field))
+                self._groups.append(self._moved(footer, field))
         self._file.write(data[len(_MAGIC) : end])
         self._length += end - len(_MAGIC)
+        return footer
 
-    def close(self, empty: pa.Buffer) -> None:
-        """Write the footer. empty : an encoded file without row groups, with all other fields of
-        the footer.
+    def close(self, frame: pa.Buffer) -> None:
+        """Write the footer.
+
+        frame : an encoded file without row groups. Its footer has all other fields.
         """
-        # Its footer is the frame, in which the number of rows and the row groups are replaced.
-        self.append(empty)
-        num_rows = self._field(_NUM_ROWS)
-        groups = self._field(_GROUPS)
-        footer = b"".join(
+        footer = self.append(frame)
+        num_rows = footer.field(_NUM_ROWS)
+        groups = footer.field(_GROUPS)
+        data = b"".join(
             [
-                self._footer[: num_rows.start],
+                footer.data[: num_rows.start],
                 _varint(2 * self._num_rows),
-                self._footer[num_rows.stop : groups.start],
+                footer.data[num_rows.stop : groups.start],
                 _list_head(len(self._groups)),
                 *self._groups,
-                self._footer[groups.stop :],
+                footer.data[groups.stop :],
             ]
         )
-        self._file.write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
+        self._file.write(data + len(data).to_bytes(4, "little") + _MAGIC)
 
-    def _field(self, path: tuple[int, ...]) -> _Field:
-        return next(field for field in self._fields if field.path == path)
-
-    def _number(self, field: _Field) -> int:
-        number, _ = _read_varint(self._footer, field.start)
-        return number >> 1  # zigzag: none is negative
-
-    def _moved(self, group: _Field) -> bytes:
+    def _moved(self, footer: Footer, group: Field) -> bytes:
         """Return the metadata of a row group with its positions and its ordinal in this file."""
         pieces = []
         copied_to = group.start
-        for field in self._fields:
+        for field in footer.fields:
             if not group.start <= field.start < group.stop:
                 continue
             if field.path == _ORDINAL:
                 number = len(self._groups)
-            elif field.path in _POSITIONS and self._number(field):  # 0 is no position
+            elif field.path in _POSITIONS and footer.number(field):  # 0 is no position
                 # Positions count from the first byte of a file, with its magic bytes.
-                number = self._number(field) + self._length - len(_MAGIC)
+                number = footer.number(field) + self._length - len(_MAGIC)
             else:
                 continue
             # The new number may have more bytes, so the rest is copied around it. Numbers have no
             # fields inside: they come by rising position.
-            pieces.append(self._footer[copied_to : field.start])
+            pieces.append(footer.data[copied_to : field.start])
             pieces.append(_varint(2 * number))
             copied_to = field.stop
-        pieces.append(self._footer[copied_to : group.stop])
+        pieces.append(footer.data[copied_to : group.stop])
         return b"".join(pieces)
 
 
-class _FooterReader:
-    """Read a footer from its first byte to its last, and list its fields."""
+class Field(NamedTuple):
+    """A number, a list or a row group of a footer: the bytes in [start, stop)."""
 
-    def __init__(self, footer: bytes) -> None:
-        self._data = footer
+    path: tuple[int, ...]
+    start: int
+    stop: int
+
+
+class Footer(NamedTuple):
+    """A footer, and its numbers, lists and row groups, inner fields before the outer ones."""
+
+    data: bytes
+    fields: list[Field]
+
+    def field(self, path: tuple[int, ...]) -> Field:
+        """Return the first field of a path."""
+        return next(field for field in self.fields if field.path == path)
+
+    def number(self, field: Field) -> int:
+        """Return the number of a field. Requires: it is not negative."""
+        zigzag, _ = _read_varint(self.data, field.start)
+        return zigzag >> 1
+
+
+class FooterReader:
+    """Read a footer from its first byte to its last, in time linear in its length.
+
+    Each value except true and false in a struct advances by a byte or more, and never beyond the
+    end: counts and lengths of a crafted footer cannot keep the reader busy.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
         self._at = 0
-        self._fields: list[_Field] = []
+        self._fields: list[Field] = []
 
-    def read(self) -> list[_Field]:
-        """Return the numbers, lists and row groups, inner fields before the outer ones."""
+    def read(self) -> Footer:
+        """Return the footer. Raises IndexError, ValueError or RecursionError if it is damaged."""
         self._read_struct(())
-        return self._fields
+        return Footer(self._data, self._fields)
 
     def _read_value(self, kind: int, path: tuple[int, ...]) -> None:
         start = self._at
         if _I16 <= kind <= _I64:
             self._read_varint()
-            self._fields.append(_Field(path, start, self._at))
+            self._fields.append(Field(path, start, self._at))
         elif kind == _BINARY:
-            size = self._read_varint()
-            self._at += size
+            self._skip(self._read_varint())
         elif kind in (_LIST, _SET):
             self._read_list(path)
-            self._fields.append(_Field(path, start, self._at))
+            self._fields.append(Field(path, start, self._at))
         elif kind == _STRUCT:
             self._read_struct(path)
         elif kind == _BYTE:
-            self._at += 1
+            self._skip(1)
         elif kind == _DOUBLE:
-            self._at += 8
+            self._skip(8)
+        else:
+            raise ValueError(f"type {kind} does not occur in a footer")
 
     def _read_list(self, path: tuple[int, ...]) -> None:
         # Four bits for the count, then four for the type of the elements.
         head = self._data[self._at]
         self._at += 1
         count = head >> 4
+        kind = head & 15
         if count == _LONG_LIST:
             count = self._read_varint()
+        if kind in _BOOLEANS:
+            kind = _BYTE
         for _ in range(count):
-            # Lists of booleans, with a byte for each, do not occur in a footer.
             start = self._at
-            self._read_value(head & 15, path)
+            self._read_value(kind, path)
             if path == _GROUPS:
-                self._fields.append(_Field(_GROUP, start, self._at))
+                self._fields.append(Field(_GROUP, start, self._at))
 
     def _read_struct(self, path: tuple[int, ...]) -> None:
         number = 0
@@ -203,8 +227,15 @@ class _FooterReader:
             step = head >> 4  # from the number of the field before
             # In the long form, the number follows in zigzag.
             number = number + step if step else self._read_varint() >> 1
-            self._read_value(head & 15, (*path, number))
+            kind = head & 15
+            if kind not in _BOOLEANS:
+                self._read_value(kind, (*path, number))
         self._at += 1
+
+    def _skip(self, num_bytes: int) -> None:
+        self._at += num_bytes
+        if self._at > len(self._data):
+            raise IndexError(self._at)
 
     def _read_varint(self) -> int:
         value, self._at = _read_varint(self._data, self._at)
@@ -214,12 +245,13 @@ class _FooterReader:
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     """Return a number of seven bits a byte, the lowest first, and the offset after it."""
     value = 0
-    shift = 0
-    while data[at] > 127:
-        value |= (data[at] & 127) << shift
-        shift += 7
+    for shift in range(0, _MAX_VARINT_BITS, 7):
+        byte = data[at]
         at += 1
-    return value | data[at] << shift, at + 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+    raise ValueError("a number has more than 64 bits")
 
 
 def _varint(value: int) -> bytes:

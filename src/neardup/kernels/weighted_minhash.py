@@ -31,10 +31,11 @@ _MARGIN = 3.0
 def sign_weighted(hashes, weights, offsets, seed, signatures):
     """Fill signatures[document, i] with the name of the owned point of minimum rank of value i.
 
-    hashes : uint64, distinct in each document; weights : float64, 0 or more, finite; offsets :
-    int64 (num_documents + 1,); seed : uint64; signatures : uint32 (num_documents, num_hashes). No
-    weight: all ones. The rank up to which points are drawn is estimated from the sum of the
-    weights, and doubled if a value has none.
+    hashes : uint64, distinct in each document; weights : float64, 0 or from 1e-100 to 1e100;
+    offsets : int64 (num_documents + 1,); seed : uint64; signatures : uint32 (num_documents,
+    num_hashes). No weight: all ones. The rank up to which points are drawn is estimated from the
+    sum of the weights, and doubled if a value has none: a sum that overflows, or a weight near the
+    smallest number, would not end.
     """
     num_hashes = signatures.shape[1]
     ranks = np.empty(num_hashes)
@@ -68,6 +69,7 @@ def _add_feature(feature, weight, limit, ranks, signature):
     width = math.ldexp(1.0, top)
     spacing = 1.0 / (len(ranks) * width)  # the mean distance of the ranks of points
     for level in range(top, top - _NUM_STRIPS, -1):
+        # Levels may be negative; a float64 has none below -2048.
         draw = mix(feature + _STEP * U64(2048 + level))
         # -log(u) >= 1 - u spares most strips their only logarithm.
         if (1.0 - _uniform(draw)) * spacing <= limit:

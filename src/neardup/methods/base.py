@@ -272,7 +272,7 @@ class Method(ABC):
     def keys_of(self, sketch: Array, features: Features) -> Keys:
         """Return the same as `summarise`, from the rows that `sketch` returned."""
         # A document without features has no keys: it is like no other.
-        return Keys(sketch, features.content, features.sets.sizes > 0)
+        return Keys(values=sketch, content=features.content, featured=features.sets.sizes > 0)
 
     @abstractmethod
     def measure(
@@ -290,9 +290,9 @@ class Method(ABC):
     def is_duplicate(self, measured: Measured) -> Mask:
         """Return a mask of the duplicate pairs."""
         values = measured[self.limit.measure]
-        if self.limit.at_least:
-            return np.asarray(values >= self.limit.value, np.bool_)
-        return np.asarray(values <= self.limit.value, np.bool_)
+        limit = self.limit.value
+        is_near = values >= limit if self.limit.at_least else values <= limit
+        return np.asarray(is_near, np.bool_)
 
     def strength(self, measured: Measured) -> Floats:
         """Return the strength of pairs.
@@ -353,10 +353,10 @@ class Method(ABC):
         """Return the measures of two documents, the left one and the right one."""
         features = described.features
         sets = features.sets
-        # Ordered features are not shared one by one: each document is a set of one, a word of its
-        # content hash.
+        # Ordered features are not shared one by one: the set of each of the two documents has one
+        # element, a word of its content hash.
         if self.ordered:
-            sets = Lists(features.content[:, 0], np.arange(3))
+            sets = Lists(features.content[:, 0], offsets=np.arange(3))
         have_features = bool(described.keys.featured.all())
         # Swapped: a directed method measures the containment of the later document in the other,
         # and the result has the containment of the left one.
@@ -390,9 +390,12 @@ class Method(ABC):
         """Return the settings that decide which documents are compared, and which is kept."""
         # "scheme" names the scheme itself, which `scheme` returns.
         in_scheme = {*self.scheme_fields, "scheme"}
-        names = [field.name for field in fields(self.settings) if field.name not in in_scheme]
-        chosen = {name: getattr(self.settings, name) for name in names}
-        return chosen | {field.name: getattr(selection, field.name) for field in fields(selection)}
+        own = {
+            field.name: getattr(self.settings, field.name)
+            for field in fields(self.settings)
+            if field.name not in in_scheme
+        }
+        return own | {field.name: getattr(selection, field.name) for field in fields(selection)}
 
     def all_settings(self, selection: SelectionSettings) -> JsonObject:
         """Return all settings: a run is resumed only with the same ones."""

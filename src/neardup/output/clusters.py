@@ -97,5 +97,5 @@ def first_rows(
     for row, start, stop in zip(rows, offsets[:-1], offsets[1:], strict=True):
         first = clusters.members[clusters.offsets[row["cluster"]]]
         shown = np.array([first, *others[start:stop]], np.uint32)
-        row["places"] = [[part, row] for _, part, row in locations.places(shown)]
+        row["places"] = [[place.file, place.row] for place in locations.places(shown)]
     return rows

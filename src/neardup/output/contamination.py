@@ -32,9 +32,10 @@ from neardup.files import JsonObject
 from neardup.output import write as writing
 from neardup.output.kept import KeptWriter
 from neardup.progress import Progress
-from neardup.report.items import Example, Marker, Place
+from neardup.report.items import Example, Marker
 from neardup.runs.found_items import FoundItems
 from neardup.runs.items import Items
+from neardup.runs.locations import Place
 from neardup.schemas import boilerplate_schema, found_items_schema, items_schema
 from neardup.settings.contamination import ContaminationSettings
 
@@ -407,7 +408,7 @@ class ItemTables:
         return [
             Example(
                 removed=self._place_of(items[i]),
-                kept=Place(*place),
+                kept=place,
                 pair=marker.mark(num_hits + i, i)._replace(truncated=True),
                 similarity=float(hits.containment[i]),
                 exact=False,

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from neardup.arrays import Ints, arrow_of, begins_run
 from neardup.decide.passages import InPieces, Passages
 from neardup.output.job import Table
-from neardup.report.items import Example, MarkedPair, Place
-from neardup.runs.locations import DocumentLocations
+from neardup.report.items import Example, MarkedPair
+from neardup.runs.locations import NO_PLACE, DocumentLocations
 from neardup.schemas import passages_schema
 from neardup.verify.alignment import Passage
 
@@ -25,7 +25,6 @@ _BATCH_ROWS = 65_536
 _MAX_SHOWN = 50  # passages in the report
 _MAX_BYTES = 2000  # bytes of a passage that are shown
 _BYTES_AROUND = 200  # bytes shown before and after a passage
-_NO_COPY = Place(id="", file="", row=0)  # the place of a copy if none stays
 
 
 def passages_table(found: Passages, locations: DocumentLocations) -> Table:
@@ -72,8 +71,8 @@ def examples_of(
     for row, removed_place, kept_place in zip(chosen.tolist(), removed, kept, strict=True):
         is_kept = bool(found.is_kept[row])
         example = Example(
-            removed=Place(*removed_place),
-            kept=Place(*kept_place) if is_kept else _NO_COPY,
+            removed=removed_place,
+            kept=kept_place if is_kept else NO_PLACE,
             pair=_mark(found.in_pieces, row, pieces, is_kept=is_kept),
             similarity=1.0,
             exact=False,

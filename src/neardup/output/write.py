@@ -31,7 +31,7 @@ from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter, apply_edits
 from neardup.output.tables import as_rows
 from neardup.progress import Progress
-from neardup.report.items import Example, Marker, Place
+from neardup.report.items import Example, Marker
 from neardup.runs.locations import DocumentLocations
 from neardup.schemas import DISTANCE, SIMILARITY
 
@@ -261,8 +261,8 @@ def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list
     distances: list[int | None] = [None] * len(removals.documents)
     if SIMILARITY not in method.measures:
         distances = columns[DISTANCE.name].tolist()
-    places = [Place(*place) for place in locations.places(removals.documents)]
-    kept_places = [Place(*place) for place in locations.places(removals.kept)]
+    places = list(locations.places(removals.documents))
+    kept_places = list(locations.places(removals.kept))
     pairs = zip(removals.documents.tolist(), removals.kept.tolist(), strict=True)
     return [
         Example(

@@ -13,6 +13,7 @@ from neardup.features.outline import Line
 from neardup.features.shingles import extract_text
 from neardup.features.spans import TokenSpan, token_spans
 from neardup.report.wording import document_id, escape_text, say
+from neardup.runs.locations import Place
 from neardup.settings.methods import PAGE_TOKENS, Shingling
 from neardup.verify.alignment import Passage, align_outlines, mark_passages
 
@@ -109,14 +110,6 @@ _MAX_OPENING = 90  # characters of the text beside an id in the list
 # Characters of an id in the list, as many as its column has room for. It is cut in the middle:
 # ids share their beginnings and their ends. The opened item shows all of it.
 _MAX_LABEL = 25
-
-
-class Place(NamedTuple):
-    """The id, the file and the row of a document."""
-
-    id: str
-    file: str
-    row: int
 
 
 class Example(NamedTuple):

@@ -8,10 +8,11 @@ from html import escape
 from typing import NamedTuple
 
 from neardup.report.charts import sweep_chart
-from neardup.report.items import Example, MarkedPair, Place, pair_list
+from neardup.report.items import Example, MarkedPair, pair_list
 from neardup.report.page import figure, render_page, table
 from neardup.report.rows import ReportValues
 from neardup.report.wording import escape_text, for_page, say
+from neardup.runs.locations import Place
 
 Question = tuple[ReportValues, MarkedPair]
 """The line of a file of answers, without the answer; and both texts."""

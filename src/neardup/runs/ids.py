@@ -10,7 +10,7 @@ from neardup.candidates.bands import bits_for, pack_keys
 from neardup.documents.batch import Corpus, DocumentBatch
 from neardup.errors import InputError
 from neardup.features.grouping import NO_ID
-from neardup.runs.locations import DocumentLocations
+from neardup.runs.locations import DocumentLocations, Place
 from neardup.runs.run import Run
 
 _MAX_COMPARED = 1000  # pairs of equal hashes whose ids are compared
@@ -30,15 +30,16 @@ def check_ids(run: Run, hashes: Words, corpus: Corpus, locations: DocumentLocati
 
     hashes : uint64 (num_documents,), the hash of each id; empty if there is no id column.
     """
+    # `find_pairs` accepts repeated ids, although its table names documents by their ids alone.
     repeated = None if run.rule.pairs == "all" else find_repeated_id(hashes, corpus, locations)
     if repeated is None:
         return []
     if run.inputs.id_column is not None:
-        raise _ids_repeat(repeated, run.inputs.id_column)
+        raise _refusal(repeated, run.inputs.id_column)
     return [f"{repeated} {_LOCATED_IN[run.command]} distinguishes them by source_file and row."]
 
 
-def _ids_repeat(repeated: str, id_column: object) -> InputError:
+def _refusal(repeated: str, id_column: object) -> InputError:
     return InputError(
         f"{repeated} Ids in the column {id_column!r} must differ. Name another id_column "
         "(--id-column), or none: documents are then identified by their row numbers."
@@ -98,24 +99,26 @@ class FirstIds:
             return
         second = int(np.argmax(is_repeated)) + 1
         first = int(np.argmax(numbers == numbers[second]))
-        part, row = self._location(int(present[first]))
-        other_part, other_row = self._location(int(present[second]))
-        repeated = _belongs(encoded[second].as_py(), part, row, other_part, other_row)
-        raise _ids_repeat(repeated, self._id_column)
+        id = encoded[second].as_py()
+        repeated = _both(
+            self._place(id, int(present[first])), self._place(id, int(present[second]))
+        )
+        raise _refusal(repeated, self._id_column)
 
-    def _location(self, document: int) -> tuple[str, int]:
-        """Return the part of a document, and its row there."""
+    def _place(self, id: str, document: int) -> Place:
+        """Return the place of a document."""
         for part, rows in self._rows:
             if document < len(rows):
-                return part, int(rows[document])
+                return Place(id=id, file=part, row=int(rows[document]))
             document -= len(rows)
         raise IndexError(document)
 
 
-def _belongs(id: object, part: object, row: int, other_part: object, other_row: int) -> str:
+def _both(first: Place, second: Place) -> str:
+    """Return the sentence about two documents of one id."""
     return (
-        f"The id {id!r} belongs to two documents, row {row} of {part} and row {other_row} of "
-        f"{other_part}."
+        f"The id {first.id!r} belongs to two documents, row {first.row} of {first.file} and row "
+        f"{second.row} of {second.file}."
     )
 
 
@@ -130,13 +133,12 @@ def find_repeated_id(hashes: Words, corpus: Corpus, locations: DocumentLocations
     left += np.uint32(corpus.num_against)
     right += np.uint32(corpus.num_against)
     compared = zip(left[:_MAX_COMPARED].tolist(), right[:_MAX_COMPARED].tolist(), strict=True)
-    # By document, not by hash: the first one in the input is named.
-    for first, second in sorted(compared):
-        pair = np.array([first, second], np.uint32)
-        (id, part, row), (other_id, other_part, other_row) = locations.places(pair)
+    # By document, not by hash: of the compared pairs, the first one in the input is named.
+    for pair in sorted(compared):
+        first, second = locations.places(np.array(pair, np.uint32))
         # Hashes of different ids may be equal.
-        if id == other_id:
-            both = _belongs(id, part, row, other_part, other_row)
+        if first.id == second.id:
+            both = _both(first, second)
             return f"{both} {len(left):,} documents repeat an id." if len(left) > 1 else both
     return None
 

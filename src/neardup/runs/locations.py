@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,18 @@ from neardup.documents.batch import Corpus
 
 def release_nothing() -> None:
     """Release nothing, because no memory is mapped; a lambda could not be pickled with a result."""
+
+
+class Place(NamedTuple):
+    """The id, the file and the row of a document."""
+
+    id: str
+    file: str
+    row: int
+
+
+NO_PLACE = Place(id="", file="", row=0)
+"""The place of a document or a copy that there is none of."""
 
 
 class DocumentLocations:
@@ -68,9 +81,10 @@ class DocumentLocations:
         """
         return [self.ids(documents), self.parts(documents), arrow_of(self.rows(documents))]
 
-    def places(self, documents: Positions) -> Iterator[tuple[str, str, int]]:
-        """Yield the id of each document, the name of its part, and its row there."""
-        return zip(*(column.to_pylist() for column in self.columns(documents)), strict=True)
+    def places(self, documents: Positions) -> Iterator[Place]:
+        """Yield the place of each document."""
+        columns = [column.to_pylist() for column in self.columns(documents)]
+        return map(Place, *columns)
 
     def in_memory(self) -> DocumentLocations:
         """Return a copy that needs no mapped file."""

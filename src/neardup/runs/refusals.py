@@ -15,8 +15,8 @@ from neardup.settings.constraints import Options
 class _Refusal(NamedTuple):
     """A row of the table.
 
-    run : the function that runs, or the kind of its method. applies : whether to refuse some
-    options. sentence : the error, with the options as fields.
+    run : the function that runs, or the kind of its method. applies : returns whether to refuse the
+    given options. sentence : the error, with the options as fields.
     """
 
     run: str
@@ -25,14 +25,24 @@ class _Refusal(NamedTuple):
 
 
 _WITHOUT_FOLDER = (
-    "write sets the contents of an output folder: got write={write!r} without one. Pass output."
+    "write sets the contents of an output folder: got write={write!r} without one. Pass output"
 )
+
+
+def _decides_otherwise(given: Options) -> bool:
+    """Return whether a run decides about chains, passages or groups, not about single pairs."""
+    return (
+        given["linkage"] != "sieve"
+        or given["passages"] is not None
+        or given["group_by"] is not None
+    )
+
+
 _REFUSALS = (
     _Refusal(
         "dedup",
         lambda given: given["write"] != "kept" and given["output"] is None,
-        "write sets the contents of an output folder: got write={write!r} without one. Pass "
-        "output, or use the mask of the result.",
+        _WITHOUT_FOLDER + ", or use the mask of the result.",
     ),
     _Refusal(
         "dedup",
@@ -42,10 +52,7 @@ _REFUSALS = (
     ),
     _Refusal(
         "dedup",
-        lambda given: (
-            given["rethreshold"]
-            and (given["linkage"], given["passages"], given["group_by"]) != ("sieve", None, None)
-        ),
+        lambda given: given["rethreshold"] and _decides_otherwise(given),
         "rethreshold=True keeps pairs, which do not decide about chains, passages or groups: got "
         "keep={keep!r}, linkage={linkage!r}, passages={passages!r}, group_by={group_by!r}. Leave "
         "rethreshold out, and run dedup again for each limit.",
@@ -53,15 +60,13 @@ _REFUSALS = (
     _Refusal(
         "remove_passages",
         lambda given: given["output"] is None and given["write"] != "kept",
-        _WITHOUT_FOLDER,
+        _WITHOUT_FOLDER + ".",
     ),
     _Refusal(
         "remove_passages",
         lambda given: given["keep"] == "none" and given["against"] is not None,
-        (
-            "against needs keep='first' (--keep first): got keep='none', which keeps no copy of a "
-            "passage."
-        ),
+        "against needs keep='first' (--keep first): got keep='none', which keeps no copy of a "
+        "passage.",
     ),
     _Refusal(
         "remove_passages",
@@ -72,7 +77,7 @@ _REFUSALS = (
     _Refusal(
         "find_contamination",
         lambda given: given["output"] is None and given["write"] != "none",
-        _WITHOUT_FOLDER,
+        _WITHOUT_FOLDER + ".",
     ),
     _Refusal(
         "vectors",

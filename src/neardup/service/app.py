@@ -7,17 +7,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
-import logging
 import re
 import secrets
-import sys
 import time
-import traceback
-from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from datetime import datetime, timezone
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any
@@ -28,118 +22,16 @@ import msgspec
 from neardup.errors import NeardupError
 from neardup.files import read_text
 from neardup.service.connections import write_response
+from neardup.service.deadlines import Deadline
 from neardup.service.lanes import Lane
 from neardup.service.library import Library
+from neardup.service.log import Log
 from neardup.service.messages import ProblemDetails
+from neardup.service.metrics import Metrics
 from neardup.service.operations import OPERATIONS, Operation, Reply
 from neardup.service.problems import Problem, busy, check_head, check_size, problem_of
 from neardup.service.security import Gate, Tokens
 from neardup.settings.service import ServiceSettings
-
-# Upper bounds of the buckets, in seconds, up to the default of `answer_timeout_s`.
-_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-_SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)
-
-Labels = tuple[tuple[str, str], ...]
-Family = tuple[str, str, Mapping[Labels, float]]
-"""Name, meaning, and values by their labels."""
-
-
-class Histogram:
-    """Counts of values up to each of some bounds, by label."""
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self.bounds = bounds
-        self.counts: dict[str, list[int]] = defaultdict(lambda: [0] * (len(bounds) + 1))
-        self.sums: dict[str, float] = defaultdict(float)
-
-    def add(self, label: str, value: float) -> None:
-        """Count a value."""
-        # A bound belongs to its own bucket: `le` of Prometheus means at most. The last count has
-        # the values above all bounds.
-        self.counts[label][bisect_left(self.bounds, value)] += 1
-        self.sums[label] += value
-
-
-class Metrics:
-    """The counts and times of the service since its start."""
-
-    def __init__(self) -> None:
-        self.requests: dict[tuple[str, int], int] = defaultdict(int)
-        self.seconds = Histogram(_SECONDS)
-        self.batches = Histogram(_SIZES)
-        self.decisions: dict[str, int] = defaultdict(int)
-        self.num_requests = 0
-
-    def answered(self, operation: str, status: int, seconds: float) -> None:
-        """Count a request: the name of its operation, its status and its time."""
-        # Counted apart: `stats` would have to add up the requests of all labels.
-        self.num_requests += 1
-        self.requests[operation, status] += 1
-        self.seconds.add(operation, seconds)
-
-    def render(self, *gauges: Family) -> str:
-        """Return the page of metrics; gauges : numbers that are not counted here."""
-        requests: dict[Labels, float] = {
-            (("operation", operation), ("status", str(status))): count
-            for (operation, status), count in sorted(self.requests.items())
-        }
-        decisions: dict[Labels, float] = {
-            (("decision", decision),): count for decision, count in sorted(self.decisions.items())
-        }
-        families: list[Family] = [
-            ("neardup_requests_total", "Requests, by operation and status.", requests),
-            (
-                "neardup_decisions_total",
-                "Decisions about documents: kept, removed, repeated.",
-                decisions,
-            ),
-            *gauges,
-        ]
-        lines = []
-        for name, meaning, values in families:
-            lines += _head(name, "counter" if name.endswith("_total") else "gauge", meaning)
-            lines += [_line(name, labels, value) for labels, value in values.items()]
-        duration = "Time from the arrival of a request to its answer."
-        lines += _histogram("neardup_request_duration_seconds", duration, "operation", self.seconds)
-        lines += _histogram(
-            "neardup_batch_size", "Items in a call of the library, by queue.", "queue", self.batches
-        )
-        return "\n".join(lines) + "\n"
-
-
-def _head(name: str, kind: str, meaning: str) -> list[str]:
-    return [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
-
-
-def _line(name: str, labels: Labels, value: float) -> str:
-    inner = ",".join(f'{key}="{_escape(text)}"' for key, text in labels)
-    return f"{name}{{{inner}}} {_number(value)}" if inner else f"{name} {_number(value)}"
-
-
-def _number(value: float) -> str:
-    # 3, not 3.0, as counters are usually written.
-    return str(int(value)) if value == int(value) else repr(value)
-
-
-def _escape(text: str) -> str:
-    # The backslash first: the others add backslashes.
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-def _histogram(name: str, meaning: str, label: str, histogram: Histogram) -> list[str]:
-    lines = _head(name, "histogram", meaning)
-    for key, counts in sorted(histogram.counts.items()):
-        # The buckets of Prometheus are cumulative: each has the values of the ones before it.
-        total = 0
-        for bound, count in zip((*histogram.bounds, None), counts, strict=True):
-            total += count
-            shown = "+Inf" if bound is None else f"{bound:g}"
-            lines.append(_line(f"{name}_bucket", ((label, key), ("le", shown)), total))
-        lines.append(_line(f"{name}_sum", ((label, key),), histogram.sums[key]))
-        lines.append(_line(f"{name}_count", ((label, key),), total))
-    return lines
-
 
 _FILES = (
     ("neardup.report", "report.css", "text/css; charset=utf-8"),
@@ -171,149 +63,6 @@ class Assets:
         # A browser keeps the page, and asks each time whether it is still current.
         checked = {"cache-control": "no-cache", "etag": self.tag}
         self.page = Reply(page.encode(), "text/html; charset=utf-8", headers=checked)
-
-
-class Log:
-    """Writes events, all of one turn of the event loop together. format : json, text or none."""
-
-    def __init__(self, format: str) -> None:
-        self._format = format
-        self._encoder = msgspec.json.Encoder()
-        self._lines: list[bytes] = []
-
-    def event(
-        self, event: str, *, level: str = "info", error: BaseException | None = None, **values: Any
-    ) -> None:
-        """Write an event with its values; of an error with its traceback."""
-        if self._format == "none":
-            return
-        time = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        if error is not None:
-            values["traceback"] = "".join(traceback.format_exception(error))
-        if self._format == "json":
-            line = self._encoder.encode({"time": time, "level": level, "event": event, **values})
-        else:
-            # For people: no quotes. Lines for programs are JSON.
-            shown = " ".join(
-                f"{name}={value}" for name, value in values.items() if value is not None
-            )
-            line = f"{time} {level} {event} {shown}".encode(errors="replace")
-        self._lines.append(line)
-        if len(self._lines) == 1:
-            # The rest of the turn of the event loop adds its lines: one system call writes all of
-            # them.
-            try:
-                asyncio.get_running_loop().call_soon(self.flush)
-            except RuntimeError:  # before and after the event loop
-                self.flush()
-
-    def flush(self) -> None:
-        """Write the lines that wait."""
-        lines = self._lines
-        self._lines = []
-        if lines:
-            sys.stderr.buffer.write(b"\n".join(lines) + b"\n")
-            sys.stderr.buffer.flush()
-
-
-class LibraryHandler(logging.Handler):
-    """Writes the log messages of libraries, warnings and worse, as events."""
-
-    def __init__(self, log: Log) -> None:
-        # Below are the notes of uvicorn about its start and end.
-        super().__init__(logging.WARNING)
-        self._log = log
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write a record."""
-        error = record.exc_info[1] if record.exc_info else None
-        self._log.event(
-            "library", level=record.levelname.lower(), error=error, message=record.getMessage()
-        )
-
-
-class Deadline:
-    """A limit of time for blocks of requests, which share one timer.
-
-    `asyncio.timeout` needs Python 3.11, `asyncio.wait_for` makes a task, and a timer for each block
-    takes five microseconds.
-
-    Parameters
-    ----------
-    seconds : the greatest duration of a block; its task is cancelled then.
-    problem : returns the problem that the block raises then.
-    """
-
-    def __init__(self, seconds: float, problem: Callable[[], Problem]) -> None:
-        self.problem = problem
-        self._seconds = seconds
-        # The blocks under way, in the order of their ends.
-        self._blocks: dict[_Block, None] = {}
-        self._armed_loop: asyncio.AbstractEventLoop | None = None  # has the timer
-
-    def block(self) -> _Block:
-        """Return a context whose block must end in time."""
-        return _Block(self)
-
-    def add(self, block: _Block) -> None:
-        """Begin a block."""
-        loop = asyncio.get_running_loop()
-        block.end = loop.time() + self._seconds
-        if self._armed_loop is not loop:
-            # The timer and the tasks of a loop that has ended are gone: programs may serve an
-            # application by one loop after the other.
-            self._blocks.clear()
-            self._armed_loop = loop
-            loop.call_at(block.end, self._expire, loop)
-        self._blocks[block] = None
-
-    def remove(self, block: _Block) -> None:
-        """End a block."""
-        self._blocks.pop(block, None)
-
-    def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Cancel the blocks that are late, and wait for the end of the next one."""
-        while self._blocks:
-            block = next(iter(self._blocks))
-            if block.end > loop.time():
-                loop.call_at(block.end, self._expire, loop)
-                return
-            self.remove(block)
-            block.cancel()
-        self._armed_loop = None
-
-
-class _Block:
-    """A block of one task, as a context manager.
-
-    end : the time of the event loop at which it is cancelled.
-    """
-
-    __slots__ = ("_is_late", "_limit", "_task", "end")
-
-    def __init__(self, limit: Deadline) -> None:
-        self._limit = limit
-        self._is_late = False
-        self.end = 0.0
-
-    def __enter__(self) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._task = task
-        self._limit.add(self)
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._limit.remove(self)
-        if self._is_late and kind is asyncio.CancelledError:
-            # From Python 3.11 a task counts its cancellations; one that is not taken back would
-            # count for `asyncio.timeout` outside.
-            getattr(self._task, "uncancel", int)()
-            raise self._limit.problem() from None
-
-    def cancel(self) -> None:
-        """Cancel the task of the block."""
-        self._is_late = True
-        self._task.cancel()
 
 
 Message = MutableMapping[str, Any]
@@ -387,14 +136,12 @@ class Call:
                 422, f"The body does not have the expected form: {error}. See /openapi.json."
             ) from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            # msgspec says "truncated" for such a surrogate.
-            cut = (
-                ", which a lone surrogate such as \\ud800 causes, too"
-                if "truncated" in str(error)
-                else ""
-            )
+            # msgspec says "truncated" for a lone surrogate.
+            hint = ""
+            if "truncated" in str(error):
+                hint = ", which a lone surrogate such as \\ud800 causes, too"
             raise Problem(
-                400, f"The body is not valid JSON in UTF-8: {error}{cut}. Send one JSON object."
+                400, f"The body is not valid JSON in UTF-8: {error}{hint}. Send one JSON object."
             ) from error
         # Deeply nested JSON.
         except RecursionError as error:
@@ -418,10 +165,10 @@ class Call:
         return b"".join(parts)
 
     def _check_size(self, size: int) -> None:
+        subject = "The bytes of the body are"
+        advice = "Send fewer documents at a time"
         for setting in ("max_body_bytes", "max_pending_bytes"):
-            what = "The bytes of the body are"
-            advice = "Send fewer documents at a time"
-            check_size(self.service.settings, setting, size, what, advice, status=413)
+            check_size(self.service.settings, setting, size, subject, advice, status=413)
 
     def _reserve(self, size: int) -> None:
         service = self.service
@@ -475,10 +222,11 @@ class Service:
 
     Attributes
     ----------
-    library : the operations on the index. writes, reads, analyses : the queues, together `lanes`;
-        the last one has
-    comparisons and statistics, which may take long. pending_bytes : the bodies of the requests
-        under way. reading, draining : the limits of time for the bodies of requests.
+    library : the operations on the index.
+    writes, reads, analyses : the queues, together `lanes`; the last one has comparisons and
+        statistics, which may take long.
+    pending_bytes : the bodies of the requests under way.
+    reading, draining : the limits of time for the bodies of requests.
     """
 
     def __init__(
@@ -510,10 +258,10 @@ class Service:
         count = partial(self.metrics.batches.add, name)
         return Lane(
             name,
-            settings.max_queued_documents,
-            settings.max_documents,
-            settings.batch_wait_ms / 1000,
-            count,
+            max_items=settings.max_queued_documents,
+            max_batch=settings.max_documents,
+            wait_s=settings.batch_wait_ms / 1000,
+            on_batch=count,
         )
 
     async def close(self) -> None:
@@ -535,20 +283,20 @@ class Service:
         name = "unknown"
         error: BaseException | None = None
         try:
-            operation = self._find(call)
+            operation = self._route(call)
             name = operation.name
             self._gate.check(call.method, call.headers, operation.role)
             with self._answering.block():
                 reply = await operation.answer(self, call)
-        # Nobody reads this reply; it is counted and logged.
         except Disconnected:
+            # Nobody reads this reply; it is counted and logged.
             reply = Reply(b"", "", 400)
         except Exception as raised:
-            error = raised
             # Anything: a fault of one request must not stop the service.
+            error = raised
             reply = self._refuse(raised, request_id)
-        # Before the reply is sent: a slow reader holds no memory that others wait for.
         finally:
+            # Before the reply is sent: a slow reader holds no memory that others wait for.
             call.release()
         await self._send_or_wait(call, reply, request_id, receive, send)
         seconds = time.perf_counter() - begun
@@ -590,8 +338,8 @@ class Service:
         )
         return reply.body, request_id
 
-    def _find(self, call: Call) -> Operation:
-        """Return the operation of a request, and note the argument in its path."""
+    def _route(self, call: Call) -> Operation:
+        """Return the operation of a request, and set the argument of the call from its path."""
         size = len(call.raw_path) + len(call.scope["query_string"])
         size += sum(len(name) + len(value) + 4 for name, value in call.scope["headers"])
         # Here, too: `Guarded` sees only heads that arrive in pieces.
@@ -678,11 +426,12 @@ class Service:
     def _write_log(
         self, call: Call, reply: Reply, request_id: str, seconds: float, error: BaseException | None
     ) -> None:
+        level = "warning" if reply.status >= 400 else "info"
         # Only our own faults have a traceback: others would fill the log.
         is_ours = reply.status == 500 and error is not None
         self._log.event(
             "request",
-            level="error" if is_ours else "warning" if reply.status >= 400 else "info",
+            level="error" if is_ours else level,
             error=error if is_ours else None,
             request_id=request_id,
             client=(call.scope.get("client") or ("",))[0],

@@ -1,12 +1,8 @@
-"""The operations of the service: each with its path, role, messages and function. The OpenAPI
-document lists them.
-"""
+"""The operations of the service: each with its path, role, messages and function."""
 
 from __future__ import annotations
 
-import inspect
 import os
-import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,135 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import msgspec
 
-from neardup.answers import Answer, Committed, Document, Hit
-from neardup.files import JsonObject
+from neardup.answers import Committed, Document
 from neardup.index.sources import check_date, refuse_untracked_source
 from neardup.service import messages
 from neardup.service.library import Query
-from neardup.service.messages import Id, Name, ProblemDetails
-from neardup.service.problems import Problem, busy, check_size, phrase
-from neardup.settings.service import ServiceSettings
+from neardup.service.metrics import Family, Labels
+from neardup.service.openapi import openapi_document
+from neardup.service.problems import Problem, busy, check_size
 from neardup.version import __version__
 
 if TYPE_CHECKING:
-    from neardup.service.app import Call, Labels, Service
-
-_REF = "#/components/schemas/{name}"
-_ARGUMENTS = {"id": msgspec.json.schema(Id), "name": msgspec.json.schema(Name)}
-"""Schemas of the names in a path."""
-_FILE = {"type": "string"}
-"""The schema of a name in the path of a file, which is open to everybody."""
-# Statuses that any operation of a role may answer, before it reads a body.
-_COMMON_ERRORS: dict[str, set[int]] = {"open": set(), "read": {401, 503}, "write": {401, 403, 503}}
-_BODY_ERRORS = {400, 413, 415, 422, 429}
-
-
-def document(
-    operations: Sequence[Operation], version: str, settings: ServiceSettings
-) -> JsonObject:
-    """Return the document, OpenAPI 3.1.
-
-    operations : all of the service. version : of the package. settings : the limits of the
-    service.
-    """
-    bodies = [kind for operation in operations for kind in (operation.request, operation.response)]
-    # Without media types, and each once.
-    kinds = dict.fromkeys([ProblemDetails, *(kind for kind in bodies if isinstance(kind, type))])
-    # All kinds at once: messages that contain each other then share their components.
-    schemas, components = msgspec.json.schema_components(list(kinds), ref_template=_REF)
-    # Limits of this service: a client that is generated from the document knows them.
-    components["QueryRequest"]["properties"]["limit"]["maximum"] = settings.max_hits
-    for message, name in (
-        ("QueryRequest", "texts"),
-        ("AddRequest", "documents"),
-        ("StageRequest", "documents"),
-    ):
-        components[message]["properties"][name]["maxItems"] = settings.max_documents
-    for kind in (Answer, Committed, Document, Hit):
-        _describe(components[kind.__name__], kind.__doc__ or "")
-    references = dict(zip(kinds, schemas, strict=True))
-    paths: dict[str, JsonObject] = {}
-    for operation in operations:
-        methods = paths.setdefault(operation.path, {})
-        methods[operation.method.lower()] = _operation(operation, references)
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "neardup",
-            "version": version,
-            "summary": "Have we seen this? Near-duplicates of texts and web pages in an index.",
-            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-        },
-        "servers": [{"url": "/"}],
-        "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
-    }
-
-
-def _describe(component: JsonObject, docstring: str) -> None:
-    """Describe the fields of a record as its docstring does, `name, name : meaning.`"""
-    # Records of the library describe their fields in docstrings, not in the way of msgspec.
-    component["description"], _, fields = inspect.cleandoc(docstring).partition("\n\n")
-    field = r"([\w, ]+) : (.+?\.)(?= [\w, ]+ : |$)"
-    for names, meaning in re.findall(field, " ".join(fields.split())):
-        for name in names.strip().split(", "):
-            component["properties"][name]["description"] = meaning[0].upper() + meaning[1:]
-    # Times of the library are UTC without `tz` in their types, which msgspec needs for the format.
-    for name in {"first_seen", "last_seen"} & component["properties"].keys():
-        component["properties"][name]["anyOf"][0]["format"] = "date-time"
-
-
-def _operation(operation: Operation, references: dict[type, Any]) -> JsonObject:
-    """Return the object of an operation."""
-    names = re.findall(r"{(\w+)}", operation.path)
-    is_open = operation.role == "open"
-    parameters = [
-        {
-            "name": name,
-            "in": "path",
-            "required": True,
-            "schema": _FILE if is_open else _ARGUMENTS[name],
-        }
-        for name in names
-    ]
-    record: JsonObject = {
-        "operationId": operation.name,
-        "summary": operation.summary,
-        "parameters": parameters,
-    }
-    if not is_open:
-        # Either a token or none: whether it is needed depends on the start of the service.
-        record["security"] = [{"token": []}, {}]
-        record["x-role"] = operation.role
-    if operation.request is not None:
-        content = {"application/json": {"schema": references[operation.request]}}
-        record["requestBody"] = {"required": True, "content": content}
-    record["responses"] = _responses(operation, references, takes_names=bool(names))
-    return record
-
-
-def _responses(
-    operation: Operation, references: dict[type, Any], *, takes_names: bool
-) -> JsonObject:
-    """Return the responses of an operation: its answer, and the problems that it may report."""
-    if isinstance(operation.response, type):
-        answer = {"application/json": {"schema": references[operation.response]}}
-    else:
-        schema = {"type": "object"} if "json" in operation.response else {}
-        answer = {operation.response: {"schema": schema}}
-    responses = {str(operation.status): {"description": "Done.", "content": answer}}
-    problem = {"application/problem+json": {"schema": references[ProblemDetails]}}
-    statuses = _COMMON_ERRORS[operation.role] | ({404} if takes_names else set())
-    if operation.request is not None:
-        statuses = statuses | _BODY_ERRORS
-    for status in sorted(statuses):
-        responses[str(status)] = {"description": phrase(status) + ".", "content": problem}
-    responses["default"] = {"description": "A problem.", "content": problem}
-    return responses
-
+    from neardup.service.app import Call, Service
 
 _JSON = "application/json"
 _ENCODER = msgspec.json.Encoder()
@@ -176,8 +54,8 @@ class Operation(NamedTuple):
 
     async def answer(self, service: Service, call: Call) -> Reply:
         """Run the function on a request and its message; return the reply."""
-        messages = () if self.request is None else (await call.body(self.request),)
-        answer = await self.run(service, call, *messages)
+        arguments = () if self.request is None else (await call.body(self.request),)
+        answer = await self.run(service, call, *arguments)
         if isinstance(answer, Reply):
             return answer
         return Reply(_ENCODER.encode(answer), status=self.status)
@@ -203,14 +81,20 @@ def _at(
     """Add a function to the operations; its annotations are the types of the messages."""
 
     def add(run: _Run) -> _Run:
-        # Service and Call are not imported here.
         # With postponed annotations the types are strings; these two names exist for type checkers
         # only.
         types = get_type_hints(run, localns={"Service": Any, "Call": Any})
         response = media_type if types["return"] is Reply else types["return"]
-        OPERATIONS.append(
-            Operation(method, path, role, run, response, types.get("request"), status)
+        operation = Operation(
+            method=method,
+            path=path,
+            role=role,
+            run=run,
+            response=response,
+            request=types.get("request"),
+            status=status,
         )
+        OPERATIONS.append(operation)
         return run
 
     return add
@@ -229,8 +113,8 @@ async def add_documents(
     function = library.add if request.mode == "add" else library.add_if_new
     answers = await service.writes.run(function, request.documents)
     for answer in answers:
-        decision = "repeated" if answer.repeated else "kept" if answer.kept else "removed"
-        service.metrics.decisions[decision] += 1
+        decision = "kept" if answer.kept else "removed"
+        service.metrics.decisions["repeated" if answer.repeated else decision] += 1
     return messages.Answers(list(answers))
 
 
@@ -240,47 +124,44 @@ def check_documents(
     """Raise Problem if documents exceed the limits of the settings; note their number for the
     log.
     """
-    settings = service.settings
+    index = service.library.index
     # The cheap check first: the texts of an excess of documents are not looked at.
     _check_number(service, call, "documents", len(documents))
     for position, document in enumerate(documents):
         place = f"of documents[{position}]"
         _check_text(service, f"text {place}", document.text)
-        size = _size(f"id {place}", document.id)
-        check_size(settings, "max_id_bytes", size, f"The bytes of the id {place} are", "Shorten it")
+        _check_name(service, f"id {place}", document.id)
         if document.payload is not None:
             size = len(_ENCODER.encode(document.payload))
-            what = f"The bytes of the payload {place} are"
-            check_size(settings, "max_payload_bytes", size, what, "Send a smaller one")
+            subject = f"The bytes of the payload {place} are"
+            check_size(service.settings, "max_payload_bytes", size, subject, "Send a smaller one")
         if document.source is not None:
-            _check_source(service, f"source {place}", document.source)
+            name = f"source {place}"
+            tracks = index.settings.track_sources
+            refuse_untracked_source(name, document.source, index.address, tracks=tracks)
+            _check_name(service, name, document.source)
         if document.date is not None:
-            _check_date(service, f"date {place}", document.date)
-
-
-def _check_source(service: Service, name: str, source: str) -> None:
-    index = service.library.index
-    refuse_untracked_source(name, source, index.address, tracks=index.settings.track_sources)
-    what = f"The bytes of the {name} are"
-    check_size(service.settings, "max_id_bytes", _size(name, source), what, "Shorten it")
-
-
-def _check_date(service: Service, name: str, date: str) -> None:
-    what = f"The bytes of the {name} are"
-    check_size(service.settings, "max_id_bytes", _size(name, date), what, "Shorten it")
-    index = service.library.index
-    check_date(name, date, index.address, tracks=index.settings.track_dates)
+            name = f"date {place}"
+            _check_name(service, name, document.date)
+            check_date(name, document.date, index.address, tracks=index.settings.track_dates)
 
 
 def _check_number(service: Service, call: Call, noun: str, number: int) -> None:
     call.num_documents = number
-    what = f"The {noun} of the request are"
-    check_size(service.settings, "max_documents", number, what, "Send several requests")
+    subject = f"The {noun} of the request are"
+    check_size(service.settings, "max_documents", number, subject, "Send several requests")
+
+
+def _check_name(service: Service, name: str, value: str) -> None:
+    """Raise Problem if an id, a source or a date is too long."""
+    subject = f"The bytes of the {name} are"
+    check_size(service.settings, "max_id_bytes", _size(name, value), subject, "Shorten it")
 
 
 def _check_text(service: Service, name: str, text: messages.Text) -> None:
-    what = f"The bytes of the {name} are"
-    check_size(service.settings, "max_text_bytes", _size(name, text), what, "Send a part of it")
+    subject = f"The bytes of the {name} are"
+    size = _size(name, text)
+    check_size(service.settings, "max_text_bytes", size, subject, "Send a part of it")
 
 
 def _size(name: str, text: messages.Text) -> int:
@@ -367,8 +248,8 @@ async def open_import(
 ) -> messages.Import:
     """Open an import, whose documents are staged until it is committed."""
     await service.writes.call(service.library.index.open_import, request.name)
-    # The time is known only to the index; `list_imports` tells it.
-    return messages.Import(request.name, None, 0)
+    # The time is known only to the index; `list_imports` returns it.
+    return messages.Import(name=request.name, opened=None, documents=0)
 
 
 @_at("DELETE", "/v1/imports/{name}", "write")
@@ -378,10 +259,8 @@ async def remove_import(service: Service, call: Call) -> messages.Removed:
     if not removed:
         raise Problem(
             404,
-            (
-                f"No document of the index is of the import {call.argument!r:.200}. Names are "
-                "case-sensitive."
-            ),
+            f"No document of the index is of the import {call.argument!r:.200}. Names are "
+            "case-sensitive.",
         )
     return messages.Removed(removed)
 
@@ -423,7 +302,13 @@ async def stats(service: Service, call: Call) -> messages.Stats:
     # The clock of the system may be set while the service runs; this one is not.
     uptime_s = round(time.monotonic() - service.started, 3)
     queued = {lane.name: lane.num_queued for lane in service.lanes}
-    return messages.Stats(info, growth, uptime_s, queued, service.metrics.num_requests)
+    return messages.Stats(
+        index=info,
+        growth=growth,
+        uptime_s=uptime_s,
+        queued=queued,
+        requests=service.metrics.num_requests,
+    )
 
 
 @_at("GET", "/healthz", "open")
@@ -437,7 +322,11 @@ async def readyz(service: Service, call: Call) -> messages.State:
     """Return 200 if the index responds, 503 while the service is stopping."""
     # A load balancer takes the service out before its connections close.
     if service.is_stopping:
-        raise busy("The service stops. Send requests to another one.", "stop_timeout_s", status=503)
+        raise busy(
+            "The service is stopping. Send requests to another instance.",
+            "stop_timeout_s",
+            status=503,
+        )
     # Through the lane: a service whose look-ups hang is not ready.
     await service.reads.call(service.library.count)
     return messages.State("ok")
@@ -447,25 +336,22 @@ async def readyz(service: Service, call: Call) -> messages.State:
 async def metrics(service: Service, call: Call) -> Reply:
     """Return counters in the text format of Prometheus."""
     counts = await service.reads.call(service.library.count)
+    documents: dict[Labels, float] = {(("decision", name),): counts[name] for name in counts}
     queued: dict[Labels, float] = {
         (("queue", lane.name),): lane.num_queued for lane in service.lanes
     }
     usage = os.times()
     page = service.metrics.render(
-        (
-            "neardup_documents",
-            "Documents of the index.",
-            {(("decision", name),): counts[name] for name in counts},
-        ),
-        ("neardup_queued_documents", "Documents that wait, by queue.", queued),
-        (
+        Family("neardup_documents", "Documents of the index.", documents),
+        Family("neardup_queued_documents", "Documents that wait, by queue.", queued),
+        Family(
             "neardup_pending_bytes",
             "Bytes of the request bodies in memory.",
             {(): service.pending_bytes},
         ),
-        ("neardup_connections", "Open connections.", {(): service.num_connections()}),
-        ("process_cpu_seconds_total", "Processor time.", {(): usage.user + usage.system}),
-        ("process_resident_memory_bytes", "Resident memory.", {(): resident_bytes()}),
+        Family("neardup_connections", "Open connections.", {(): service.num_connections()}),
+        Family("process_cpu_seconds_total", "Processor time.", {(): usage.user + usage.system}),
+        Family("process_resident_memory_bytes", "Resident memory.", {(): resident_bytes()}),
     )
     return Reply(page.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
@@ -481,7 +367,7 @@ def resident_bytes() -> int:
 @_at("GET", "/openapi.json", "open")
 async def openapi(service: Service, call: Call) -> Reply:
     """Return the OpenAPI document of this service."""
-    return Reply(_ENCODER.encode(document(OPERATIONS, __version__, service.settings)))
+    return Reply(_ENCODER.encode(openapi_document(OPERATIONS, __version__, service.settings)))
 
 
 # The page.

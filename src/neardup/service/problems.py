@@ -43,7 +43,7 @@ def phrase(status: int) -> str:
 
 
 def check_size(
-    settings: ServiceSettings, setting: str, size: int, what: str, advice: str, status: int = 422
+    settings: ServiceSettings, setting: str, size: int, subject: str, advice: str, status: int = 422
 ) -> None:
     """Raise Problem for a size over a limit: "The bytes of the body are 20, more than
     max_body_bytes=10. ...".
@@ -51,7 +51,7 @@ def check_size(
     limit = getattr(settings, setting)
     if size > limit:
         detail = (
-            f"{what} {size:,}, more than {setting}={limit:,}. {advice}, or raise "
+            f"{subject} {size:,}, more than {setting}={limit:,}. {advice}, or raise "
             f"{flag_of(setting)}."
         )
         raise Problem(status, detail, setting=setting)
@@ -59,8 +59,8 @@ def check_size(
 
 def check_head(settings: ServiceSettings, size: int) -> None:
     """Raise Problem if the request line and headers are too long."""
-    what = "The bytes of the request line and headers are"
-    check_size(settings, "max_header_bytes", size, what, "Send shorter ones", status=431)
+    subject = "The bytes of the request line and headers are"
+    check_size(settings, "max_header_bytes", size, subject, "Send shorter ones", status=431)
 
 
 def busy(detail: str, setting: str, *, status: int = 429) -> Problem:

@@ -12,9 +12,10 @@ import uvicorn
 
 import neardup
 from neardup.errors import OutputError
-from neardup.service.app import LibraryHandler, Log, Service
+from neardup.service.app import Service
 from neardup.service.connections import guarded
 from neardup.service.library import Library
+from neardup.service.log import LibraryHandler, Log
 from neardup.service.security import HEADERS, Tokens, check_exposure
 from neardup.settings.service import ServiceSettings
 

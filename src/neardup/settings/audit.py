@@ -14,8 +14,8 @@ class AuditSettings(Validated):
 
     sample: int = parameter(
         1_000,
-        "Of removals for which the search found no similar kept document, the maximum number to "
-        "compare with all kept documents; of more, a sample.",
+        "The maximum number of removals to compare with all kept documents, if the search found "
+        "no similar one; of more removals, a sample.",
         low=1,
         high=1_000_000,
     )

@@ -15,8 +15,8 @@ class Jieba(Validated):
 
     user_dict : a dictionary in jieba's format, a line each of a word, its frequency and its part of
     speech, the last two optional. words : words to add to the dictionary. stop_words : a file of
-    words to leave out, one a line. parts_of_speech : keep words of these only, by jieba's tags or
-    their first letters: "n" keeps every noun, "nr" names of people.
+    words to leave out, one a line. parts_of_speech : the words to keep, by jieba's tags or their
+    first letters: "n" keeps every noun, "nr" names of people.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Jieba(Validated):
 
 
 JIEBA = {
-    constraint.flag.strip("-").replace("-", "_") or name: name
+    constraint.flag.removeprefix("--").replace("-", "_") or name: name
     for name, constraint in constraints_of(Jieba).items()
 }
-"""The fields by their options on the command line."""
+"""The fields by their options on the command line: by their flags, if they have any."""

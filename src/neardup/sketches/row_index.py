@@ -23,8 +23,8 @@ _BLOCK_ROWS = 1 << 14  # entered or looked up at once
 
 SearcherT = TypeVar("SearcherT", bound="Searcher")
 SearchBlock = Callable[[int, "kernels.matches.Found"], int]
-"""Searches for the queries of a block, from one on; returns the first query whose rows did not fit
-into the buffers, or the number of queries.
+"""Fills buffers with the matches of a block of queries, from a given query on; returns the first
+query whose matches did not fit, or the number of queries.
 """
 
 
@@ -36,9 +36,9 @@ class Searcher(Protocol):
 
 
 class Matches(NamedTuple):
-    """Rows found, by query, then the most similar, then row.
+    """Rows that queries found, by query, then the most similar, then row.
 
-    query, row : int64 (num_found,). equal : int64, the number of equal hashes or bits.
+    query, row : int64 (num_matches,). equal : int64, the number of equal hashes or bits.
     """
 
     query: Ints
@@ -46,7 +46,7 @@ class Matches(NamedTuple):
     equal: Ints
 
     def take(self, chosen: Mask | Ints) -> Matches:
-        """Return some of the rows found."""
+        """Return some of the matches."""
         return Matches(self.query[chosen], self.row[chosen], self.equal[chosen])
 
 
@@ -68,24 +68,31 @@ def find_in_blocks(
 
 
 def _collect(num_queries: int, first: int, search: SearchBlock) -> list[Matches]:
-    """Return the results of a block of queries, in buffers that grow as needed."""
-    # A search stops before the first query whose rows do not fit, and continues with it.
+    """Return the matches of a block of queries, in buffers that grow as needed.
+
+    first : the number of the first query of the block.
+    """
+    # A search stops before the first query whose matches do not fit, and continues with it.
     parts = []
     begin = 0
     size = 64 + 2 * num_queries
     while begin < num_queries:
-        query, row, equal = (np.empty(size, np.uint32) for _ in range(3))
-        used = np.zeros(1, np.int64)
-        reached = search(begin, kernels.matches.Found(query, row, equal, used))
-        num_found = int(used[0])
+        found = kernels.matches.Found(
+            np.empty(size, np.uint32),
+            np.empty(size, np.uint32),
+            np.empty(size, np.uint32),
+            np.zeros(1, np.int64),
+        )
+        reached = search(begin, found)
+        num_matches = int(found.used[0])
         part = Matches(
-            query=query[:num_found].astype(np.int64) + first,
-            row=row[:num_found].astype(np.int64),
-            equal=equal[:num_found].astype(np.int64),
+            query=found.query[:num_matches].astype(np.int64) + first,
+            row=found.row[:num_matches].astype(np.int64),
+            equal=found.equal[:num_matches].astype(np.int64),
         )
         parts.append(part)
         if reached == begin:
-            size *= 4  # the rows of this query alone do not fit
+            size *= 4  # the matches of this query alone do not fit
         begin = reached
     return parts
 
@@ -97,10 +104,10 @@ def spans(first: int, stop: int) -> Iterator[tuple[int, int]]:
 
 
 def _in_order(parts: list[Matches]) -> Matches:
-    none = Matches(*np.empty((3, 0), np.int64))
-    columns = zip(none, *parts, strict=True)
-    found = Matches(*map(np.concatenate, columns))
-    return found.take(np.lexsort((found.row, -found.equal, found.query)))
+    empty = np.empty(0, np.int64)
+    columns = zip(Matches(query=empty, row=empty, equal=empty), *parts, strict=True)
+    matches = Matches(*map(np.concatenate, columns))
+    return matches.take(np.lexsort((matches.row, -matches.equal, matches.query)))
 
 
 class RowIndex(ABC, Generic[SearcherT]):
@@ -165,8 +172,8 @@ class RowIndex(ABC, Generic[SearcherT]):
         if self.scheme is not None and other.scheme is not None:
             kind = f"{self._store.noun.capitalize()}s"
             require_same(self.scheme, other.scheme, "the index", "the one to be merged", kind=kind)
-        ids, values = zip(*other._store.batches(), strict=True)
         if len(other):
+            ids, values = zip(*other._store.batches(), strict=True)
             self._add(pa.concat_arrays(ids), np.concatenate(values))
             self._store.scheme = self._store.scheme or other._store.scheme
 

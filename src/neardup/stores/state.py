@@ -44,7 +44,12 @@ class RowChanges(NamedTuple):
         seen = None
         if len(changes.seen):
             seen = seen_at(changes.seen, changes.seen_at)
-        return cls(changes.batch, changes.entries, seen, changes.forgotten)
+        return cls(
+            batch=changes.batch,
+            entries=changes.entries,
+            seen=seen,
+            forgotten=changes.forgotten,
+        )
 
 
 class NewRows(NamedTuple):
@@ -101,7 +106,7 @@ class State:
                 entries=self.entries_of(batch, changes.entries, self.num_rows),
                 is_kept=batch.column("state").to_numpy() == KEPT,
             )
-        return Prepared(new, changes.seen, changes.forgotten)
+        return Prepared(new=new, seen=changes.seen, forgotten=changes.forgotten)
 
     def apply(self, prepared: Prepared) -> None:
         """Apply changes of rows. Requires: there was no other change since `prepare`."""
@@ -250,13 +255,16 @@ class StateStore(Store):
         """Apply several changes or none, and put the state after them in `_latest`."""
 
     @abstractmethod
-    def _stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None: ...
+    def _stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
+        """Append documents to an import, which is opened by the first call."""
 
     @abstractmethod
-    def _list_imports(self) -> list[Import]: ...
+    def _list_imports(self) -> list[Import]:
+        """Return the open imports, by the time they were opened."""
 
     @abstractmethod
-    def _read_staged(self, import_name: str) -> Iterator[pa.Table]: ...
+    def _read_staged(self, import_name: str) -> Iterator[pa.Table]:
+        """Yield the tables that were staged in an open import."""
 
 
 class View(HashedSnapshot):
@@ -313,8 +321,9 @@ class View(HashedSnapshot):
         return self._store._read_staged(import_name)
 
     def _find_equal(self, table: int, keys: Words, limit: int) -> tuple[Rows, Rows]:
-        number = len(self.moment.keys.prefix_bits) - NUM_HASHED + table
-        tables = filled(len(keys), number, np.uint16)
+        # The tables of hashes come last.
+        first_hashed = len(self.moment.keys.prefix_bits) - NUM_HASHED
+        tables = filled(len(keys), first_hashed + table, np.uint16)
         found = self.moment.keys.find(tables, keys, limit, self.moment.states)
         return found.entry, found.row
 

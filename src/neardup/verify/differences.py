@@ -1,6 +1,4 @@
-"""Tell whether two similar texts differ in names and numbers, in whole passages, or in single
-words.
-"""
+"""Classify the differences of two similar texts: names and numbers, passages, or single words."""
 
 from __future__ import annotations
 
@@ -14,7 +12,8 @@ from neardup.verify.alignment import Passage
 Kind = Literal["names", "passages", "words"]
 
 # A character of Chinese or Japanese is a word: these have no spaces.
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\s\u3040-\u30ff\u3400-\u9fff]+")
+_UNSPACED = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 _NUMERALS = frozenset("〇零一二三四五六七八九十百千万亿年月日号第")
 _MIN_NAMES = 0.9  # of the words that differ; a few names have a lower-case word
 _MIN_RUN = 10  # words that differ one after the other, about a sentence
@@ -43,28 +42,36 @@ def kind_of_difference(left: Marked, right: Marked) -> Kind | None:
     words = left_words ^ right_words
     if not words:
         return None
-    if sum(map(_is_name, words)) >= _MIN_NAMES * len(words):
+    num_names = sum(_is_name(word) for word in words)
+    if num_names >= _MIN_NAMES * len(words):
         return "names"
     runs = left_runs + right_runs
-    num_words = sum(map(len, runs))
+    num_words = sum(len(run) for run in runs)
     num_in_runs = sum(len(run) for run in runs if len(run) >= _MIN_RUN)
     return "passages" if num_in_runs >= _MIN_IN_RUNS * num_words else "words"
 
 
+class _Word(NamedTuple):
+    """A word, and whether it is in a passage that is not shared."""
+
+    text: str
+    is_different: bool
+
+
 def _different_runs(side: Marked) -> list[list[str]]:
     """Return the words that are not shared, neighbours as one run."""
-    ends = [passage.end for passage in side.passages if not passage.shared]
-    starts = [passage.start for passage in side.passages if not passage.shared]
-    flagged: list[tuple[bool, str]] = []
-    place = 0
-    for word in _WORD.finditer(side.text):
-        while place < len(ends) and ends[place] <= word.start():
-            place += 1
-        is_different = place < len(starts) and starts[place] < word.end()
-        if any(map(str.isalnum, word[0])):
-            flagged.append((is_different, word[0]))
-    runs = groupby(flagged, key=lambda pair: pair[0])
-    return [[word for _, word in run] for is_different, run in runs if is_different]
+    different = [passage for passage in side.passages if not passage.shared]
+    words: list[_Word] = []
+    index = 0
+    for found in _WORD.finditer(side.text):
+        # The first passage that ends after the start of the word.
+        while index < len(different) and different[index].end <= found.start():
+            index += 1
+        is_different = index < len(different) and different[index].start < found.end()
+        if any(map(str.isalnum, found[0])):
+            words.append(_Word(found[0], is_different))
+    runs = groupby(words, key=lambda word: word.is_different)
+    return [[word.text for word in run] for is_different, run in runs if is_different]
 
 
 def _is_name(word: str) -> bool:

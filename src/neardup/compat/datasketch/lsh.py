@@ -8,8 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.arrays import Array
+from neardup.compat.datasketch.pickled_keys import read_key, write_key
 from neardup.compat.datasketch.schemes import Signature, agreed_scheme
-from neardup.compat.datasketch.storage import Config, open_storage, read_key, write_key
+from neardup.compat.datasketch.storage import Config, open_storage
 from neardup.errors import InputError, SchemeError, SettingError
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import struct
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from neardup.arrays import Array, Floats
 from neardup.compat.datasketch.lsh import MinHashLSH, optimal_containment_bands, require_settings
 from neardup.compat.datasketch.minhash import MinHash
-from neardup.compat.datasketch.storage import Config
+from neardup.compat.datasketch.storage import Config, base_name
 from neardup.errors import InputError, SettingError
 
 
@@ -150,7 +149,7 @@ class MinHashLSHEnsemble:
         self.params = np.array(bands_and_rows, int)
         config = dict(storage_config or {"type": "dict"})
         # Indexes of several ensembles on one server must not share keys.
-        config.setdefault("basename", secrets.token_hex(6).encode())
+        config["basename"] = base_name(config)
         self.indexes = [self._indexes_of(part, config, prepickle) for part in range(num_part)]
         self.lowers: list[Any] = [None] * num_part
         self.uppers: list[Any] = [None] * num_part

@@ -11,137 +11,26 @@ from __future__ import annotations
 import os
 import secrets
 import struct
-import sys
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping, Sequence
-from pickletools import genops, opcodes
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from neardup.errors import InputError, MissingExtraError, SettingError
+from neardup.errors import MissingExtraError, SettingError
+from neardup.settings.constraints import check_kind
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 Config: TypeAlias = Mapping[str, Any]
 """The configuration of a storage, as datasketch has it."""
-# A server finds keys by their bytes, so `write_key` writes the bytes of `pickle.dumps`, with its
-# default protocol:
-#
-#     PROTO  protocol  [FRAME  length of the rest]  value  [MEMOIZE]  STOP
-#
-# FRAME begins a rest of four bytes or more; MEMOIZE follows a text or bytes, not a number.
-_OPCODES = {opcode.name: opcode.code.encode("latin-1") for opcode in opcodes}
-_PROTOCOL = 5 if sys.version_info >= (3, 14) else 4
-_MIN_FRAME_BYTES = 4
-# By opcode, the shortest first: the layout of an integer, and the integers that fit.
-_INTEGERS = {
-    "BININT1": ("<B", range(2**8)),
-    "BININT2": ("<H", range(2**16)),
-    "BININT": ("<i", range(-(2**31), 2**31)),
-}
-# Names of the opcodes with a value that `read_key` accepts.
-_VALUES = {
-    "SHORT_BINUNICODE",
-    "BINUNICODE",
-    "SHORT_BINBYTES",
-    "BINBYTES",
-    "BININT1",
-    "BININT2",
-    "BININT",
-    "LONG1",
-}
-# Names of the opcodes around the value; BINPUT is the MEMOIZE of older protocols.
-_ENVELOPE = {"PROTO", "FRAME", "MEMOIZE", "BINPUT"}
-
-
-def write_key(key: Hashable) -> bytes:
-    """Return the bytes of `pickle.dumps(key)` for a str, bytes or int.
-
-    Raises
-    ------
-    InputError
-        If the key has another type.
-
-    Examples
-    --------
-    >>> read_key(write_key("page 1"))
-    'page 1'
-    """
-    if isinstance(key, str):
-        # As pickle: a text may have lone surrogates.
-        content = key.encode("utf-8", "surrogatepass")
-        value = _sized("SHORT_BINUNICODE", "BINUNICODE", content)
-    elif isinstance(key, bytes):
-        value = _sized("SHORT_BINBYTES", "BINBYTES", key)
-    # Not bool, which pickle writes with other opcodes.
-    elif type(key) is int and -(2**1023) < key < 2**1023:
-        value = _integer(key)
-    else:
-        raise InputError(
-            f"A key on Redis is a str, bytes or an int of at most 128 bytes: got {key!r}, a "
-            f"{type(key).__name__}. Convert it to a str."
-        )
-    body = value + _OPCODES["STOP"]
-    if len(body) >= _MIN_FRAME_BYTES:
-        body = _OPCODES["FRAME"] + struct.pack("<Q", len(body)) + body
-    return _OPCODES["PROTO"] + bytes([_PROTOCOL]) + body
-
-
-def _sized(short: str, long: str, content: bytes) -> bytes:
-    """Return the opcodes of a text or bytes.
-
-    short : the opcode before a length of one byte. long : the opcode before a length of four bytes.
-    """
-    if len(content) < 256:
-        head = _OPCODES[short] + bytes([len(content)])
-    else:
-        head = _OPCODES[long] + struct.pack("<I", len(content))
-    return head + content + _OPCODES["MEMOIZE"]
-
-
-def _integer(key: int) -> bytes:
-    """Return the shortest opcode that fits an integer, and its bytes."""
-    for opcode, (layout, numbers) in _INTEGERS.items():
-        if key in numbers:
-            return _OPCODES[opcode] + struct.pack(layout, key)
-    content = key.to_bytes(key.bit_length() // 8 + 1, "little", signed=True)
-    # A negative number may have a byte too many, which pickle omits.
-    if len(content) > 1 and content[-1] == 0xFF and content[-2] & 0x80:
-        content = content[:-1]
-    return _OPCODES["LONG1"] + bytes([len(content)]) + content
-
-
-def read_key(data: bytes) -> str | bytes | int:
-    """Return the str, bytes or int of a pickle. Runs no code of the pickle.
-
-    Raises
-    ------
-    InputError
-        If the bytes are not a pickle of one str, bytes or int.
-    """
-    key: Any
-    try:
-        content = [item for item in genops(data) if item[0].name not in _ENVELOPE]
-        # One value, and the opcode STOP as the last byte.
-        [(value_opcode, key, _), (_, _, end)] = content
-        if value_opcode.name not in _VALUES or end != len(data) - 1:
-            raise ValueError
-    except (ValueError, IndexError):
-        raise InputError(
-            f"A key on Redis is not a pickled str, bytes or int: got {data[:40]!r}. Keep using "
-            "datasketch for this index, or build it again with keys of these types."
-        ) from None
-    checked_key: str | bytes | int = key
-    return checked_key
-
 
 _MAX_BUFFERED = 50000  # commands
-_Command = tuple[Any, ...]  # the name of a Redis command, and its arguments after the key
 
 
 class _Storage:
     """Base of the storages: values by key, with the operators of a mapping."""
 
+    # Methods of each storage: keys in memory are any hashable values, on Redis bytes.
     get: Any
     get_each: Any
     has_key: Any
@@ -276,13 +165,20 @@ def _resolved(parameters: Config) -> Config:
     }
 
 
+class _Command(NamedTuple):
+    """A command of Redis on one key. arguments : its arguments after the key."""
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+
+
 class RedisListStorage(_Storage):
     """Lists by key."""
 
-    _count: _Command = ("LLEN",)
-    _add: _Command = ("RPUSH",)
-    _remove: _Command = ("LREM", 0)
-    _read: _Command = ("LRANGE", 0, -1)
+    _count = _Command("LLEN")
+    _add = _Command("RPUSH")
+    _remove = _Command("LREM", (0,))
+    _read = _Command("LRANGE", (0, -1))
 
     def __init__(self, server: Server, name: bytes) -> None:
         self._server = server
@@ -295,7 +191,7 @@ class RedisListStorage(_Storage):
     def _run(self, client: Any, command: _Command, key: bytes, *vals: bytes) -> Any:
         # The methods of the client by name would need one class for each: only the commands of
         # lists and sets differ.
-        return client.execute_command(command[0], self._name + key, *command[1:], *vals)
+        return client.execute_command(command.name, self._name + key, *command.arguments, *vals)
 
     def keys(self) -> set[bytes]:
         """Return the keys."""
@@ -371,10 +267,10 @@ class RedisListStorage(_Storage):
 class RedisSetStorage(RedisListStorage):
     """Sets by key."""
 
-    _count = ("SCARD",)
-    _add = ("SADD",)
-    _remove = ("SREM",)
-    _read = ("SMEMBERS",)
+    _count = _Command("SCARD")
+    _add = _Command("SADD")
+    _remove = _Command("SREM")
+    _read = _Command("SMEMBERS")
 
 
 Tables = (
@@ -389,20 +285,35 @@ def open_storage(config: Config | None, num_bands: int) -> Tables:
     ------
     SettingError
         If the configuration names another storage than a dict or Redis.
+    InputError
+        If the base of the names on Redis is not bytes.
     """
-    kind = "dict" if not config else config.get("type")
-    if kind == "dict":
+    kind = config.get("type") if config else "dict"
+    if config is None or kind == "dict":
         return DictListStorage(), [DictSetStorage() for _ in range(num_bands)]
-    if kind != "redis" or config is None:
+    if kind != "redis":
         raise SettingError(
             f"storage_config with type {kind!r} is not supported. Use {{'type': 'dict'}} or "
             "'redis', or leave storage_config out; for another server keep using datasketch."
         )
+    base = base_name(config)
     server = Server(config)
-    base = config.get("basename", secrets.token_hex(6).encode())
     buckets = [
         # The names of datasketch.
         RedisSetStorage(server, base + b"_bucket_" + struct.pack(">H", band))
         for band in range(num_bands)
     ]
     return RedisListStorage(server, base + b"_keys"), buckets
+
+
+def base_name(config: Config) -> bytes:
+    """Return the name of an index on Redis: the configured one, or a random name.
+
+    Raises
+    ------
+    InputError
+        If the configured name is not bytes.
+    """
+    base: bytes = config.get("basename", secrets.token_hex(6).encode())
+    check_kind("basename", base, bytes, "bytes")
+    return base

@@ -17,7 +17,7 @@ from typing import Any
 from neardup.errors import StoreError
 from neardup.stores.base import Import
 from neardup.stores.damage import damaged
-from neardup.stores.embedded.row_files import FileInfo
+from neardup.stores.embedded.array_files import FileInfo
 
 NAME = "index.db"
 APPLICATION_ID = 0x6E644978  # "ndIx" in ASCII; docs/index-format.md names it

@@ -30,8 +30,9 @@ from neardup.stores.base import Changes, StoreSettings, dump, join_entries
 from neardup.stores.damage import damaged
 from neardup.stores.documents import Chunk, Seen, as_batch, seen_at
 from neardup.stores.embedded import row_files
+from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.database import Database
-from neardup.stores.embedded.row_files import FileInfo, ForgottenBits, KeyFile, Opened
+from neardup.stores.embedded.row_files import ForgottenBits, KeyFile, Opened
 from neardup.stores.key_tables import KeyRun
 from neardup.stores.state import RowChanges, State
 

@@ -29,10 +29,11 @@ from neardup.schemas import KEPT
 from neardup.stores.base import Changes, check_changes, join_changes
 from neardup.stores.documents import Chunk, Seen, bits_at, merge_seen, seen_at, without
 from neardup.stores.embedded import row_files
+from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.database import Database
 from neardup.stores.embedded.folder import remove_files, sync
 from neardup.stores.embedded.loading import COUNTERS, Counters, Loader
-from neardup.stores.embedded.row_files import FileInfo, KeyFile, Opened
+from neardup.stores.embedded.row_files import KeyFile, Opened
 from neardup.stores.key_tables import KeyRun, first_to_merge, sort_entries
 from neardup.stores.state import State, lengthen
 

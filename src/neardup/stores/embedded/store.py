@@ -27,6 +27,7 @@ from neardup.stores.base import (
     join_changes,
 )
 from neardup.stores.embedded import row_files
+from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.database import NAME, Database, create_database
 from neardup.stores.embedded.folder import (
     Reserve,
@@ -39,7 +40,6 @@ from neardup.stores.embedded.folder import (
 )
 from neardup.stores.embedded.loading import COUNTERS, Counters, Loader, encode
 from neardup.stores.embedded.maintenance import Job, Maintenance, clean, lower_priority
-from neardup.stores.embedded.row_files import FileInfo
 from neardup.stores.hashed import check_rows
 from neardup.stores.packed_rows import decode_table, encode_table
 from neardup.stores.state import RowChanges, StateStore, View
