@@ -432,6 +432,9 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
     system |= {advice_on(OSError(number, "")) for number in errno.errorcode}
     system.add("Nothing was written to {path}: {reason}. {advice}")
     system.add("{path}: the folder cannot be listed: {reason}")  # root may list all
+    system.add(  # tests may not mount one
+        "The folder {path} is not replaced: a file system is mounted there. Use a folder inside it."
+    )
     by_version = {
         sentence
         for sentence in catalogue_of("errors")
