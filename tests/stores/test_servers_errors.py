@@ -407,6 +407,72 @@ def test_damage_in_redis_is_found(redis_server):
         store.close()
 
 
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        (lambda client, p: client.delete(f"{p}buckets"), "a part of its state is missing"),
+        (lambda client, p: client.hdel(f"{p}state", "kept"), "a part of its state is missing"),
+        (lambda client, p: client.delete(f"{p}states"), "it has states of 0 rows, but 17 rows"),
+    ],
+)
+def test_an_index_on_redis_that_lost_keys_is_damaged_not_read_beyond_its_rows(
+    redis_server, damage, found
+):
+    store = create_store(redis_server.address(f"lost-{next(NUMBERS)}"), made_for(LAYOUT))
+    with store.writing() as writer:
+        for _ in range(5):
+            writer.write(change_at(writer.num_rows))
+    store.close()
+    client, prefix = keys_of(redis_server, store)
+    damage(client, prefix)
+    client.close()
+    store = open_store(store.address)
+    with pytest.raises(StoreError, match=rf"The index is damaged at redis://.*{found}.*Restore"):
+        store.reading().__enter__()
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "column", "found"),
+    [("*", "id", "row 0 has no document"), ("s*", "last_seen", "a row has no time")],
+)
+def test_a_row_on_redis_whose_keys_were_deleted_after_the_state_was_read_is_damaged(
+    redis_server, pattern, column, found
+):
+    store = create_store(redis_server.address(f"taken-{next(NUMBERS)}"), made_for(LAYOUT))
+    with store.writing() as writer:
+        writer.write(change_at(0))
+    client, prefix = keys_of(redis_server, store)
+    with store.reading() as snapshot:
+        client.delete(*client.keys(f"{prefix}{pattern}"))
+        with pytest.raises(StoreError, match=rf"The index is damaged at redis://.*{found}"):
+            snapshot.take(np.array([0]), [column])
+    client.close()
+    store.close()
+
+
+def test_an_answer_of_redis_is_not_used_if_another_thread_has_forgotten_the_rows_before_it(
+    redis_server, monkeypatch
+):
+    store = create_store(redis_server.address("forgotten-rows"), made_for(LAYOUT))
+    with store.writing() as writer:
+        writer.write(change_at(0))
+    known = store._known
+    rows = known.read().num_rows
+    header_of = known._header_of
+
+    def after_another_thread(*arguments):
+        monkeypatch.setattr(known, "_header_of", header_of)
+        known._reset(num_forgotten=0)  # as for a new connection
+        return header_of(*arguments)
+
+    monkeypatch.setattr(known, "_header_of", after_another_thread)
+    header = known.read()
+    assert header.num_rows == rows
+    assert len(header.states) >= rows
+    store.close()
+
+
 def test_compaction_on_redis_gives_memory_back_and_refuses_states_from_before(redis_server):
     store = create_store(redis_server.address("compacted"), made_for(LAYOUT))
     reader = open_store(store.address, read_only=True)
