@@ -126,6 +126,18 @@ def test_an_index_of_another_format_is_refused(server, store):
         open_store(store.address)
 
 
+@pytest.mark.parametrize("name", ["format", "layout"])
+def test_an_index_without_one_of_its_settings_is_damaged(server, store, name):
+    if isinstance(server, servers.Postgres):
+        sql(server, store, f"DELETE FROM settings WHERE name = '{name}'")
+    else:
+        client, prefix = keys_of(server, store)
+        client.hdel(f"{prefix}settings", name)
+        client.close()
+    with pytest.raises(StoreError, match=rf"is damaged at .*the setting {name} is missing.*Restor"):
+        open_store(store.address)
+
+
 def test_an_index_that_was_dropped_while_it_was_open_is_noticed(server, store):
     if isinstance(server, servers.Postgres):
         sql(server, store, f'DROP SCHEMA "neardup_{name_of(store)}" CASCADE')
@@ -588,12 +600,34 @@ def test_rows_that_a_redis_server_lost_are_not_taken_for_those_that_came_later()
                 "postgresql://h/db?password=...&index=a_b-1&sslmode=require",
             ),
         ),
+        (
+            "postgresql:///db?user=a+b&index=x&options=-c%20jit%3Doff",
+            (
+                "postgresql:///db?user=a+b&options=-c%20jit%3Doff",
+                "x",
+                "postgresql:///db?user=a+b&index=x&options=-c%20jit%3Doff",
+            ),
+        ),
     ],
 )
 def test_an_address_names_a_server_and_an_index_and_is_shown_without_its_password(
     address, expected
 ):
     assert parse_server_address(address) == expected
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("mysql://ada:secret@host/db?password=secret", r"No store is known .*mysql://ada@host/db"),
+        ("redis://:secret@[::1/0", r"The address is no URL: got redis://@\[::1/0.*Correct it"),
+        ("postgresql://ada:sec#ret@host/db", r"contains a #.*Write %23"),
+    ],
+)
+def test_an_address_that_no_store_has_is_named_without_its_password(address, message):
+    with pytest.raises(StoreError, match=message) as caught:
+        open_store(address)
+    assert "sec" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("scheme", "package"), [("postgresql", "psycopg"), ("redis", "redis")])
