@@ -276,8 +276,10 @@ def test_a_name_of_an_index_is_short_and_plain(server, name):
 
 def test_an_index_for_reading_only_is_not_written(address):
     create_store(address, made_for(LAYOUT))
-    with pytest.raises(StoreError, match=r"opened for reading only. Open it without read_only"):
-        open_store(address, read_only=True).writing().__enter__()
+    store = open_store(address, read_only=True)
+    for use in (lambda: store.writing().__enter__(), store.compact):
+        with pytest.raises(StoreError, match=r"opened for reading only. Open it without read_only"):
+            use()
 
 
 def test_a_store_that_was_closed_is_refused(address):

@@ -84,6 +84,9 @@ def test_a_wrong_password_is_refused_and_a_user_needs_the_right_to_create_a_sche
     ) as connection:
         connection.execute("CREATE ROLE limited LOGIN PASSWORD 'right'")
         connection.execute("CREATE SCHEMA neardup_given AUTHORIZATION limited")
+    with pytest.raises(StoreError, match="no index 'given'") as caught:
+        open_store(postgres_server.address("given"))
+    assert str(caught.value).count("'given'") == 1  # an empty schema is no index
     with pytest.raises(
         StoreError, match=r"refused the user at postgresql://limited@127.*Name them as in"
     ) as caught:
@@ -145,12 +148,18 @@ def test_an_index_that_was_dropped_while_it_was_open_is_noticed(server, store):
             StoreError, match=r"dropped or changed while it was open at .*Restore them"
         ):
             store.reading().__enter__()
+        with pytest.raises(StoreError, match=r"dropped or changed while it was open"):
+            store.describe()
     else:
         client, prefix = keys_of(server, store)
         client.delete(*client.keys(f"{prefix}*"))
         client.close()
         with pytest.raises(StoreError, match=r"The index is gone: .*Restore the server's files"):
             store.reading().__enter__()
+    # It is not named beside the indexes that are there.
+    with pytest.raises(StoreError, match=rf"no index '{name_of(store)}' at .*Indexes there: ") as e:
+        open_store(store.address)
+    assert str(e.value).count(f"'{name_of(store)}'") == 1
 
 
 def test_an_index_on_redis_that_was_replaced_by_another_is_noticed(redis_server):

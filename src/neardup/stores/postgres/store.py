@@ -57,9 +57,9 @@ class PostgresStore(ServerStore):
     def _names(self) -> list[str]:
         with self._pool.session() as session:
             found = session.rows(
-                # The name begins at character 9, after "neardup_".
-                r"SELECT substr(nspname::text, 9) FROM pg_namespace WHERE nspname LIKE "
-                r"'neardup\_%%'"
+                # The name begins at character 9, after "neardup_". A schema may be empty.
+                r"SELECT substr(nspname::text, 9) FROM pg_namespace AS n JOIN pg_class AS c ON "
+                r"c.relnamespace = n.oid WHERE nspname LIKE 'neardup\_%%' AND relname = 'settings'"
             )
         return [name for (name,) in found]
 
@@ -109,6 +109,7 @@ class PostgresStore(ServerStore):
     def describe(self) -> JsonObject:
         self.require_open()
         with self._pool.session() as session:
+            session.row(statements.COUNTS)  # raises StoreError if the index was dropped
             sizes = dict(session.rows(statements.SIZES))
             version = session.connection.info.server_version
         names = ("documents", "entries", "staged")
@@ -139,7 +140,7 @@ class PostgresStore(ServerStore):
         return found
 
     def compact(self) -> None:
-        self.require_open()
+        self.require_open(for_writing=True)
         with self._pool.session() as session, closing(session):
             session.execute("SET lock_timeout = 0")
             for table in ("documents", "entries", "staged", "imports", "counts"):

@@ -26,6 +26,11 @@ _CONNECT_TIMEOUT_S = 10
 _ANSWER_TIMEOUT_S = 60
 
 
+def prefix_of(name: str) -> bytes:
+    """Return the prefix of the keys of an index."""
+    return f"neardup:{name}:".encode()
+
+
 class Connection:
     """A pool of connections to the server of an index. May be used by several threads at once.
 
@@ -35,7 +40,7 @@ class Connection:
 
     def __init__(self, address: ServerAddress) -> None:
         self.address = address
-        self.prefix = f"neardup:{address.name}:".encode()
+        self.prefix = prefix_of(address.name)
         self.made = 0
         scheme, _, rest = address.server.partition("://")
         # redis-py knows no scheme of Valkey.
