@@ -631,12 +631,23 @@ def test_an_address_names_a_server_and_an_index_and_is_shown_without_its_passwor
         ("mysql://ada:secret@host/db?password=secret", r"No store is known .*mysql://ada@host/db"),
         ("redis://:secret@[::1/0", r"The address is no URL: got redis://@\[::1/0.*Correct it"),
         ("postgresql://ada:sec#ret@host/db", r"contains a #.*Write %23"),
+        ("rediss://127.0.0.1:1/0?ssl_cert_reqs=x", r"is not one of a Redis server: .*Correct it"),
+        ("redis://127.0.0.1:1/0?retries=2", r"is not one of a Redis server: .*'retries'.*Correct"),
     ],
 )
 def test_an_address_that_no_store_has_is_named_without_its_password(address, message):
     with pytest.raises(StoreError, match=message) as caught:
         open_store(address)
     assert "sec" not in str(caught.value)
+
+
+def test_an_address_of_redis_cannot_decode_answers_or_repeat_calls(redis_server):
+    address = redis_server.address(f"options-{next(NUMBERS)}")
+    store = create_store(f"{address}&decode_responses=True&retry=3", made_for(LAYOUT))
+    with store.writing() as writer:
+        writer.write(change_at(0))
+    assert store.verify() == []
+    store.close()
 
 
 @pytest.mark.parametrize(("scheme", "package"), [("postgresql", "psycopg"), ("redis", "redis")])

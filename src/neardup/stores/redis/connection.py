@@ -50,13 +50,19 @@ class Connection:
         if scheme != "unix":
             options["socket_connect_timeout"] = _CONNECT_TIMEOUT_S
             options["socket_keepalive"] = True
-        # A change is never sent twice: if a connection breaks, it may have arrived.
-        options["retry"] = Retry(NoBackoff(), 0)
         try:
-            self.client: Any = redis.Redis.from_url(
-                url, redis_connect_func=self._connected, **options
-            )
-        except ValueError as error:
+            self.client: Any = redis.Redis.from_url(url, **options)
+            pool = self.client.connection_pool
+            # An address may set other options, but not these.
+            pool.connection_kwargs |= {
+                # A change is never sent twice: if a connection breaks, it may have arrived.
+                "retry": Retry(NoBackoff(), 0),
+                "redis_connect_func": self._connected,
+                "decode_responses": False,
+            }
+            pool.connection_class(**pool.connection_kwargs)  # checks options, connects nowhere
+        # Of an unknown option; of a wrong value; of a wrong value for TLS.
+        except (TypeError, ValueError, exceptions.RedisError) as error:
             raise StoreError(
                 f"The address is not one of a Redis server: got {address.shown}: {error}. An "
                 "address is like redis://host:6379/0?index=news. Correct it."
