@@ -190,6 +190,26 @@ def test_a_writer_that_waits_too_long_is_told_who_is_in_its_way(server, store, m
     other.close()
 
 
+def test_a_writer_on_redis_waits_for_its_turn_longer_than_for_an_answer(redis_server):
+    address = redis_server.address(f"patient-{next(NUMBERS)}")
+    first = create_store(address, made_for(LAYOUT))
+    second = open_store(f"{address}&socket_timeout=0.5")
+
+    def write():
+        with second.writing() as writer:
+            writer.write(change_at(0))
+
+    waiting = threading.Thread(target=write)
+    with first.writing():
+        waiting.start()
+        waiting.join(1)
+    waiting.join(30)
+    with first.reading() as snapshot:
+        assert snapshot.num_rows
+    second.close()
+    first.close()
+
+
 def test_an_index_on_postgresql_is_reached_over_a_unix_socket(postgres_server):
     place = f"postgresql:///postgres?host={postgres_server.folder}&port={postgres_server.port}&user=neardup"
     store = create_store(f"{place}&index=socket", made_for(LAYOUT))

@@ -34,8 +34,9 @@ def prefix_of(name: str) -> bytes:
 class Connection:
     """A pool of connections to the server of an index. May be used by several threads at once.
 
-    made : the number of connections made so far. A restarted server may have lost changes, and is
-    reached by a new connection, so data that was read before a new connection may be outdated.
+    answer_timeout_s : how long an answer is waited for. made : the number of connections made so
+    far. A restarted server may have lost changes, and is reached by a new connection, so data that
+    was read before a new connection may be outdated.
     """
 
     def __init__(self, address: ServerAddress) -> None:
@@ -60,6 +61,7 @@ class Connection:
                 "redis_connect_func": self._connected,
                 "decode_responses": False,
             }
+            self.answer_timeout_s = float(pool.connection_kwargs["socket_timeout"])
             pool.connection_class(**pool.connection_kwargs)  # checks options, connects nowhere
         # Of an unknown option; of a wrong value; of a wrong value for TLS.
         except (TypeError, ValueError, exceptions.RedisError) as error:
@@ -311,8 +313,9 @@ class WriterLock:
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
                     raise self._in_use()
-                # BLPOP takes 0 for "no limit".
-                timeout = max(min(remaining, LONGEST_WAIT_S), 0.01)
+                # BLPOP takes 0 for "no limit", and must answer before the client gives up.
+                longest = min(LONGEST_WAIT_S, self._connection.answer_timeout_s / 2)
+                timeout = max(min(remaining, longest), 0.01)
                 self._connection.call("BLPOP", self._next, timeout)
         self._token = token
         if self._renewing is None:
