@@ -8,6 +8,7 @@ import itertools
 import json
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -243,6 +244,21 @@ def test_an_index_that_exists_is_not_created_again(address):
         StoreError, match=r"exists already: .*needs a name that is free.*choose another name"
     ):
         create_store(address, made_for(LAYOUT))
+
+
+def test_of_several_calls_at_once_one_creates_the_index_and_compactions_take_turns(address):
+    with ThreadPoolExecutor(4) as pool:
+        created = [pool.submit(create_store, address, made_for(LAYOUT)) for _ in range(4)]
+        errors = [call.exception() for call in created if call.exception()]
+        assert len(errors) == 3
+        assert all("exists already" in str(error) for error in errors)
+        (store,) = (call.result() for call in created if not call.exception())
+        with store.writing() as writer:
+            writer.write(one_document(0))
+        for call in [pool.submit(store.compact) for _ in range(3)]:
+            call.result()
+    assert store.verify() == []
+    store.close()
 
 
 def test_an_index_that_is_missing_is_named_beside_those_that_exist(server):
