@@ -453,7 +453,7 @@ def test_damage_in_redis_is_found(redis_server):
     [
         (lambda client, p: client.delete(f"{p}buckets"), "a part of its state is missing"),
         (lambda client, p: client.hdel(f"{p}state", "kept"), "a part of its state is missing"),
-        (lambda client, p: client.delete(f"{p}states"), "it has states of 0 rows, but 17 rows"),
+        (lambda client, p: client.delete(f"{p}states"), "rows have no state"),
     ],
 )
 def test_an_index_on_redis_that_lost_keys_is_damaged_not_read_beyond_its_rows(

@@ -60,7 +60,7 @@ class _Answer(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What a client knows when it asks. num_resets : how often it has forgotten all before."""
+    """The rows that a client knows when it asks. num_resets : how often it has forgotten all."""
 
     num_resets: int
     num_rows: int
@@ -101,34 +101,11 @@ class KnownRows:
 
     def _header_of(self, values: list[bytes | None] | None, known: _Known) -> Header | None:
         """Return the state in an answer; None if another thread has forgotten `known` since."""
-        if values is None:
-            raise self._gone()
-        if None in values:
-            raise self._damaged("a part of its state is missing")
-        answer = _Answer._make(values)
-        # Another index may have been created under the name.
-        if self._index_id not in (b"", answer.index_id):
-            raise self._gone()
-        self._index_id = answer.index_id
-        states = np.frombuffer(answer.states, np.uint8)
-        forgotten = np.frombuffer(answer.forgotten, "<u4")
-        dropped = int(answer.dropped)
+        answer = self._checked(values)
         with self._lock:
-            # The answer has only what is new beside `known`.
             if self._num_resets != known.num_resets:
                 return None
-            # The server no longer lists dropped rows. If this client does not know all of them, the
-            # answer is complete.
-            if known.num_forgotten < dropped:
-                self._reset(num_forgotten=dropped)
-                known = _Known(self._num_resets, num_rows=0, num_forgotten=dropped)
-            self._append_states(_new_values(states, known.num_rows, self._num_rows))
-            # Snapshots read a state of each row, and NumPy and kernels would read beyond the array.
-            if self._num_rows < int(answer.num_rows):
-                raise self._damaged(
-                    f"it has states of {self._num_rows} rows, but {int(answer.num_rows)} rows"
-                )
-            self._append_forgotten(_new_values(forgotten, known.num_forgotten, self._num_forgotten))
+            self._append(answer, known)
             # Later calls append to the same arrays. A snapshot reads them up to its own numbers
             # only, and rows that are forgotten later have greater numbers than its `num_forgotten`.
             return Header(
@@ -141,6 +118,35 @@ class KnownRows:
                 buckets=np.frombuffer(answer.buckets, ">u4").astype(np.int64),
                 entries=np.frombuffer(answer.entries, "<u8").astype(np.int64),
             )
+
+    def _checked(self, values: list[bytes | None] | None) -> _Answer:
+        """Return an answer by name. Raises StoreError if it is not about the index, or has gaps."""
+        if values is None:
+            raise self._gone()
+        if None in values:
+            raise self._damaged("a part of its state is missing")
+        answer = _Answer._make(values)
+        # Another index may have been created under the name.
+        if self._index_id not in (b"", answer.index_id):
+            raise self._gone()
+        self._index_id = answer.index_id
+        return answer
+
+    def _append(self, answer: _Answer, known: _Known) -> None:
+        """Append the rows of an answer to a client that knew `known`. Requires: the lock."""
+        dropped = int(answer.dropped)
+        # The server no longer lists dropped rows. If this client does not know all of them, the
+        # answer is complete.
+        if known.num_forgotten < dropped:
+            self._reset(num_forgotten=dropped)
+            known = _Known(self._num_resets, num_rows=0, num_forgotten=dropped)
+        states = np.frombuffer(answer.states, np.uint8)
+        forgotten = np.frombuffer(answer.forgotten, "<u4")
+        self._append_states(_new_values(states, known.num_rows, self._num_rows))
+        # Snapshots read a state of each row, and kernels would read beyond the array.
+        if self._num_rows < int(answer.num_rows):
+            raise self._damaged("rows have no state")
+        self._append_forgotten(_new_values(forgotten, known.num_forgotten, self._num_forgotten))
 
     def _reset(self, num_forgotten: int) -> None:
         """Forget all rows. `num_forgotten` of them are gone. Snapshots keep their arrays."""
