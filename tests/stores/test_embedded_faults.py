@@ -265,6 +265,25 @@ def test_a_foreign_file_and_a_later_version_are_named(tmp_path):
     assert "its user_version is 0" in answer(tmp_path / "index", expected)
 
 
+def test_the_current_folder_is_no_place_for_an_index_or_its_copy(tmp_path, monkeypatch):
+    store = embedded.create(str(tmp_path / "index"), made_for(LAYOUT))
+    (tmp_path / "current").mkdir()
+    monkeypatch.chdir(tmp_path / "current")
+    with pytest.raises(StoreError, match=r"cannot replace the current folder: got \."):
+        embedded.create(".", made_for(LAYOUT))
+    with pytest.raises(StoreError, match=r"cannot replace the current folder: got \."):
+        store.backup(".")
+    store.close()
+
+
+def test_a_folder_of_the_user_is_not_taken_for_an_index_that_was_filled_halfway(tmp_path):
+    (tmp_path / "index.partial").mkdir()
+    (tmp_path / "index.partial" / "notes.txt").write_text("mine")
+    with pytest.raises(StoreError, match=r"There is something at .*index\.partial already"):
+        embedded.create(str(tmp_path / "index"), made_for(LAYOUT), lambda store: None)
+    assert (tmp_path / "index.partial" / "notes.txt").read_text() == "mine"
+
+
 def test_a_second_writer_is_refused_and_the_first_is_named(tmp_path):
     path = str(tmp_path / "index")
     store = embedded.create(path, made_for(LAYOUT))

@@ -8,6 +8,7 @@ import itertools
 import json
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -245,6 +246,21 @@ def test_an_index_that_exists_is_not_created_again(address):
         create_store(address, made_for(LAYOUT))
 
 
+def test_of_several_calls_at_once_one_creates_the_index_and_compactions_take_turns(address):
+    with ThreadPoolExecutor(4) as pool:
+        created = [pool.submit(create_store, address, made_for(LAYOUT)) for _ in range(4)]
+        errors = [call.exception() for call in created if call.exception()]
+        assert len(errors) == 3
+        assert all("exists already" in str(error) for error in errors)
+        (store,) = (call.result() for call in created if not call.exception())
+        with store.writing() as writer:
+            writer.write(one_document(0))
+        for call in [pool.submit(store.compact) for _ in range(3)]:
+            call.result()
+    assert store.verify() == []
+    store.close()
+
+
 def test_an_index_that_is_missing_is_named_beside_those_that_exist(server):
     create_store(server.address("there"), made_for(LAYOUT))
     with pytest.raises(
@@ -276,8 +292,10 @@ def test_a_name_of_an_index_is_short_and_plain(server, name):
 
 def test_an_index_for_reading_only_is_not_written(address):
     create_store(address, made_for(LAYOUT))
-    with pytest.raises(StoreError, match=r"opened for reading only. Open it without read_only"):
-        open_store(address, read_only=True).writing().__enter__()
+    store = open_store(address, read_only=True)
+    for use in (lambda: store.writing().__enter__(), store.compact):
+        with pytest.raises(StoreError, match=r"opened for reading only. Open it without read_only"):
+            use()
 
 
 def test_a_store_that_was_closed_is_refused(address):

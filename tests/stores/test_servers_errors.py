@@ -84,6 +84,9 @@ def test_a_wrong_password_is_refused_and_a_user_needs_the_right_to_create_a_sche
     ) as connection:
         connection.execute("CREATE ROLE limited LOGIN PASSWORD 'right'")
         connection.execute("CREATE SCHEMA neardup_given AUTHORIZATION limited")
+    with pytest.raises(StoreError, match="no index 'given'") as caught:
+        open_store(postgres_server.address("given"))
+    assert str(caught.value).count("'given'") == 1  # an empty schema is no index
     with pytest.raises(
         StoreError, match=r"refused the user at postgresql://limited@127.*Name them as in"
     ) as caught:
@@ -126,6 +129,18 @@ def test_an_index_of_another_format_is_refused(server, store):
         open_store(store.address)
 
 
+@pytest.mark.parametrize("name", ["format", "layout"])
+def test_an_index_without_one_of_its_settings_is_damaged(server, store, name):
+    if isinstance(server, servers.Postgres):
+        sql(server, store, f"DELETE FROM settings WHERE name = '{name}'")
+    else:
+        client, prefix = keys_of(server, store)
+        client.hdel(f"{prefix}settings", name)
+        client.close()
+    with pytest.raises(StoreError, match=rf"is damaged at .*the setting {name} is missing.*Restor"):
+        open_store(store.address)
+
+
 def test_an_index_that_was_dropped_while_it_was_open_is_noticed(server, store):
     if isinstance(server, servers.Postgres):
         sql(server, store, f'DROP SCHEMA "neardup_{name_of(store)}" CASCADE')
@@ -133,12 +148,18 @@ def test_an_index_that_was_dropped_while_it_was_open_is_noticed(server, store):
             StoreError, match=r"dropped or changed while it was open at .*Restore them"
         ):
             store.reading().__enter__()
+        with pytest.raises(StoreError, match=r"dropped or changed while it was open"):
+            store.describe()
     else:
         client, prefix = keys_of(server, store)
         client.delete(*client.keys(f"{prefix}*"))
         client.close()
         with pytest.raises(StoreError, match=r"The index is gone: .*Restore the server's files"):
             store.reading().__enter__()
+    # It is not named beside the indexes that are there.
+    with pytest.raises(StoreError, match=rf"no index '{name_of(store)}' at .*Indexes there: ") as e:
+        open_store(store.address)
+    assert str(e.value).count(f"'{name_of(store)}'") == 1
 
 
 def test_an_index_on_redis_that_was_replaced_by_another_is_noticed(redis_server):
@@ -167,6 +188,26 @@ def test_a_writer_that_waits_too_long_is_told_who_is_in_its_way(server, store, m
     with other.writing() as writer:  # the lock is free again
         writer.write(change_at(writer.num_rows))
     other.close()
+
+
+def test_a_writer_on_redis_waits_for_its_turn_longer_than_for_an_answer(redis_server):
+    address = redis_server.address(f"patient-{next(NUMBERS)}")
+    first = create_store(address, made_for(LAYOUT))
+    second = open_store(f"{address}&socket_timeout=0.5")
+
+    def write():
+        with second.writing() as writer:
+            writer.write(change_at(0))
+
+    waiting = threading.Thread(target=write)
+    with first.writing():
+        waiting.start()
+        waiting.join(1)
+    waiting.join(30)
+    with first.reading() as snapshot:
+        assert snapshot.num_rows
+    second.close()
+    first.close()
 
 
 def test_an_index_on_postgresql_is_reached_over_a_unix_socket(postgres_server):
@@ -407,6 +448,72 @@ def test_damage_in_redis_is_found(redis_server):
         store.close()
 
 
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        (lambda client, p: client.delete(f"{p}buckets"), "a part of its state is missing"),
+        (lambda client, p: client.hdel(f"{p}state", "kept"), "a part of its state is missing"),
+        (lambda client, p: client.delete(f"{p}states"), "rows have no state"),
+    ],
+)
+def test_an_index_on_redis_that_lost_keys_is_damaged_not_read_beyond_its_rows(
+    redis_server, damage, found
+):
+    store = create_store(redis_server.address(f"lost-{next(NUMBERS)}"), made_for(LAYOUT))
+    with store.writing() as writer:
+        for _ in range(5):
+            writer.write(change_at(writer.num_rows))
+    store.close()
+    client, prefix = keys_of(redis_server, store)
+    damage(client, prefix)
+    client.close()
+    store = open_store(store.address)
+    with pytest.raises(StoreError, match=rf"The index is damaged at redis://.*{found}.*Restore"):
+        store.reading().__enter__()
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "column", "found"),
+    [("*", "id", "row 0 has no document"), ("s*", "last_seen", "a row has no time")],
+)
+def test_a_row_on_redis_whose_keys_were_deleted_after_the_state_was_read_is_damaged(
+    redis_server, pattern, column, found
+):
+    store = create_store(redis_server.address(f"taken-{next(NUMBERS)}"), made_for(LAYOUT))
+    with store.writing() as writer:
+        writer.write(change_at(0))
+    client, prefix = keys_of(redis_server, store)
+    with store.reading() as snapshot:
+        client.delete(*client.keys(f"{prefix}{pattern}"))
+        with pytest.raises(StoreError, match=rf"The index is damaged at redis://.*{found}"):
+            snapshot.take(np.array([0]), [column])
+    client.close()
+    store.close()
+
+
+def test_an_answer_of_redis_is_not_used_if_another_thread_has_forgotten_the_rows_before_it(
+    redis_server, monkeypatch
+):
+    store = create_store(redis_server.address("forgotten-rows"), made_for(LAYOUT))
+    with store.writing() as writer:
+        writer.write(change_at(0))
+    known = store._known
+    rows = known.read().num_rows
+    header_of = known._header_of
+
+    def after_another_thread(*arguments):
+        monkeypatch.setattr(known, "_header_of", header_of)
+        known._reset(num_forgotten=0)  # as for a new connection
+        return header_of(*arguments)
+
+    monkeypatch.setattr(known, "_header_of", after_another_thread)
+    header = known.read()
+    assert header.num_rows == rows
+    assert len(header.states) >= rows
+    store.close()
+
+
 def test_compaction_on_redis_gives_memory_back_and_refuses_states_from_before(redis_server):
     store = create_store(redis_server.address("compacted"), made_for(LAYOUT))
     reader = open_store(store.address, read_only=True)
@@ -522,12 +629,45 @@ def test_rows_that_a_redis_server_lost_are_not_taken_for_those_that_came_later()
                 "postgresql://h/db?password=...&index=a_b-1&sslmode=require",
             ),
         ),
+        (
+            "postgresql:///db?user=a+b&index=x&options=-c%20jit%3Doff",
+            (
+                "postgresql:///db?user=a+b&options=-c%20jit%3Doff",
+                "x",
+                "postgresql:///db?user=a+b&index=x&options=-c%20jit%3Doff",
+            ),
+        ),
     ],
 )
 def test_an_address_names_a_server_and_an_index_and_is_shown_without_its_password(
     address, expected
 ):
     assert parse_server_address(address) == expected
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("mysql://ada:secret@host/db?password=secret", r"No store is known .*mysql://ada@host/db"),
+        ("redis://:secret@[::1/0", r"The address is no URL: got redis://@\[::1/0.*Correct it"),
+        ("postgresql://ada:sec#ret@host/db", r"contains a #.*Write %23"),
+        ("rediss://127.0.0.1:1/0?ssl_cert_reqs=x", r"is not one of a Redis server: .*Correct it"),
+        ("redis://127.0.0.1:1/0?retries=2", r"is not one of a Redis server: .*'retries'.*Correct"),
+    ],
+)
+def test_an_address_that_no_store_has_is_named_without_its_password(address, message):
+    with pytest.raises(StoreError, match=message) as caught:
+        open_store(address)
+    assert "sec" not in str(caught.value)
+
+
+def test_an_address_of_redis_cannot_decode_answers_or_repeat_calls(redis_server):
+    address = redis_server.address(f"options-{next(NUMBERS)}")
+    store = create_store(f"{address}&decode_responses=True&retry=3", made_for(LAYOUT))
+    with store.writing() as writer:
+        writer.write(change_at(0))
+    assert store.verify() == []
+    store.close()
 
 
 @pytest.mark.parametrize(("scheme", "package"), [("postgresql", "psycopg"), ("redis", "redis")])

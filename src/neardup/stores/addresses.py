@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from neardup.errors import MissingExtraError, StoreError
+from neardup.files import public_address
 from neardup.stores.base import Store, StoreSettings
 from neardup.stores.memory import MemoryStore
 
@@ -95,8 +96,8 @@ def _module_of(address: str) -> Any:
         return import_module("neardup.stores.embedded")
     if scheme not in _SERVERS:
         raise StoreError(
-            f"No store is known for the address {address}: a folder, memory:, postgresql://... and "
-            "redis://... are accepted. Name one of these."
+            f"No store is known for the address {public_address(address)}: a folder, memory:, "
+            "postgresql://... and redis://... are accepted. Name one of these."
         )
     extra = _SERVERS[scheme]
     client = _CLIENTS[extra]

@@ -6,7 +6,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from neardup.errors import StoreError
 from neardup.files import public_address
@@ -53,27 +53,46 @@ def parse_server_address(address: str) -> ServerAddress:
     Raises
     ------
     StoreError
-        If the name of the index is not made of 1 to 48 letters, digits, underscores and hyphens.
+        If it is no URL, or the name of the index is not made of 1 to 48 letters, digits,
+        underscores and hyphens.
     """
-    parts = urlsplit(address)
-    options = parse_qsl(parts.query, keep_blank_values=True)
-    names = [value for option, value in options if option == "index"]
-    name = names[-1] if names else DEFAULT_INDEX
+    scheme, _, _ = address.partition("://")
+    # Not shown: the # is perhaps part of a password.
+    if "#" in address:
+        raise StoreError(
+            f"The address {scheme}://... contains a #, which begins a fragment, and a server has "
+            "none. Write %23 for a # in a name or a password."
+        )
     shown = public_address(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError as error:
+        raise StoreError(
+            f"The address is no URL: got {shown}: {error}. An address is like "
+            f"{scheme}://host/0?index=news. Correct it."
+        ) from error
+    names = []
+    of_server = []
+    # Other options stay as they are: PostgreSQL takes a + literally, Redis takes it for a space.
+    for option in parts.query.split("&"):
+        key, _, value = option.partition("=")
+        if key == "index":
+            names.append(unquote(value))
+        elif option:
+            of_server.append(option)
+    name = names[-1] if names else DEFAULT_INDEX
     if not _NAME.fullmatch(name):
         raise StoreError(
             f"The name of the index is not valid: got index={name!r} in {shown}. A name has 1 to "
             "48 letters, digits, underscores and hyphens. Choose such a name, as in ?index=news."
         )
-    of_server = [(option, value) for option, value in options if option != "index"]
-    return ServerAddress(_url(parts, parts.netloc, of_server), name, shown)
+    return ServerAddress(_url(parts, of_server), name, shown)
 
 
-def _url(parts: SplitResult, netloc: str, options: list[tuple[str, str]]) -> str:
+def _url(parts: SplitResult, options: list[str]) -> str:
     """Return a URL with these options. `urlunsplit` would omit the slashes of an empty host."""
-    query = urlencode(options, quote_via=quote, safe="/")
-    url = f"{parts.scheme}://{netloc}{parts.path}"
-    return f"{url}?{query}" if query else url
+    url = f"{parts.scheme}://{parts.netloc}{parts.path}"
+    return "?".join([url, "&".join(options)]) if options else url
 
 
 class Explanation(NamedTuple):
@@ -174,11 +193,17 @@ class ServerStore(Store):
                 f"{names}. Name one of them with ?index=NAME, or create it with `neardup index "
                 "create`."
             )
-        if stored[_FORMAT] != _VERSION:
+        if stored.get(_FORMAT, _VERSION) != _VERSION:
             raise StoreError(
                 f"The index is of another format: version {stored[_FORMAT].decode()} at "
                 f"{self.shown}. This neardup reads version {_VERSION.decode()}. Use the version of "
                 "neardup that made it, or create the index again."
+            )
+        missing = sorted({_FORMAT, META, LAYOUT, SCHEMA} - stored.keys())
+        if missing:
+            raise StoreError(
+                f"The index is damaged at {self.shown}: the setting {missing[0]} is missing. "
+                f"Restore it from a backup; or {self._deletion.rstrip('.')}, and create it again."
             )
         if _INCOMPLETE in stored and not is_filled:
             raise StoreError(

@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 
 
 def check_new(path: Path) -> None:
-    """Raise StoreError if a path exists, except as an empty folder."""
+    """Raise StoreError if a path exists, except as an empty folder that is not the current one."""
     with store_errors(path):
         is_empty_folder = path.is_dir() and not any(path.iterdir())
         is_taken = path.is_symlink() or (path.exists() and not is_empty_folder)
@@ -44,6 +44,12 @@ def check_new(path: Path) -> None:
         raise StoreError(
             f"There is something at {path} already. Name a folder that is not there yet, or remove "
             "this one first."
+        )
+    # An empty current folder: no other folder can replace it, and it has no name to extend.
+    if not path.name:
+        raise StoreError(
+            f"An index cannot replace the current folder: got {path}. Name a folder that is not "
+            "there yet."
         )
 
 

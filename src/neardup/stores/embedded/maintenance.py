@@ -229,7 +229,7 @@ class Maintenance:
     def write_through(self, parts: Iterable[Changes]) -> None:
         """Write large changes to files, not to the journal, which saves two thirds of the time.
 
-        Requires: the journal is in files, and no other job runs. Raises OSError, sqlite3.Error;
+        Requires: the journal is in files, and no flush runs. Raises OSError, sqlite3.Error;
         nothing has changed then.
 
         Parameters

@@ -438,8 +438,12 @@ def create(
     name = f".{folder.name}.partial-{os.getpid()}" if fill is None else f"{folder.name}.partial"
     partial = folder.with_name(name)
     with store_errors(folder):
-        # A call that still fills the folder has its lock: raise, in place of removing its files.
         if fill is not None and partial.exists():
+            # The user may have such a folder; without a database it is not of an interrupted call.
+            if not (partial / NAME).exists():
+                check_new(partial)
+            # A call that still fills the folder has its lock: raise, in place of removing its
+            # files.
             os.close(lock_for_writing(partial))
             shutil.rmtree(partial)
         partial.mkdir(parents=True)

@@ -25,6 +25,11 @@ EXISTS = "SELECT to_regclass('settings')"
 _LOCK = "(hashtextextended(current_schema(), 0))"  # the same number on all hosts
 LOCK = f"SELECT pg_advisory_lock{_LOCK}"
 UNLOCK = f"SELECT pg_advisory_unlock{_LOCK}"
+# Not the number of writers: an index that exists is named at once, whoever writes it.
+LOCK_NAME = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 2))"
+# Tried again and again: a statement that waits has a snapshot, for whose end REINDEX CONCURRENTLY
+# waits, so both would wait for ever.
+TRY_LOCK_COMPACTION = "SELECT pg_try_advisory_lock(hashtextextended(current_schema(), 1))"
 IMPORTS = "SELECT name, opened, num_documents FROM imports ORDER BY opened, name"
 STAGED = "SELECT part, data FROM staged WHERE import_name = %s AND part > %s ORDER BY part LIMIT 1"
 # Positions are n - 1, because ORDINALITY counts from 1.

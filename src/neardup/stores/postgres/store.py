@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
@@ -15,6 +16,8 @@ from neardup.stores.postgres import statements
 from neardup.stores.postgres.connections import Pool, schema_of
 from neardup.stores.postgres.snapshot import PostgresSnapshot, PostgresWriter
 from neardup.stores.servers import ServerStore
+
+_PAUSE_S = 0.1  # between two looks of a compaction at whether another one is done
 
 
 class PostgresStore(ServerStore):
@@ -31,6 +34,8 @@ class PostgresStore(ServerStore):
         """Create the schema and its tables in one transaction."""
         schema = schema_of(self.server_address)
         with self._pool.session() as session, session.transaction():
+            # Until the end of the transaction: of several calls at once, one creates the index.
+            session.row(statements.LOCK_NAME, schema)
             if session.row(statements.EXISTS)[0] is not None:
                 return False
             # An empty schema may exist: a user may lack the right to create one.
@@ -57,9 +62,9 @@ class PostgresStore(ServerStore):
     def _names(self) -> list[str]:
         with self._pool.session() as session:
             found = session.rows(
-                # The name begins at character 9, after "neardup_".
-                r"SELECT substr(nspname::text, 9) FROM pg_namespace WHERE nspname LIKE "
-                r"'neardup\_%%'"
+                # The name begins at character 9, after "neardup_". A schema may be empty.
+                r"SELECT substr(nspname::text, 9) FROM pg_namespace AS n JOIN pg_class AS c ON "
+                r"c.relnamespace = n.oid WHERE nspname LIKE 'neardup\_%%' AND relname = 'settings'"
             )
         return [name for (name,) in found]
 
@@ -109,6 +114,7 @@ class PostgresStore(ServerStore):
     def describe(self) -> JsonObject:
         self.require_open()
         with self._pool.session() as session:
+            session.row(statements.COUNTS)  # raises StoreError if the index was dropped
             sizes = dict(session.rows(statements.SIZES))
             version = session.connection.info.server_version
         names = ("documents", "entries", "staged")
@@ -139,9 +145,12 @@ class PostgresStore(ServerStore):
         return found
 
     def compact(self) -> None:
-        self.require_open()
+        self.require_open(for_writing=True)
         with self._pool.session() as session, closing(session):
             session.execute("SET lock_timeout = 0")
+            # Two compactions at once would wait for each other. The lock ends with the connection.
+            while not session.row(statements.TRY_LOCK_COMPACTION)[0]:
+                time.sleep(_PAUSE_S)
             for table in ("documents", "entries", "staged", "imports", "counts"):
                 session.execute(f"VACUUM (ANALYZE) {table}")
             # Readers and writers do not wait for it.

@@ -26,16 +26,22 @@ _CONNECT_TIMEOUT_S = 10
 _ANSWER_TIMEOUT_S = 60
 
 
+def prefix_of(name: str) -> bytes:
+    """Return the prefix of the keys of an index."""
+    return f"neardup:{name}:".encode()
+
+
 class Connection:
     """A pool of connections to the server of an index. May be used by several threads at once.
 
-    made : the number of connections made so far. A restarted server may have lost changes, and is
-    reached by a new connection, so data that was read before a new connection may be outdated.
+    answer_timeout_s : how long an answer is waited for. made : the number of connections made so
+    far. A restarted server may have lost changes, and is reached by a new connection, so data that
+    was read before a new connection may be outdated.
     """
 
     def __init__(self, address: ServerAddress) -> None:
         self.address = address
-        self.prefix = f"neardup:{address.name}:".encode()
+        self.prefix = prefix_of(address.name)
         self.made = 0
         scheme, _, rest = address.server.partition("://")
         # redis-py knows no scheme of Valkey.
@@ -45,13 +51,20 @@ class Connection:
         if scheme != "unix":
             options["socket_connect_timeout"] = _CONNECT_TIMEOUT_S
             options["socket_keepalive"] = True
-        # A change is never sent twice: if a connection breaks, it may have arrived.
-        options["retry"] = Retry(NoBackoff(), 0)
         try:
-            self.client: Any = redis.Redis.from_url(
-                url, redis_connect_func=self._connected, **options
-            )
-        except ValueError as error:
+            self.client: Any = redis.Redis.from_url(url, **options)
+            pool = self.client.connection_pool
+            # An address may set other options, but not these.
+            pool.connection_kwargs |= {
+                # A change is never sent twice: if a connection breaks, it may have arrived.
+                "retry": Retry(NoBackoff(), 0),
+                "redis_connect_func": self._connected,
+                "decode_responses": False,
+            }
+            self.answer_timeout_s = float(pool.connection_kwargs["socket_timeout"])
+            pool.connection_class(**pool.connection_kwargs)  # checks options, connects nowhere
+        # Of an unknown option; of a wrong value; of a wrong value for TLS.
+        except (TypeError, ValueError, exceptions.RedisError) as error:
             raise StoreError(
                 f"The address is not one of a Redis server: got {address.shown}: {error}. An "
                 "address is like redis://host:6379/0?index=news. Correct it."
@@ -300,8 +313,9 @@ class WriterLock:
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
                     raise self._in_use()
-                # BLPOP takes 0 for "no limit".
-                timeout = max(min(remaining, LONGEST_WAIT_S), 0.01)
+                # BLPOP takes 0 for "no limit", and must answer before the client gives up.
+                longest = min(LONGEST_WAIT_S, self._connection.answer_timeout_s / 2)
+                timeout = max(min(remaining, longest), 0.01)
                 self._connection.call("BLPOP", self._next, timeout)
         self._token = token
         if self._renewing is None:

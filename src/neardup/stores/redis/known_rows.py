@@ -59,6 +59,14 @@ class _Answer(NamedTuple):
     index_id: bytes
 
 
+class _Known(NamedTuple):
+    """The rows that a client knows when it asks. num_resets : how often it has forgotten all."""
+
+    num_resets: int
+    num_rows: int
+    num_forgotten: int
+
+
 class KnownRows:
     """The states of rows and the order in which they were forgotten: at most five bytes a row.
 
@@ -70,6 +78,7 @@ class KnownRows:
         self._connection = connection
         self._lock = threading.Lock()
         self._num_connections = 0
+        self._num_resets = 0
         self._index_id = b""
         self._reset(num_forgotten=0)
 
@@ -81,35 +90,22 @@ class KnownRows:
                 if num_connections != self._num_connections:
                     self._reset(num_forgotten=0)
                     self._num_connections = num_connections
-                num_rows = self._num_rows
-                num_forgotten = self._num_forgotten
-            answer = self._connection.run(scripts.STATE, num_rows, num_forgotten)
+                known = _Known(self._num_resets, self._num_rows, self._num_forgotten)
+            answer = self._connection.run(scripts.STATE, known.num_rows, known.num_forgotten)
             # A new connection was made for this call: the server may have restarted, so all is read
             # again.
             if self._connection.made == num_connections:
-                return self._header_of(answer, num_rows, num_forgotten)
+                header = self._header_of(answer, known)
+                if header is not None:
+                    return header
 
-    def _header_of(self, values: list[bytes] | None, num_rows: int, num_forgotten: int) -> Header:
-        """Return the state in the answer to a client that knew this number of rows."""
-        if values is None:
-            raise self._gone()
-        answer = _Answer(*values)
-        # Another index may have been created under the name.
-        if self._index_id not in (b"", answer.index_id):
-            raise self._gone()
-        self._index_id = answer.index_id
-        states = np.frombuffer(answer.states, np.uint8)
-        forgotten = np.frombuffer(answer.forgotten, "<u4")
-        dropped = int(answer.dropped)
+    def _header_of(self, values: list[bytes | None] | None, known: _Known) -> Header | None:
+        """Return the state in an answer; None if another thread has forgotten `known` since."""
+        answer = self._checked(values)
         with self._lock:
-            # The server no longer lists dropped rows. If this client does not know all of them, the
-            # answer is complete.
-            if num_forgotten < dropped:
-                self._reset(num_forgotten=dropped)
-                num_rows = 0
-                num_forgotten = dropped
-            self._append_states(_new_values(states, num_rows, self._num_rows))
-            self._append_forgotten(_new_values(forgotten, num_forgotten, self._num_forgotten))
+            if self._num_resets != known.num_resets:
+                return None
+            self._append(answer, known)
             # Later calls append to the same arrays. A snapshot reads them up to its own numbers
             # only, and rows that are forgotten later have greater numbers than its `num_forgotten`.
             return Header(
@@ -123,8 +119,38 @@ class KnownRows:
                 entries=np.frombuffer(answer.entries, "<u8").astype(np.int64),
             )
 
+    def _checked(self, values: list[bytes | None] | None) -> _Answer:
+        """Return an answer by name. Raises StoreError if it is not about the index, or has gaps."""
+        if values is None:
+            raise self._gone()
+        if None in values:
+            raise self._damaged("a part of its state is missing")
+        answer = _Answer._make(values)
+        # Another index may have been created under the name.
+        if self._index_id not in (b"", answer.index_id):
+            raise self._gone()
+        self._index_id = answer.index_id
+        return answer
+
+    def _append(self, answer: _Answer, known: _Known) -> None:
+        """Append the rows of an answer to a client that knew `known`. Requires: the lock."""
+        dropped = int(answer.dropped)
+        # The server no longer lists dropped rows. If this client does not know all of them, the
+        # answer is complete.
+        if known.num_forgotten < dropped:
+            self._reset(num_forgotten=dropped)
+            known = _Known(self._num_resets, num_rows=0, num_forgotten=dropped)
+        states = np.frombuffer(answer.states, np.uint8)
+        forgotten = np.frombuffer(answer.forgotten, "<u4")
+        self._append_states(_new_values(states, known.num_rows, self._num_rows))
+        # Snapshots read a state of each row, and kernels would read beyond the array.
+        if self._num_rows < int(answer.num_rows):
+            raise self._damaged("rows have no state")
+        self._append_forgotten(_new_values(forgotten, known.num_forgotten, self._num_forgotten))
+
     def _reset(self, num_forgotten: int) -> None:
         """Forget all rows. `num_forgotten` of them are gone. Snapshots keep their arrays."""
+        self._num_resets += 1
         self._states = np.empty(0, np.uint8)
         self._forgotten_at = np.empty(0, np.uint32)
         self._num_rows = 0
@@ -152,6 +178,13 @@ class KnownRows:
             f"The index is gone: {address.shown}, keys neardup:{address.name}:*. It was there when "
             "it was opened. Restore the server's files from a backup, or open the index again if "
             "another has its name now."
+        )
+
+    def _damaged(self, reason: str) -> StoreError:
+        address = self._connection.address
+        return StoreError(
+            f"The index is damaged at {address.shown}, keys neardup:{address.name}:*: {reason}. "
+            "Restore the server's files from a backup."
         )
 
 

@@ -212,6 +212,8 @@ class RedisSnapshot(HashedSnapshot):
         if "last_seen" in answers:
             times = pa.py_buffer(answers["last_seen"])
             kind = wanted.field("last_seen").type
+            if times.size != len(rows) * kind.byte_width:
+                raise self._damaged("a row has no time at which it was last seen")
             columns["last_seen"] = pa.Array.from_buffers(kind, len(rows), [None, times])
         for name in answers.keys() & LETTERS:
             columns[name] = pa.array(answers[name], wanted.field(name).type)
@@ -240,8 +242,9 @@ class RedisSnapshot(HashedSnapshot):
     def _unpack(self, data: bytes | int, num_rows: int, names: list[str]) -> pa.Table:
         """Return columns of packed documents. data : a row if the server has no document of it."""
         if isinstance(data, int):
-            dropping = int(self.connection.call("HGET", self.connection.key("state"), "dropping"))
-            is_outdated = dropping > self.header.num_forgotten
+            dropping = self.connection.call("HGET", self.connection.key("state"), "dropping")
+            # None if the index was deleted.
+            is_outdated = int(dropping or 0) > self.header.num_forgotten
             raise self._outdated() if is_outdated else self._damaged(f"row {data} has no document")
         fields = [field for field in self.settings.schema if field.name not in APART]
         try:

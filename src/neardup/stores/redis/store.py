@@ -18,7 +18,7 @@ from neardup.stores.base import StoreSettings
 from neardup.stores.hashed import NUM_HASHED, check_rows
 from neardup.stores.redis import scripts
 from neardup.stores.redis.buckets import ENTRY, bucket_name, buckets_of
-from neardup.stores.redis.connection import NAMES, Connection, WriterLock, promise_of
+from neardup.stores.redis.connection import NAMES, Connection, WriterLock, prefix_of, promise_of
 from neardup.stores.redis.known_rows import Header, KnownRows
 from neardup.stores.redis.snapshot import LETTERS, RedisSnapshot
 from neardup.stores.redis.writer import RedisWriter
@@ -61,7 +61,11 @@ class RedisStore(ServerStore):
         self._connection.call("HDEL", self._connection.key("settings"), name)
 
     def _names(self) -> list[str]:
-        return [name.decode() for name in self._connection.call("SMEMBERS", NAMES)]
+        names = [name.decode() for name in self._connection.call("SMEMBERS", NAMES)]
+        # An index is deleted by its keys, which leaves its name in the set.
+        return [
+            name for name in names if self._connection.call("EXISTS", prefix_of(name) + b"settings")
+        ]
 
     def _promise(self) -> tuple[bool, str]:
         return promise_of(self._connection)
