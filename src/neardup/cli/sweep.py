@@ -118,6 +118,8 @@ def sweep(
     from neardup.output.tables import check_output
 
     path = None if output is None else check_output(output, (".toml",), overwrite=overwrite)
+    if path is not None:
+        refuse_inputs_at(path, inputs, values)
     if page is not None:
         # A page holds no answers, which go to a file: nothing is lost if it is replaced.
         check_output(page, (".html",), overwrite=True)
@@ -249,12 +251,12 @@ def parse_thresholds(text: str) -> list[float]:
         if not dots:
             return [float(word) for word in text.split(",")]
         # Rounded first: (0.9 - 0.6) / 0.05 is 6.000000000000001, which would become 7 steps.
-        steps = ceil(round((float(high) - float(low)) / _STEP, 6))
+        steps = ceil(round((float(high) - float(low)) / _STEP, 12))
         if steps < 0:
             raise ValueError
         # A step beyond is above 1, which the library refuses: a range such as 0..1e9 must not make
         # a list of its own size.
-        below = [round(float(low) + _STEP * step, 4) for step in range(min(steps, 99))]
+        below = [round(float(low) + _STEP * step, 12) for step in range(min(steps, 99))]
         return [*below, float(high)]
     except (ValueError, OverflowError):
         raise SettingError(
