@@ -38,14 +38,16 @@ if TYPE_CHECKING:
     from neardup.runs.input_files import InputFile
 
 
-def refuse_inputs_at(output: AnyPath, inputs: Iterable[Named], options: Options) -> None:
+def refuse_inputs_at(
+    outputs: Iterable[AnyPath | None], inputs: Iterable[Named], options: Options
+) -> None:
     """Raise OutputError if a file that a command writes would replace one of its inputs."""
     from neardup.documents.sources import Source
     from neardup.runs.overlap import refuse_replacing
 
     # Not read here: it can be read only once. The shell may have opened the output as it.
     piped = [Source("-", "-") for path in inputs if path.name == "-"]
-    refuse_replacing([output], [*piped, *_list_files(inputs, options)])
+    refuse_replacing(outputs, [*piped, *_list_files(inputs, options)])
 
 
 def count_inputs(inputs: Iterable[Named], options: Options) -> int:

@@ -118,12 +118,10 @@ def sweep(
     from neardup.output.tables import check_output
 
     path = None if output is None else check_output(output, (".toml",), overwrite=overwrite)
-    if path is not None:
-        refuse_inputs_at(path, inputs, values)
     if page is not None:
         # A page holds no answers, which go to a file: nothing is lost if it is replaced.
         check_output(page, (".html",), overwrite=True)
-        refuse_inputs_at(page, inputs, values)
+    refuse_inputs_at((path, page), inputs, values)
     method = build_method(values)
     limits = None if thresholds is None else parse_thresholds(thresholds)
     questions.refuse_without_rule(method)
