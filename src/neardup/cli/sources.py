@@ -35,7 +35,7 @@ from neardup.settings.run import (
 )
 
 if TYPE_CHECKING:
-    from neardup.runs.input_files import InputFile
+    from neardup.formats.reading import InputFile
 
 
 def refuse_inputs_at(

@@ -60,7 +60,7 @@ def print_outlines(
 
 
 def _folded(pairs: list[Pair]) -> Iterator[Pair | _Fold]:
-    """Yield the pairs; of a long stretch of equal lines, those next to a difference and a fold."""
+    """Yield the pairs; of a long stretch of equal lines, its ends at differences and a fold."""
     stretches = [(is_equal, list(stretch)) for is_equal, stretch in groupby(pairs, _is_equal)]
     for index, (is_equal, stretch) in enumerate(stretches):
         # stretch[first:last] may be folded: there is no difference before the first stretch, nor
