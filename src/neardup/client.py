@@ -5,8 +5,9 @@
     from neardup.client import Client
 
     with Client("http://127.0.0.1:8765") as client:
-        [answer] = client.add_if_new([{"id": "a", "text": "a text", "payload": {"url":
-        "https://example.org/a"}}]) if not answer.kept:
+        document = {"id": "a", "text": "a text", "payload": {"url": "https://example.org/a"}}
+        [answer] = client.add_if_new([document])
+        if not answer.kept:
             print("seen before as", answer.kept_id, answer.first_seen)
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields
@@ -30,6 +32,7 @@ from neardup.settings.constraints import (
     check_limit,
     check_text,
     iterates_over_names,
+    plain,
     shown,
 )
 
@@ -38,6 +41,7 @@ _BATCH_BYTES = 8 << 20  # of a request, half of the limit of a service by defaul
 _SEPARATOR = b", "
 _MAX_TIMEOUT_S = 86_400
 _RETRIED = (429, 503)
+_NO_PATH = "There is nothing at this path"  # begins the detail of a path that no operation has
 _STALE = (
     http.client.RemoteDisconnected,
     BrokenPipeError,
@@ -53,9 +57,10 @@ class ServiceError(NeardupError):
 
     Attributes
     ----------
-    status : of HTTP; 0 if there was no answer. title, detail : the problem and the next step.
-        setting : the limit
-    of the service that was exceeded, or None. request_id : also in the log of the service, or None.
+    status : of HTTP; 0 if there was no answer.
+    title, detail : the problem and the next step.
+    setting : the limit of the service that was exceeded, or None.
+    request_id : also in the log of the service, or None.
     """
 
     def __init__(
@@ -246,8 +251,6 @@ class Client:
             if status not in _RETRIED or attempt == self._retries:
                 break
             time.sleep(response.retry_after_s)
-        if status == 404 and missing is not ...:
-            return missing
         try:
             answer = json.loads(response.content)
         except ValueError:
@@ -259,6 +262,9 @@ class Client:
             )
         if status >= 400:
             detail = answer.get("detail") or f"{self._parts.geturl()} answered {status}."
+            # Of another server, or of a wrong path in the URL, 404 says nothing about a document.
+            if status == 404 and missing is not ... and not detail.startswith(_NO_PATH):
+                return missing
             raise ServiceError(
                 status,
                 answer.get("title", ""),
@@ -312,14 +318,26 @@ def _checked_address(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         is_http = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port  # raises ValueError if it is none
+        _check_parts(parts)
     except (ValueError, TypeError, AttributeError) as error:
         raise SettingError(
             f"url must be the address of a service: got {url!r:.200}: {error}."
         ) from error
+    if parts.username is not None:
+        # Not shown: it may have a password, which a service does not take.
+        raise SettingError("url must have no name before the host: got one. Pass token instead.")
     if not is_http or not isinstance(url, str):
         raise SettingError(f"url must begin with http:// or https:// and a host: got {url!r:.200}.")
     return parts
+
+
+def _check_parts(parts: SplitResult) -> None:
+    """Raise ValueError if no request can be sent to an address."""
+    _ = parts.port  # raises it if it is none
+    # As the connection does: UnicodeError is a ValueError.
+    host = (parts.hostname or "").encode("idna")
+    if not re.fullmatch(r"[!-~]*", f"{host.decode()}{parts.path}"):
+        raise ValueError("it has other characters than printable ASCII, or a space")
 
 
 def _checked_token(token: str) -> str:
@@ -334,16 +352,14 @@ def _checked_token(token: str) -> str:
 
 
 def _checked_timeout(timeout_s: float) -> float:
-    if (
-        isinstance(timeout_s, bool)
-        or not isinstance(timeout_s, (int, float))
-        or not 0 < timeout_s <= _MAX_TIMEOUT_S
-    ):
+    seconds = plain(timeout_s)
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not is_number or not 0 < seconds <= _MAX_TIMEOUT_S:
         raise SettingError(
             f"timeout_s must be a number of seconds above 0 and at most {_MAX_TIMEOUT_S}: got "
             f"{timeout_s!r}. Change it."
         )
-    return timeout_s
+    return float(seconds)
 
 
 def _batches(name: str, items: Iterable[T], check: Callable[[T], None]) -> Iterator[list[bytes]]:
@@ -429,6 +445,7 @@ def _record(kind: type[T], record: Mapping[str, Any]) -> T:
 def _seconds(text: str | None) -> float:
     """Return the seconds of a header Retry-After, 1 if there are none, 30 at most."""
     try:
-        return min(max(float(text or 1), 0.0), 30.0)
+        # 0 first: `max` returns it for NaN, too.
+        return min(max(0.0, float(text or 1)), 30.0)
     except ValueError:
         return 1.0

@@ -149,6 +149,8 @@ def test_a_range_has_its_start_its_steps_and_its_end():
     assert parse_thresholds("0.5..0.52") == [0.5, 0.52]
     assert parse_thresholds("0.5..0.72") == [0.5, 0.55, 0.6, 0.65, 0.7, 0.72]
     assert parse_thresholds("0.8..0.9") == [0.8, 0.85, 0.9]
+    assert parse_thresholds("0.99999..1") == [0.99999, 1.0]
+    assert parse_thresholds("0.5..0.50000001") == [0.5, 0.50000001]
 
 
 def test_the_lowest_threshold_may_be_the_lowest_that_bands_can_find():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -286,3 +287,27 @@ def test_progress_is_a_line_for_each_stage_where_there_is_no_terminal():
 @pytest.mark.parametrize("option", [[], ["--quiet"], ["--progress", "none"]], ids=str)
 def test_progress_is_not_shown_elsewhere_unless_asked_for(option):
     assert run("dedup", "in.jsonl", "-o", "out", *option).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["sweep", "{}", "-o", "{}"], "in.toml"),
+        (["sweep", "-", "--page", "{}"], "in.html"),
+        (["document-frequencies", "-", "-o", "{}"], "in.parquet"),
+    ],
+)
+def test_an_output_never_replaces_an_input_or_the_file_that_is_standard_input(command, name):
+    text = Path("in.jsonl").rename(name).read_bytes()
+    arguments = [part.format(name) for part in command]
+    before = os.dup(0)
+    with open(name, "rb") as file:
+        # As `neardup ... < in.html` does.
+        os.dup2(file.fileno(), 0)
+    try:
+        result = run(*arguments, "--in-format", "jsonl", "--overwrite", input=text)
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+    assert (result.exit_code, "would replace the input" in result.stderr) == (2, True)
+    assert Path(name).read_bytes() == text

@@ -93,6 +93,8 @@ def test_the_report_of_a_run_repeats_it(method: str) -> None:
             "threshold = [0.5]",
             "threshold in a.toml must be a string or a number: got [0.5]",
         ),
+        ("a.toml", "write = true", "write in a.toml must be a string or a number: got True"),
+        ("a.toml", "text-column = ['a', true]", "or a list of them: got ['a', True]"),
         (
             "a.toml",
             "text-column = [{a = 1}]",

@@ -290,7 +290,7 @@ def test_expire_forgets_by_age_and_number(news, options, forgotten):
     assert printed("expire", news, *options)["forgotten"] == forgotten
 
 
-@pytest.mark.parametrize("age", ["30", "d", "-1d", "1y", "1 d", "999999999w"])
+@pytest.mark.parametrize("age", ["30", "d", "-1d", "1y", "1 d", "999999999w", "999999999d"])
 def test_an_age_is_a_number_and_a_unit(news, age):
     result = run("expire", news, "--older-than", age)
     assert result.exit_code == 2

@@ -9,6 +9,7 @@ from itertools import chain
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 import neardup
@@ -329,3 +330,7 @@ def test_words_are_completed():
     context = click.Context(cli)
     offered = SettingType(constraint).shell_complete(context, options_of("dedup")["keep"], "l")
     assert [item.value for item in offered] == ["last", "longest"]
+    # An option given twice is an error of the command, not of the completion.
+    given = ["dedup", "--threshold", "0.5", "--threshold", "0.6"]
+    completed = ShellComplete(cli, {}, "neardup", "_NEARDUP_COMPLETE")
+    assert [item.value for item in completed.get_completions(given, "--thr")] == ["--threads"]

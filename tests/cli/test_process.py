@@ -86,6 +86,30 @@ def test_an_error_has_no_traceback(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "closing", "code"),
+    [
+        (["compare", "-", "a.txt"], "<&-", 2),
+        (["index", "add-if-new", "index", "-", "--stream"], "<&-", 2),
+        (["compare", "a.txt", "a.txt", "--json"], ">&-", 0),
+    ],
+)
+def test_a_stream_that_the_shell_closed_has_no_traceback(tmp_path, arguments, closing, code):
+    (tmp_path / "a.txt").write_text("a text")
+    neardup.Index.create(tmp_path / "index").close()
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closing}', "sh", *COMMAND, *arguments],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+    assert ("Standard input is closed" in done.stderr) == (closing == "<&-")
+
+
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error_to_talk_about(tmp_path):
     reading, writing = os.pipe()
     os.close(reading)

@@ -297,8 +297,11 @@ def test_every_command_takes_it(tmp_path, registered):
     assert neardup.Signatures.open(tmp_path / "signed.parquet").scheme["width"] == 5
 
 
-def test_a_module_of_methods_that_does_not_exist_is_an_error(tmp_path, registered, monkeypatch):
-    monkeypatch.setenv("NEARDUP_METHODS", "no_such_module")
+@pytest.mark.parametrize("name", ["no_such_module", "./no_such_module"])
+def test_a_module_of_methods_that_does_not_exist_is_an_error(
+    tmp_path, registered, monkeypatch, name
+):
+    monkeypatch.setenv("NEARDUP_METHODS", name)
     done = run(tmp_path, "dedup", "in.parquet", "-o", "out")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "NEARDUP_METHODS names modules that register methods: got no_such_module" in done.stderr
+    assert f"NEARDUP_METHODS names modules that register methods: got {name}" in done.stderr

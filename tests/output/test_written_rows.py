@@ -170,6 +170,17 @@ def test_the_kept_documents_of_one_input_go_to_standard_output(files: list[str])
     assert "scratch must be an existing folder: got none." in missing.stderr
 
 
+def test_an_index_is_as_before_if_the_kept_documents_are_of_several_inputs(
+    files: list[str],
+) -> None:
+    neardup.Index.create("index").close()
+    arguments = ["dedup", *files, "--against", "index", "--update", "-o", "-"]
+    refused = CliRunner().invoke(cli, arguments)
+    assert "-o - writes the kept documents of one input: got 2 inputs" in refused.stderr
+    with neardup.Index.open("index", read_only=True) as index:
+        assert index.info()["documents"]["kept"] == 0
+
+
 def test_temporary_files_are_where_they_are_to_be_and_go_in_the_end(
     files: list[str], tmp_path: Path
 ) -> None:

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import json
 import socket
+import textwrap
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import numpy
 import pandas
 import pytest
 
@@ -220,6 +222,11 @@ def test_a_service_that_is_not_there_is_named():
         ({"url": "http://127.0.0.1:port"}, r"^url must be the address of a service"),
         ({"url": "http://[::1"}, r"^url must be the address of a service"),
         ({"url": None}, r"^url must "),
+        ({"url": "http://127.0.0.1/\xe9"}, r"^url must be .*other characters than printable ASCII"),
+        ({"url": "http://127.0.0.1/a b"}, r"^url must be .*or a space"),
+        ({"url": "http://a\0b"}, r"^url must be the address of a service"),
+        ({"url": "http://a..b"}, r"^url must be the address of a service"),
+        ({"url": "http://me:secret@host"}, r"^url must have no name before the host: got one"),
     ],
 )
 def test_settings_that_cannot_be_are_refused_when_the_client_is_made(settings, message):
@@ -294,6 +301,8 @@ class Scripted(ThreadingHTTPServer):
                 self.end_headers()
                 self.wfile.write(body)
 
+            do_DELETE = do_GET
+
             def log_message(self, *_: object) -> None:
                 pass
 
@@ -344,6 +353,33 @@ def test_an_answer_that_is_no_json_is_an_error():
             with pytest.raises(ServiceError, match="without JSON") as caught:
                 client.imports()
             assert caught.value.status == status
+
+
+def test_only_a_service_says_that_there_is_no_document(service):
+    page = (404, {}, b"<html>not found</html>")
+    with Scripted(page, page) as server, Client(server.url) as client:
+        for ask in (client.get, client.remove):
+            with pytest.raises(ServiceError, match="answered 404 Not Found, without JSON"):
+                ask("a")
+    with Client(f"{service.url}/wrong") as client:
+        for ask in (client.get, client.remove):
+            with pytest.raises(ServiceError, match="There is nothing at this path"):
+                ask("a")
+
+
+@pytest.mark.parametrize("url", ["http://[::1]:1", "http://my_service", "https://m\xfcnchen.de/a/"])
+def test_hosts_of_every_kind_are_accepted(url):
+    assert Client(url, timeout_s=numpy.float32(3))._timeout_s == 3.0
+
+
+@pytest.mark.parametrize("text", ["nan", "-1", "inf", "tomorrow", None, "2"])
+def test_the_time_before_the_next_attempt_is_a_number(text):
+    assert 0.0 <= client_module._seconds(text) <= 30.0
+
+
+def test_the_example_of_the_module_is_a_program():
+    _, example = client_module.__doc__.split("::\n")
+    compile(textwrap.dedent(example), "example", "exec")
 
 
 def test_a_path_in_the_url_is_kept():

@@ -19,6 +19,7 @@ from rich.console import Console
 from neardup.cli.main import cli
 from neardup.cli.render.outlines import print_outlines
 from neardup.features.outline import outline
+from neardup.report.wording import speaking
 from neardup.verify.alignment import align_outlines
 
 LEFT = "<body><div class=page><h1>a</h1><ul class=list><li>1<li>2</ul><p class=note>x</div>"
@@ -201,3 +202,23 @@ def test_the_record_is_plain_json():
         "right": {"label": "nav#menu", "depth": 2, "repeats": 1},
     }
     assert record["left_out"] == [0, 0]
+
+
+def test_outlines_are_shown_in_the_language_of_the_run():
+    many = "".join(f"<p class={letter}>" for letter in "abcdefghijkl")
+    with speaking("zh"):
+        assert "轮廓相同" in printed(LEFT, LEFT)
+        text = printed(f"<ul><li><li></ul>{many}", f"<ul><li></ul>{many}")
+    assert "  ⋯ 9 行 ⋯" in text
+    assert "(B: 一次)" in text
+
+
+def test_outlines_that_differ_only_in_repeats_are_not_the_same():
+    text = printed("<ul><li><li></ul>", "<ul><li><li><li></ul>")
+    assert "li ×2  (B: ×3)" in text
+    assert "the same" not in text
+
+
+def test_outlines_that_differ_only_in_depth_are_not_the_same():
+    text = printed("<div><p></p></div><hr><ul></ul>", "<div></div><p></p><hr><ul></ul>")
+    assert text.splitlines()[3:] == ["  body", "    div", "      p", "    hr", "    ul"]

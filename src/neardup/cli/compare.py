@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -96,8 +95,9 @@ def _side(name: str) -> str | Path:
     if name != "-":
         return Path(name)
     from neardup.api.texts import decode_text
+    from neardup.runs.spool import standard_input
 
-    return decode_text(sys.stdin.buffer.read(), "Standard input")
+    return decode_text(standard_input().read(), "Standard input")
 
 
 def _content_of(result: Comparison) -> Comparison | None:

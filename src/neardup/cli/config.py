@@ -93,9 +93,9 @@ def _refuse_other_kind(param: click.Parameter, value: Any, is_several: bool, nam
     """Raise SettingError if a value is of a kind that no option on the command line can have."""
     values = value if isinstance(value, list) and is_several else [value]
     is_flag = isinstance(param.type, click.types.BoolParamType)
-    # click reads words such as "yes" as flags, too.
-    kinds = (bool, str) if is_flag else (str, int, float)
-    if not all(isinstance(each, kinds) for each in values):
+    # click reads words such as "yes" as flags, too. `true` is an int of Python, but no number.
+    kinds = {bool, str} if is_flag else {str, int, float}
+    if not {*map(type, values)} <= kinds:
         accepted = (
             "a string or a number, or a list of them" if is_several else "a string or a number"
         )

@@ -17,6 +17,7 @@ from neardup.cli.running import (
 )
 from neardup.cli.settings import Named, command, settings_options
 from neardup.cli.sources import (
+    count_inputs,
     folder_options,
     inputs_argument,
     run_options,
@@ -76,19 +77,16 @@ def _print_kept(inputs: list[Named], values: JsonObject) -> None:
         )
     # Before the temporary folder, whose error would not name --scratch.
     FolderSettings(scratch=values["scratch"])
+    # Before the run, too: --update has changed the index when the run ends.
+    _refuse_several(count_inputs(inputs, values))
     with running("Nothing was written."), temporary_folder(values["scratch"]) as folder:
         output = folder / "out"
         # Scratch files are in this folder, too: without the name of an output, no later run could
         # find and resume them.
         result = neardup.dedup(inputs, output=output, tables=False, **values | {"scratch": None})
         kept = [part["kept"] for part in result.report["inputs"] if part["role"] == "source"]
-        # The report lists the first inputs only, so that one listed source may not be the only one.
-        if len(kept) != 1 or result.report["num_inputs"] > len(result.report["inputs"]):
-            # The formats of several inputs may differ, and cannot follow each other on one stream.
-            raise SettingError(
-                f"-o - writes the kept documents of one input: got {len(kept)} inputs. Name one "
-                "file, or a folder as output (-o DIR)."
-            )
+        # Counted again: the run lists the inputs anew, and a file may have been added to a folder.
+        _refuse_several(len(kept))
         kept_file = output / "kept" / kept[0]
         # A file that is one document, such as a web page, has no output if it is not kept.
         if kept_file.exists():
@@ -98,3 +96,12 @@ def _print_kept(inputs: list[Named], values: JsonObject) -> None:
             # exit.
             sys.stdout.buffer.flush()
     exit_if_incomplete(result.report, is_shown=False)
+
+
+def _refuse_several(num_inputs: int) -> None:
+    """Raise SettingError unless there is one input: formats of several cannot share a stream."""
+    if num_inputs != 1:
+        raise SettingError(
+            f"-o - writes the kept documents of one input: got {num_inputs} inputs. Name one "
+            "file, or a folder as output (-o DIR)."
+        )

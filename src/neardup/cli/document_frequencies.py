@@ -53,7 +53,7 @@ def document_frequencies(inputs: list[Named], output: str, overwrite: bool, **va
 
         path = check_output(Path(output), (".parquet",), overwrite=overwrite)
         # A file that is replaced while it is read would be lost.
-        refuse_inputs_at(path, inputs, values)
+        refuse_inputs_at([path], inputs, values)
         table = neardup.document_frequencies(inputs, method=method, **values)
         table.save(path)
     rejected = list(table.rejected)

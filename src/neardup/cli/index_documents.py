@@ -69,12 +69,14 @@ def answer_stream(
     """Answer the lines of standard input until it ends, a batch for all that have arrived."""
     _refuse_others(inputs, stream, values)
     from neardup.output.tables import json_line
+    from neardup.runs.spool import standard_input
 
+    lines = arriving_lines(standard_input())
     with opened(address, "Every line that was answered is stored.") as index:
         output = sys.stdout.buffer
         counts = Counter[str]()
         options = {name: values[name] for name in _OPTIONS}
-        for answered in index.answer_lines(arriving_lines(sys.stdin.buffer), **options):
+        for answered in index.answer_lines(lines, **options):
             for line, answer in answered:
                 if not print_kept:
                     output.write(json_line(answer).encode())

@@ -17,6 +17,7 @@ from neardup.cli import render
 from neardup.cli.running import running, show
 from neardup.cli.settings import one_or_several, option
 from neardup.report.wording import plural, translated
+from neardup.settings.constraints import MAX_AGE_S
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,7 +97,7 @@ class Age(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([smhdw])", str(value))
         # Another text is refused like a time that is too long: both get the same error.
         seconds = float(found[1]) * self._SECONDS[found[2]] if found else math.inf
-        if seconds > timedelta.max.total_seconds():
+        if seconds >= MAX_AGE_S:
             self.fail(
                 f"must be a number and a unit, such as 30d, 12h, 90m or 45s: got {value!r}.",
                 param,

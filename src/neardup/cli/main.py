@@ -172,6 +172,9 @@ def _load_methods() -> None:
     names = os.environ.get("NEARDUP_METHODS", "")
     try:
         for name in filter(None, names.split(",")):
+            # A path, such as ./methods: `import_module` would raise TypeError.
+            if name.startswith("."):
+                raise ImportError("a name of a module begins with no dot")
             import_module(name)
     except ImportError as error:
         # Shown here: this is before click, which would catch and print it.

@@ -160,7 +160,9 @@ def print_json(record: JsonObject) -> None:
     """
     # JSON may have escapes for any character, a terminal of another encoding may not have the
     # characters.
-    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    # Without a standard output there is no encoding, and nothing is printed.
+    encoding = getattr(sys.stdout, "encoding", None) or ""
+    unicode = encoding.lower().startswith("utf")
     text = json.dumps(record, ensure_ascii=not unicode, indent=2, default=datetime.isoformat)
     # A name of a file may have bytes that are not UTF-8: in JSON they are escapes.
     click.echo(text.encode("utf-8", "backslashreplace").decode())

@@ -172,7 +172,8 @@ class Command(click.Command):
         for param, times in Counter(given).items():
             if not isinstance(param, click.Option) or param.multiple or param.is_flag:
                 continue
-            if times > 1:
+            # A shell that completes words shows no errors.
+            if times > 1 and not ctx.resilient_parsing:
                 raise click.UsageError(
                     f"{max(param.opts, key=len)} takes one value: got {times}. Give it once.", ctx
                 )

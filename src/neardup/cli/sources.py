@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,6 +25,7 @@ from neardup.errors import OutputError
 from neardup.files import AnyPath
 from neardup.runs.options import ReadingSettings
 from neardup.settings.constraints import Options, constraints_of
+from neardup.settings.methods import CODE_TOKENS
 from neardup.settings.run import (
     EngineSettings,
     FileSettings,
@@ -33,17 +34,37 @@ from neardup.settings.run import (
     SelectionSettings,
 )
 
+if TYPE_CHECKING:
+    from neardup.formats.reading import InputFile
 
-def refuse_inputs_at(output: AnyPath, inputs: Iterable[Named], options: Options) -> None:
+
+def refuse_inputs_at(
+    outputs: Iterable[AnyPath | None], inputs: Iterable[Named], options: Options
+) -> None:
     """Raise OutputError if a file that a command writes would replace one of its inputs."""
-    from neardup.runs.input_files import list_inputs
+    from neardup.documents.sources import Source
     from neardup.runs.overlap import refuse_replacing
 
-    # Standard input can be read only once.
+    # Not read here: it can be read only once. The shell may have opened the output as it.
+    piped = [Source("-", "-") for path in inputs if path.name == "-"]
+    refuse_replacing(outputs, [*piped, *_list_files(inputs, options)])
+
+
+def count_inputs(inputs: Iterable[Named], options: Options) -> int:
+    """Return the number of files that a run reads as its inputs."""
+    is_piped = any(path.name == "-" for path in inputs)
+    return is_piped + len(_list_files(inputs, options))
+
+
+def _list_files(inputs: Iterable[Named], options: Options) -> Sequence[InputFile]:
+    """Return the input files besides standard input."""
+    from neardup.runs.input_files import list_inputs
+
     files = [path.name for path in inputs if path.name != "-"]
-    refuse_replacing(
-        [output], list_inputs(files, format_name=options.get("in_format")) if files else []
-    )
+    if not files:
+        return []
+    is_code = getattr(options.get("method"), "tokens", None) in CODE_TOKENS
+    return list_inputs(files, format_name=options.get("in_format"), only_code=is_code)
 
 
 inputs_argument = click.argument(

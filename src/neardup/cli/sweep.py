@@ -121,7 +121,7 @@ def sweep(
     if page is not None:
         # A page holds no answers, which go to a file: nothing is lost if it is replaced.
         check_output(page, (".html",), overwrite=True)
-        refuse_inputs_at(page, inputs, values)
+    refuse_inputs_at((path, page), inputs, values)
     method = build_method(values)
     limits = None if thresholds is None else parse_thresholds(thresholds)
     questions.refuse_without_rule(method)
@@ -249,12 +249,12 @@ def parse_thresholds(text: str) -> list[float]:
         if not dots:
             return [float(word) for word in text.split(",")]
         # Rounded first: (0.9 - 0.6) / 0.05 is 6.000000000000001, which would become 7 steps.
-        steps = ceil(round((float(high) - float(low)) / _STEP, 6))
+        steps = ceil(round((float(high) - float(low)) / _STEP, 12))
         if steps < 0:
             raise ValueError
         # A step beyond is above 1, which the library refuses: a range such as 0..1e9 must not make
         # a list of its own size.
-        below = [round(float(low) + _STEP * step, 4) for step in range(min(steps, 99))]
+        below = [round(float(low) + _STEP * step, 12) for step in range(min(steps, 99))]
         return [*below, float(high)]
     except (ValueError, OverflowError):
         raise SettingError(

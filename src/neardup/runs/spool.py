@@ -37,6 +37,18 @@ class Spooled(NamedTuple):
     version: float
 
 
+def standard_input() -> IO[bytes]:
+    """Return the bytes of standard input. Raises InputError if it is closed."""
+    # None without a standard input, and for a StringIO in its place.
+    stdin: IO[bytes] | None = getattr(sys.stdin, "buffer", None)
+    if stdin is None or stdin.closed:
+        raise InputError(
+            "Standard input is closed, or has no bytes: got - as an input. Pipe a file in, or name "
+            "it."
+        )
+    return stdin
+
+
 def spool(format_name: str | None) -> Spooled:
     """Copy standard input to a temporary file, removed when the process ends.
 
@@ -48,13 +60,7 @@ def spool(format_name: str | None) -> Spooled:
         If it is closed, or was read to its end before; if the format is ambiguous, or the input is
         compressed as a whole in a format that does not allow it.
     """
-    # None without a standard input, and for a StringIO in its place.
-    stdin: IO[bytes] | None = getattr(sys.stdin, "buffer", None)
-    if stdin is None or stdin.closed:
-        raise InputError(
-            "Standard input is closed, or has no bytes: got - as an input. Pipe a file in, or name "
-            "it."
-        )
+    stdin = standard_input()
     handle, path = tempfile.mkstemp(prefix="neardup-stdin-")
     # Documents are read again until the end of the run, so the copy must outlive this function.
     atexit.register(_remove, path)

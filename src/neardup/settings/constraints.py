@@ -18,6 +18,8 @@ ColumnNames: TypeAlias = str | Sequence[str] | None
 """A column, or several that are joined; None chooses one by its name."""
 Options: TypeAlias = Mapping[str, Any]
 """Values of options, by the names of the parameters."""
+MAX_AGE_S = 1e12
+"""No age is as long, so that its microseconds fit into 64 bits."""
 _REPR = Repr()
 # A value in an error may be a whole text.
 _REPR.maxstring = _REPR.maxother = 80
@@ -358,8 +360,7 @@ def check_age(age: timedelta | float) -> int:
     """Return an age, a timedelta or seconds, in microseconds. Raises SettingError for others."""
     seconds = age.total_seconds() if isinstance(age, timedelta) else plain(age)
     is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-    # So that microseconds fit into 64 bits.
-    if not is_number or not 0 <= seconds < 1e12:
+    if not is_number or not 0 <= seconds < MAX_AGE_S:
         raise SettingError(
             f"An age is a timedelta, or a number of seconds of 0 or more: got {shown(age)}. "
             "Change the age."

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from neardup.cli.render.table import are_columns, is_plain, is_unicode, print_names, two_columns
 from neardup.features.outline import Line
-from neardup.report.wording import plural, visible
+from neardup.report.wording import say, visible
 from neardup.verify.alignment import Outlines, Pair
 
 _CONTEXT = 3  # shared lines that are shown next to a difference
@@ -41,13 +41,13 @@ def print_outlines(
     full : show all shared lines.
     """
     console = console or Console(highlight=False)
-    if all(pair.shared for pair in outlines.pairs):
-        console.print(
-            "  The outlines are the same; the pages may differ in heads, scripts, attributes and "
-            "marked text."
-        )
+    if all(pair.left == pair.right for pair in outlines.pairs):
+        console.print(f"  {say('compare.same_outlines')}")
     else:
-        rows: list[Pair | _Fold] = [*outlines.pairs] if full else [*_folded(outlines.pairs)]
+        folded = [*_folded(outlines.pairs)]
+        # Lines that differ in their depth alone may all be folded: then all are shown.
+        is_whole = full or all(isinstance(row, _Fold) for row in folded)
+        rows: list[Pair | _Fold] = [*outlines.pairs] if is_whole else folded
         visible_names = (visible(names[0]), visible(names[1]))
         if are_columns(console, plain or is_plain(console)):
             _print_columns(rows, visible_names, console)
@@ -55,27 +55,30 @@ def print_outlines(
             _print_stacked(rows, visible_names, console)
     for name, left_out in zip("AB", outlines.left_out, strict=True):
         if left_out:
-            console.print(
-                Text(f"  {plural(left_out, 'further element')} of {name} not shown.", "dim")
-            )
+            not_shown = say("compare.left_out", count=left_out, name=name)
+            console.print(Text(f"  {not_shown}", "dim"))
 
 
 def _folded(pairs: list[Pair]) -> Iterator[Pair | _Fold]:
-    """Yield the pairs; of a long shared stretch, the lines next to a difference and a fold."""
-    stretches = [
-        (shared, list(stretch)) for shared, stretch in groupby(pairs, lambda pair: pair.shared)
-    ]
-    for index, (shared, stretch) in enumerate(stretches):
+    """Yield the pairs; of a long stretch of equal lines, its ends at differences and a fold."""
+    stretches = [(is_equal, list(stretch)) for is_equal, stretch in groupby(pairs, _is_equal)]
+    for index, (is_equal, stretch) in enumerate(stretches):
         # stretch[first:last] may be folded: there is no difference before the first stretch, nor
         # after the last one.
         first = _CONTEXT if index > 0 else 0
         last = len(stretch) - (_CONTEXT if index < len(stretches) - 1 else 0)
-        if not shared or last - first < _MIN_FOLDED:
+        if not is_equal or last - first < _MIN_FOLDED:
             yield from stretch
             continue
         yield from stretch[:first]
         yield _Fold(last - first)
         yield from stretch[last:]
+
+
+def _is_equal(pair: Pair) -> bool:
+    """Return whether both pages have a line, as often; its depth may differ."""
+    left, right = pair
+    return pair.shared and left is not None and right is not None and left.repeats == right.repeats
 
 
 def _print_columns(rows: list[Pair | _Fold], names: tuple[str, str], console: Console) -> None:
@@ -140,7 +143,8 @@ def _stacked(pair: Pair, unicode: bool) -> Text:
     # Shared lines have equal labels; the number of repeats may differ.
     differs = ""
     if pair.left.repeats != pair.right.repeats:
-        differs = f"  (B:{_repeats(pair.right, unicode) or ' once'})"
+        once = f" {say('compare.once')}"
+        differs = f"  (B:{_repeats(pair.right, unicode) or once})"
     return Text(f"  {_indented(pair.left, unicode)}").append(differs, "dim")
 
 
@@ -158,4 +162,4 @@ def _repeats(line: Line, unicode: bool) -> str:
 
 def _fold_note(fold: _Fold, unicode: bool) -> str:
     dots = "⋯" if unicode else "..."
-    return f"{dots} {plural(fold.num_lines, 'line')} {dots}"
+    return f"{dots} {say('folded.lines', count=fold.num_lines)} {dots}"
