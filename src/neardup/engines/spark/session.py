@@ -204,7 +204,7 @@ def first_line(error: Exception) -> str:
 
 
 def _java_reason(error: Exception) -> str:
-    """Return the reason why a task was lost, or that of the error."""
+    """Return the reason why a task was lost, or the first line of the error."""
     lost = _LOST_TASK.search(str(error))
     return lost[1][:300] if lost else first_line(error)
 
