@@ -133,7 +133,8 @@ def translated() -> Iterator[None]:
             kind = getattr(neardup.errors, name, None)
             if isinstance(kind, type) and issubclass(kind, NeardupError):
                 raise kind(message) from error
-        reason = _java_reason(error) if isinstance(error, Py4JError) else _last_line(text)
+        lost = _LOST_TASK.search(text)
+        reason = lost[1][:300] if lost else _last_line(text)
         raise ClusterError(
             f"The run failed on the cluster: {reason.rstrip('.')}. The log of the driver has more."
         ) from error
@@ -203,13 +204,7 @@ def first_line(error: Exception) -> str:
     return reasons[0].strip(": ")[:300] if reasons else type(error).__name__
 
 
-def _java_reason(error: Exception) -> str:
-    """Return the reason why a task was lost, or the first line of the error."""
-    lost = _LOST_TASK.search(str(error))
-    return lost[1][:300] if lost else first_line(error)
-
-
 def _last_line(text: str) -> str:
-    """Return the last line of a message that is not a frame of a Java stack trace."""
-    lines = [line for line in lines_of(text) if line.strip() and not line.startswith("\tat ")]
+    """Return the last line of a message that is not of the frames of a Java stack trace."""
+    lines = [line for line in lines_of(text) if line.strip() and not line.startswith("\t")]
     return lines[-1].strip()[:300] if lines else "no message"
