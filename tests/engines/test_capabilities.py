@@ -11,6 +11,7 @@ import pytest
 import neardup
 from neardup.engines.capabilities import (
     COMMANDS,
+    FRAMES,
     INDEX,
     LARGE_SPARK,
     LOCAL,
@@ -150,3 +151,9 @@ def test_a_run_on_top_of_an_index_counts_by_the_values_of_a_column():
 def test_an_engine_that_there_is_not_is_refused(engine, master):
     with pytest.raises(neardup.SettingError, match="engine"):
         neardup.dedup(TEXTS, engine=engine, master=master)
+
+
+def test_a_column_to_keep_by_may_have_any_name():
+    FRAMES.refuse("dedup", {"keep": "max:a\nb,min:c:d,longest"})
+    with pytest.raises(neardup.SettingError, match="keep must be"):
+        FRAMES.refuse("dedup", {"keep": "max:a\nb,source"})

@@ -9,6 +9,7 @@ import os
 import random
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -774,6 +775,43 @@ def test_a_machine_without_a_fit_java_is_told_which_one(tmp_path, monkeypatch):
     program.chmod(0o755)
     with pytest.raises(ClusterError, match=r"needs Java 17 or later: got Java 8 \(.*/bin/java\)"):
         check_java()
+    program.write_text("of another processor")
+    with pytest.raises(
+        ClusterError, match=r"later: .*/bin/java cannot be executed: Exec format error\. Install"
+    ):
+        check_java()
+
+
+def test_the_session_of_another_thread_keeps_its_settings(spark):
+    from neardup.engines.spark.session import open_session
+
+    names = ("spark.sql.adaptive.enabled", "spark.sql.codegen.wholeStage")
+    before = {name: spark.conf.get(name) for name in names}
+    try:
+        for name in names:
+            spark.conf.set(name, "true")
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(open_session).result() is spark
+        assert [spark.conf.get(name) for name in names] == ["true", "true"]
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def test_a_worker_that_is_killed_ends_the_run_with_a_sentence(spark):
+    from neardup.engines.spark.session import translated
+
+    def die(batches):
+        os._exit(3)
+        yield from batches
+
+    for act in ("count", "toArrow", "localCheckpoint"):
+        frame = spark.range(4, numPartitions=1).mapInArrow(die, "id long")
+        with (
+            pytest.raises(ClusterError, match=r"failed on the cluster: .*worker exited unexpected"),
+            translated(),
+        ):
+            getattr(frame, act)()
 
 
 def test_a_run_on_spark_writes_the_folder_of_a_local_run_to_s3(spark, tmp_path):

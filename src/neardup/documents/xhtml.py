@@ -28,6 +28,7 @@ _BEGIN = re.compile(
     r"<!DOCTYPE\s{1,100}[A-Za-z:]{1,20}\s{1,100}PUBLIC\s{1,100}[\"']-//W3C//DTD XHTML"
 )
 _BEGIN_CHARACTERS = 2048
+_SUBSET_END = re.compile(r"\]\s*>")
 # In HTML, no tag and no reference is read in the content of these.
 _RAW_TEXT = ("script", "style")
 
@@ -62,7 +63,10 @@ def html_of_xhtml(page: str) -> str:
 def _piece_of(page: str, match: re.Match[str]) -> _Piece | None:
     """Return the construct at a match as HTML, None if it has no end."""
     if match["comment"]:
-        return _up_to("-->", page, match)
+        comment = _up_to("-->", page, match)
+        # HTML would end it at the first sign.
+        is_short = page.startswith((">", "->"), match.end())
+        return comment._replace(text="") if comment and is_short else comment
     if match["cdata"]:
         section = _up_to("]]>", page, match)
         if section is None:
@@ -94,8 +98,8 @@ def _document_type(page: str, match: re.Match[str]) -> _Piece | None:
     bracket = -1 if declared is None else declared.text.find("[")
     if declared is None or bracket < 0:
         return declared
-    subset = _up_to("]>", page, match)
-    return None if subset is None else subset._replace(text=declared.text[:bracket] + ">")
+    subset = _SUBSET_END.search(page, match.end())
+    return None if subset is None else _Piece(declared.text[:bracket] + ">", subset.end())
 
 
 def _tag(page: str, match: re.Match[str]) -> _Piece | None:
@@ -112,6 +116,23 @@ def _tag(page: str, match: re.Match[str]) -> _Piece | None:
     if is_empty and not is_void:
         return _Piece(f"{text[:-2].rstrip()}></{name}>", end)
     if name in _RAW_TEXT and not is_empty:
-        close = page.find(f"</{name}", end)
-        return None if close < 0 else _Piece(page[match.start() : close], close)
+        close = _raw_end(page, name, end)
+        if close is None:
+            return None
+        # In a section, HTML would end the element at an end tag.
+        return _Piece(text + page[end:close].replace(f"</{name}", f"<\\/{name}"), close)
     return _Piece(text, end)
+
+
+def _raw_end(page: str, name: str, position: int) -> int | None:
+    """Return the position of the end tag of a script or a style outside its CDATA sections; None if
+    it or a section has no end.
+    """
+    close = page.find(f"</{name}", position)
+    while (section := page.find("<![CDATA[", position, max(close, 0))) >= 0:
+        position = page.find("]]>", section)
+        if position < 0:
+            return None
+        if close < position:
+            close = page.find(f"</{name}", position)
+    return None if close < 0 else close

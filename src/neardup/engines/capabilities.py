@@ -43,7 +43,7 @@ class Limit(NamedTuple):
         if value in self.accepted:
             return True
         # A key such as max:score is accepted as max:COLUMN.
-        keys = {re.sub(":.*", ":COLUMN", key) for key in str(value).split(",")}
+        keys = {re.sub("(?s):.*", ":COLUMN", key) for key in str(value).split(",")}
         return keys <= set(self.accepted)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Event, Thread
 from uuid import uuid4
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext, SparkStageInfo
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -27,6 +28,8 @@ _MIN_JAVA = 17
 _GROUP = "spark.jobGroup.id"
 _DESCRIPTION = "spark.job.description"
 _POLL_S = 1.0  # seconds between two reports of the tasks of a stage
+# The reason follows the host and the number of the executor, in brackets.
+_LOST_TASK = re.compile(r"Lost task [^\n()]*\([^()]*\) \([^()]*\): (.*)")
 _INSTALL_ADVICE = (
     "Install it on every worker (pip install neardup), or ship an environment: venv-pack -o "
     "neardup.tar.gz, then spark-submit --archives neardup.tar.gz#environment --conf "
@@ -47,8 +50,11 @@ def open_session(master: str | None = None) -> SparkSession:
     ClusterError
         If there is no Java that Spark supports, or the cluster cannot be reached.
     """
-    active = SparkSession.getActiveSession()
     # The user's session keeps all of its settings.
+    active = SparkSession.getActiveSession()
+    if active is None and SparkContext._active_spark_context is not None:
+        # Another thread opened it. Without settings, `getOrCreate` returns it as it is.
+        active = SparkSession.builder.getOrCreate()
     if active is not None:
         return active
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # spark-submit sets it, and has started Java
@@ -93,7 +99,14 @@ def check_java() -> None:
     if program is None or not os.access(program, os.X_OK):
         where = f"JAVA_HOME={home} has none" if home else "there is none on the path"
         raise ClusterError(f"{needs}: {where}. {advice}")
-    finished = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+    try:
+        finished = subprocess.run(
+            [program, "-version"], capture_output=True, text=True, errors="replace", check=False
+        )
+    except OSError as error:  # such as a program for another processor
+        raise ClusterError(
+            f"{needs}: {program} cannot be executed: {error.strerror}. {advice}"
+        ) from error
     found = re.search(r'version "(?:1\.)?(\d+)', finished.stderr)  # 1.8.0 is Java 8
     if found is None or int(found[1]) < _MIN_JAVA:
         version = f"{finished.stderr.strip()[:200]!r}" if found is None else f"Java {found[1]}"
@@ -105,7 +118,8 @@ def translated() -> Iterator[None]:
     """Raise errors of workers and of Spark in the block as errors of neardup."""
     try:
         yield
-    except PySparkException as error:
+    # PySpark leaves errors that it does not know to py4j, such as of a worker that was killed.
+    except (PySparkException, Py4JError) as error:
         text = str(error)
         if "No module named 'neardup" in text:
             raise ClusterError(
@@ -119,8 +133,10 @@ def translated() -> Iterator[None]:
             kind = getattr(neardup.errors, name, None)
             if isinstance(kind, type) and issubclass(kind, NeardupError):
                 raise kind(message) from error
+        lost = _LOST_TASK.search(text)
+        reason = lost[1][:300] if lost else _last_line(text)
         raise ClusterError(
-            f"The run failed on the cluster: {_last_line(text)}. The log of the driver has more."
+            f"The run failed on the cluster: {reason.rstrip('.')}. The log of the driver has more."
         ) from error
 
 
@@ -189,6 +205,6 @@ def first_line(error: Exception) -> str:
 
 
 def _last_line(text: str) -> str:
-    """Return the last line of a message that is not a frame of a Java stack trace."""
-    lines = [line for line in lines_of(text) if line.strip() and not line.startswith("\tat ")]
+    """Return the last line of a message that is not of the frames of a Java stack trace."""
+    lines = [line for line in lines_of(text) if line.strip() and not line.startswith("\t")]
     return lines[-1].strip()[:300] if lines else "no message"
