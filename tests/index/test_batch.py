@@ -23,6 +23,7 @@ from neardup.index import collection
 from neardup.index.open_index import OpenIndex
 from neardup.runs import reading as local_reading
 from reference.index_cases import METHODS, documents_for, idf_for, make_texts
+from reference.office_files import docx
 
 pytestmark = pytest.mark.slow
 
@@ -403,6 +404,19 @@ def test_documents_that_are_files_keep_their_paths(tmp_path, monkeypatch):
             str(path) for path in sorted(Path("pages").rglob("*.txt")) if str(path) not in removed
         ]
         assert ids_of(index) == every
+
+
+@pytest.mark.parametrize("unit", ["file", "line"])
+def test_a_file_that_alone_is_kept_is_read_as_its_run_read_it(unit, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("texts").mkdir()
+    for name in ("a.txt", "b.txt"):
+        Path("texts", name).write_text("one two three\nfour five six\n")
+    # A document of Word is a document in any case.
+    Path("texts/c.docx").write_bytes(docx("<w:p><w:r><w:t>seven eight nine</w:t></w:r></w:p>"))
+    result = neardup.dedup("texts", method=METHOD, text_unit=unit, output="out")
+    with Index.from_run("run.index", "out") as index:
+        assert len(index) == result.kept.num_rows == (2 if unit == "file" else 3)
 
 
 def test_inputs_keep_their_order(tmp_path, monkeypatch):

@@ -124,13 +124,14 @@ def _kept_tasks(folder: Path, report: JsonObject, method: MethodSettings) -> lis
 def _kept_inputs(files: list[Path], sources: list[JsonObject], report: JsonObject) -> Inputs:
     """Return the kept files with the options by which they are read as their inputs were."""
     formats = {part["format"] for part in sources}
-    units = {part["unit"] for part in sources if part["unit"] != "row"}
+    units = {part["unit"] for part in sources if part["format"] == "text"}
     return Inputs(
         source=files,
         text_column=report["columns"]["text"],
         roles=(report.get("options") or {}).get("roles"),
         id_column=report["columns"]["id"],
-        text_unit="line" if units == {"line"} else "auto",
+        # Fewer files are kept than were read: their number tells nothing.
+        text_unit=units.pop() if len(units) == 1 else "auto",
         quote="none" if formats & set(UNQUOTED.values()) else "double",
         # Files of several formats have their own suffixes.
         in_format=formats.pop() if len(formats) == 1 and formats != {"table"} else None,
