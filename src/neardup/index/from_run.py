@@ -190,9 +190,7 @@ def _naming_by_paths(folder: Path, report: JsonObject) -> _WithIds:
     kept = folder / "kept"
     rows: dict[str, Iterator[int]] = {}  # that are left of each mailbox
     names = {part["kept"]: part["name"] for part in report["inputs"] if part["kept"] is not None}
-    # A file that the report does not list is below the root of the others.
-    roots = {name[: -len(part)] for part, name in names.items() if part and name.endswith(part)}
-    root = roots.pop() if len(roots) == 1 else ""
+    root = _root_of(names)
 
     def rename(task: Task, batch: Batch) -> Batch:
         part = os.path.relpath(task.part.name, kept).replace(os.sep, "/")
@@ -206,6 +204,12 @@ def _naming_by_paths(folder: Path, report: JsonObject) -> _WithIds:
         return batch._replace(ids=pa.array(ids, "large_string"))
 
     return rename
+
+
+def _root_of(names: dict[str, str]) -> str:
+    """Return the root of files, below which are those that the report does not list, or ""."""
+    roots = {name[: -len(part)] for part, name in names.items() if part and name.endswith(part)}
+    return roots.pop() if len(roots) == 1 else ""
 
 
 def _rows_left(folder: Path, name: str) -> Iterator[int]:
