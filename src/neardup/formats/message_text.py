@@ -38,7 +38,7 @@ _FIELD = re.compile(rb"[!-9;-~]+[ \t]*:")
 _FOLD = re.compile(r"\r?\n(?=[ \t])")
 _ENCODED_WORD = r"=\?[^?]*?\?[qQbB]\?.*?\?="
 _BACKSLASH = re.compile(rf"({_ENCODED_WORD})|\\")
-"""An encoded word, which is left as it is, or a backslash outside."""
+"""An encoded word, or a backslash outside of one."""
 
 
 class BadMessage(Exception):

@@ -94,7 +94,7 @@ def _column_table(column: pa.Array | pa.ChunkedArray) -> pa.Table:
     """
     if pa.types.is_struct(column.type):
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-        # Batches have the types of the columns, also where there is no row.
+        # Without rows, an empty batch has the names and types of the columns.
         chunks = chunks or [pa.array([], column.type)]
         return pa.Table.from_batches([pa.RecordBatch.from_struct_array(chunk) for chunk in chunks])
     is_vectors = is_vector(column.type) and not is_text(column.type)

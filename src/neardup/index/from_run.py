@@ -207,7 +207,7 @@ def _naming_by_paths(folder: Path, report: JsonObject) -> _WithIds:
 
 
 def _root_of(names: dict[str, str]) -> str:
-    """Return the root of files, below which are those that the report does not list, or ""."""
+    """Return the folder of the files of the report, and of the files that it does not list."""
     roots = {name[: -len(part)] for part, name in names.items() if part and name.endswith(part)}
     return roots.pop() if len(roots) == 1 else ""
 
