@@ -49,13 +49,15 @@ def test_the_message_of_a_contract_has_its_subject_and_its_plain_text():
         ("Content-Type: text/plain; charset=gb2312\n", "鎔基".encode("gb18030"), "Report\n鎔基"),
         ("Content-Type: text/plain; charset=nobody\n", "Müll".encode(), "Report\nMüll"),
         ("", "Müll".encode("cp1252"), "Report\nMüll"),
+        ("Content-Type: text/plain; charset*=a\0b''x\n", "Müll".encode(), "Report\nMüll"),
         ("Content-Transfer-Encoding: base64\n", b"b25l\nIHR3bw==", "Report\none two"),
         ("Content-Transfer-Encoding: quoted-printable\n", b"one=20t=\nwo", "Report\none two"),
         ("Content-Disposition: attachment\n", b"one", "Report"),
         ("Content-Type: image/png\n", b"one", "Report"),
     ],
     ids=[
-        *("plain", "html", "koi8-r", "gb2312", "unknown charset", "no charset", "base64"),
+        *("plain", "html", "koi8-r", "gb2312", "unknown charset", "no charset"),
+        *("damaged charset", "base64"),
         *("quoted-printable", "attachment", "image"),
     ],
 )
@@ -75,10 +77,13 @@ def test_a_body_is_decoded_as_its_header_says(fields, body, expected):
         ("Müll".encode("cp1252"), "Müll"),
         (b"=?utf-8?b?!?=", "=?utf-8?b?!?="),
         (b"=?nobody?q?one?=", "one"),
+        (rb"=?utf-8?q?M=C3=BCll?= in C:\users\U and \u0041", r"Müll in C:\users\U and \u0041"),
+        (rb"=?utf-8?q?a\u0041?= \-", r"a\u0041 \-"),
+        (rb"C:\users", r"C:\users"),
     ],
     ids=[
         *("plain", "q", "adjacent", "mixed", "folded", "utf-8", "cp1252", "bad base64"),
-        "unknown charset",
+        *("unknown charset", "backslashes", "a backslash inside", "a path"),
     ],
 )
 def test_a_subject_is_decoded(subject, expected):
@@ -220,6 +225,10 @@ def test_a_footer_beside_a_page_does_not_hide_it():
             message("", "x", fields=f"{FIELDS}Content-Type: multipart/mixed\n"),
             "its parts cannot be found",
         ),
+        (
+            message("", "x", fields=f"{FIELDS}Content-Type: multipart/mixed; boundary*=a\0b''x\n"),
+            "its parts cannot be found",
+        ),
         (parts(*["\nx"] * (MAX_PARTS + 1)), "it has more than 1,000 parts"),
         (FIELDS.encode() + b"X: y\n" * 60_000, "a header is longer than 262144 bytes"),
         (
@@ -232,8 +241,8 @@ def test_a_footer_beside_a_page_does_not_hide_it():
         ),
     ],
     ids=[
-        *("empty", "no field", "no boundary line", "no boundary", "many parts", "long header"),
-        *("long field", "S/MIME"),
+        *("empty", "no field", "no boundary line", "no boundary", "damaged boundary"),
+        *("many parts", "long header", "long field", "S/MIME"),
     ],
 )
 def test_a_message_that_cannot_be_read_is_named_with_the_reason(tmp_path, data, reason):

@@ -8,6 +8,7 @@ import io
 import itertools
 import json
 import random
+import struct
 import zipfile
 from pathlib import Path
 from xml.etree import ElementTree
@@ -147,11 +148,17 @@ def test_the_document_is_the_part_that_the_package_names():
             "<text:p>one<draw:text-box><text:p>box</text:p></draw:text-box></text:p>",
             "one\nbox\n\n",
         ),
+        (
+            '<text:p>one<draw:frame xmlns:svg="urn:oasis:names:tc:opendocument:xmlns:svg-compatible'
+            ':1.0"><draw:image/><svg:title>T</svg:title><svg:desc>a map</svg:desc></draw:frame> two'
+            "</text:p>",
+            "one two\n",
+        ),
         ("<text:p><text:ruby-text>kan</text:ruby-text>漢</text:p>", "漢\n"),
     ],
     ids=[
         *("heading", "many blanks", "marks", "deletion"),
-        *("comment", "note", "text box", "ruby"),
+        *("comment", "note", "text box", "picture", "ruby"),
     ],
 )
 def test_the_text_of_an_open_document_is_the_one_of_the_finished_document(body, expected):
@@ -252,6 +259,21 @@ def with_flag(data: bytes) -> bytes:
     return bytes(marked)
 
 
+def with_offset(data: bytes, offset: int) -> bytes:
+    """Return a ZIP file whose first member has an offset of 64 bits (APPNOTE, section 4.5.3)."""
+    begin = data.index(b"PK\x01\x02")
+    member = bytearray(data)
+    extra = struct.pack("<HHQ", 1, 8, offset)
+    name_length = struct.unpack_from("<H", member, begin + 28)[0]
+    struct.pack_into("<H", member, begin + 30, len(extra))
+    struct.pack_into("<I", member, begin + 42, 2**32 - 1)
+    end = begin + 46 + name_length
+    member[end:end] = extra
+    directory = member.rindex(b"PK\x05\x06")
+    struct.pack_into("<I", member, directory + 12, directory - begin)
+    return bytes(member)
+
+
 def entities(body: str) -> bytes:
     """Return a document that declares an entity and uses it."""
     names = {"_rels/.rels": relationships(officeDocument="d.xml")}
@@ -266,6 +288,10 @@ DAMAGED = {
     "password": (_OLE + "EncryptedPackage".encode("utf-16-le"), "it is encrypted"),
     "old Office": (_OLE + bytes(64), "it is a file of Office before 2007"),
     "encrypted member": (with_flag(docx(_PARAGRAPH)), "it is encrypted"),
+    "offset": (
+        with_offset(zipped({"_rels/.rels": relationships()}), 2**63),
+        "the file is damaged: Python int too large",
+    ),
     "another ZIP file": (zipped({"a.txt": "x"}), "it is a ZIP file, but not of Word"),
     "missing member": (
         zipped({"_rels/.rels": relationships(officeDocument="no.xml")}),

@@ -17,7 +17,7 @@ import neardup
 from neardup.cli.main import cli
 from neardup.errors import InputError, MissingExtraError
 from neardup.formats import pdf as reader
-from neardup.formats import registry
+from neardup.formats import pdf_process, registry
 from neardup.formats.packages import Unreadable
 from reference.office_files import FORMATS, VERSIONS, lines_of, pdf, read
 
@@ -247,6 +247,16 @@ def test_a_file_with_too_much_text_is_refused(monkeypatch):
     with pytest.raises(Unreadable, match="it has more than 100 bytes of text"):
         reader.text_of(pdf(*LINES))
     reader._forget()
+
+
+@needs_pdfium
+def test_the_limit_of_a_text_is_in_bytes(monkeypatch):
+    data = pdf("caf\\351")  # in the standard encoding
+    monkeypatch.setattr(pdf_process, "MAX_TEXT_BYTES", 5)
+    assert "".join(pdf_process._pages_of(data)).strip() == "cafØ"
+    monkeypatch.setattr(pdf_process, "MAX_TEXT_BYTES", 4)
+    with pytest.raises(pdf_process._Unreadable, match="more than 4 bytes of text"):
+        list(pdf_process._pages_of(data))
 
 
 @needs_pdfium

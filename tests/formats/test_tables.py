@@ -575,7 +575,10 @@ def test_strings_are_read_from_any_iterable() -> None:
     ("source", "message"),
     [
         (["a", 1], "Document 1 is int, not a string: 1"),
+        ([2**70], "Document 0 is int, not a string"),
+        (["a", 2**70], "Document 1 is int, not a string"),
         (["a\ud800"], "not Unicode text"),
+        (np.array("text"), "Cannot read ndarray as documents"),
         ("one text", "Cannot read str as documents"),
         (7, "Cannot read int as documents"),
         ({"train": ["a"]}, "Cannot read dict as documents"),
@@ -585,6 +588,11 @@ def test_strings_are_read_from_any_iterable() -> None:
 def test_what_is_no_table_is_refused(source: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         TablePart(source)
+
+
+def test_a_column_of_structs_without_rows_has_their_fields() -> None:
+    column = pa.chunked_array([], pa.struct([("text", pa.large_string())]))
+    assert TablePart(column).table.schema == pa.schema([("text", pa.large_string())])
 
 
 def test_what_becomes_a_table_by_one_call_is_told_which() -> None:

@@ -86,6 +86,22 @@ def test_a_passage_is_cut_from_a_record_whose_header_stays_true(tmp_path: Path, 
     assert raw.count(b"WARC-Block-Digest") == 2  # of the record about the file, and the first
 
 
+def test_a_blank_before_a_colon_does_not_hide_a_field_that_changes(tmp_path: Path) -> None:
+    repeated = " ".join(f"word{number}" for number in range(80))
+    texts = [f"{repeated} {WATER}.", f"Begin. {repeated} {WORDS}"]
+    fields = (b"Content-Length", b"WARC-Block-Digest")
+    data = b"".join(text(words, f"t{number}") for number, words in enumerate(texts))
+    for name in fields:
+        data = data.replace(name + b":", name + b" :")
+    (tmp_path / "in.wet").write_bytes(data)
+    neardup.remove_passages(tmp_path / "in.wet", output=tmp_path / "out")
+    found, rejected = read(tmp_path / "out/kept/in.wet")
+    assert rejected == []
+    assert len(found) == 2
+    written = (tmp_path / "out/kept/in.wet").read_bytes()
+    assert written.count(b"WARC-Block-Digest") == 1  # of the first text, which did not change
+
+
 def test_contamination_is_found_in_it(tmp_path: Path) -> None:
     question = "which planet of the sun has the shortest year and no moon at all, as far as we know"
     (tmp_path / "items.jsonl").write_text(json.dumps({"question": question}))

@@ -19,10 +19,11 @@ import neardup
 from neardup import Index, MinHash, SimHash
 from neardup.cli.main import cli
 from neardup.errors import InputError, SchemeError, SettingError
-from neardup.index import collection
+from neardup.index import collection, from_run
 from neardup.index.open_index import OpenIndex
 from neardup.runs import reading as local_reading
 from reference.index_cases import METHODS, documents_for, idf_for, make_texts
+from reference.office_files import docx
 
 pytestmark = pytest.mark.slow
 
@@ -403,6 +404,40 @@ def test_documents_that_are_files_keep_their_paths(tmp_path, monkeypatch):
             str(path) for path in sorted(Path("pages").rglob("*.txt")) if str(path) not in removed
         ]
         assert ids_of(index) == every
+
+
+@pytest.mark.parametrize("unit", ["file", "line"])
+def test_a_file_that_alone_is_kept_is_read_as_its_run_read_it(unit, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("texts").mkdir()
+    for name in ("a.txt", "b.txt"):
+        Path("texts", name).write_text("one two three\nfour five six\n")
+    # A document of Word is a document in any case.
+    Path("texts/c.docx").write_bytes(docx("<w:p><w:r><w:t>seven eight nine</w:t></w:r></w:p>"))
+    result = neardup.dedup("texts", method=METHOD, text_unit=unit, output="out")
+    with Index.from_run("run.index", "out") as index:
+        assert len(index) == result.kept.num_rows == (2 if unit == "file" else 3)
+
+
+def test_messages_of_a_mailbox_keep_the_rows_of_their_ids(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bodies = ["one two three", "one two three", "four five six", "", "seven eight nine"]
+    begin = "From a@b Mon Jan  5 10:00:00 2026\n"
+    messages = [f"Subject: {body}\n\n{body}\n\n" if body else "no field\n\n" for body in bodies]
+    Path("in.mbox").write_text("".join(begin + message for message in messages))
+    neardup.dedup("in.mbox", method=METHOD, output="out", max_unreadable=1)
+    with Index.from_run("run.index", "out") as index:
+        assert ids_of(index) == ["in.mbox:0", "in.mbox:2", "in.mbox:4"]
+
+
+def test_documents_may_be_as_long_as_in_the_run(tmp_path):
+    documents = [{"text": "one two three"}, {"text": "four five " * 100}]
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps(document) + "\n" for document in documents))
+    neardup.dedup(path, output=tmp_path / "out", max_document_bytes=2000)
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    (task,) = from_run._kept_tasks(tmp_path / "out", report, METHOD)
+    assert task.max_document_bytes == 2000
 
 
 def test_inputs_keep_their_order(tmp_path, monkeypatch):

@@ -268,6 +268,18 @@ def test_files_are_read_and_payloads_taken_from_their_lines(make, tmp_path):
     )
 
 
+def test_a_payload_with_half_a_character_is_stored_with_a_question_mark(make, tmp_path):
+    file = tmp_path / "documents.jsonl"
+    rows = [
+        {"id": "a", "text": FOX, "url": "u\ud800"},
+        {"id": "b", "text": OTHER, "url": {"n": "\udc00"}},
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    index = make()
+    index.add_many(file, payload_column="url")
+    assert [index.get(id).payload for id in "ab"] == ["u?", '{"n": "?"}']
+
+
 def test_web_pages_are_refused_by_an_index_of_texts(make, tmp_path):
     (tmp_path / "page.html").write_text("<p>one</p>")
     with pytest.raises(

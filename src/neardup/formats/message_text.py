@@ -36,6 +36,9 @@ _OF_ASCII = ("utf-8", "windows-1252")
 _HEADER_END = re.compile(rb"\A\r?\n|\r?\n\r?\n")
 _FIELD = re.compile(rb"[!-9;-~]+[ \t]*:")
 _FOLD = re.compile(r"\r?\n(?=[ \t])")
+_ENCODED_WORD = r"=\?[^?]*?\?[qQbB]\?.*?\?="
+_BACKSLASH = re.compile(rf"({_ENCODED_WORD})|\\")
+"""An encoded word, or a backslash outside of one."""
 
 
 class BadMessage(Exception):
@@ -137,7 +140,7 @@ def _split(data: bytes, part: _Part) -> Iterator[_Range]:
 
     The text before the first boundary and after the last one is no part (RFC 2046, section 5.1.1).
     """
-    boundary = part.header.get_boundary("").encode("utf-8", "surrogateescape")
+    boundary = _boundary_of(part.header).encode("utf-8", "surrogateescape")
     line = re.compile(b"--" + re.escape(boundary) + rb"(--)?[ \t]*(?:\r?\n|\Z)")
     begin = None
     for match in line.finditer(data, part.body.begin, part.body.end):
@@ -153,6 +156,14 @@ def _split(data: bytes, part: _Part) -> Iterator[_Range]:
         raise BadMessage("its parts cannot be found: no line has the boundary of its header")
     # Of a message that is cut off, the last part has no boundary after it.
     yield _Range(begin, part.body.end)
+
+
+def _boundary_of(header: Message) -> str:
+    """Return the boundary of the parts, "" without one."""
+    try:
+        return header.get_boundary("")
+    except ValueError:  # its charset (RFC 2231) has a null character
+        return ""
 
 
 def _before_line_end(data: bytes, position: int) -> int:
@@ -187,10 +198,17 @@ def _body_of(data: bytes, part: _Part) -> _Text:
     decoded = part.header.get_payload(decode=True)
     assert isinstance(decoded, bytes)
     part.header.set_payload("")
-    declared = part.header.get_content_charset()
-    page = decode_page(decoded, declared)
+    page = decode_page(decoded, _charset_of(part.header))
     is_known = not decoded.isascii() or page.charset not in _OF_ASCII
     return _Text(page.html, part.kind == "text/html", page.charset if is_known else None)
+
+
+def _charset_of(header: Message) -> str | None:
+    """Return the declared encoding of a part."""
+    try:
+        return header.get_content_charset()
+    except ValueError:  # as of a boundary
+        return None
 
 
 def _decoded(texts: Sequence[_Text]) -> list[str]:
@@ -214,8 +232,11 @@ def _subject(header: Message, charset: str | None) -> str:
     value = _FOLD.sub("", _decoded_subject(encoded, charset))
     if len(value) > _MAX_FIELD_CHARACTERS:
         return value
+    if not re.search(_ENCODED_WORD, value):
+        return value.strip()
     try:
-        words = decode_header(value)
+        # Beside encoded words, Python writes escapes, from which a backslash must differ.
+        words = decode_header(_BACKSLASH.sub(lambda found: found[1] or r"\u005c", value))
     except (MessageError, ValueError):
         return value
     # Damaged words may have no letter.

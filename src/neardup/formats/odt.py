@@ -22,6 +22,7 @@ from neardup.formats.registry import Handler
 _OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
 _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 _DRAWING = "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0"
+_PICTURE = "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0"
 _CONTENT = "content.xml"
 _MANIFEST = "META-INF/manifest.xml"
 
@@ -41,6 +42,9 @@ _MARKUP = Markup(
         f"{_TEXT} note-citation",
         f"{_TEXT} ruby-text",  # the pronunciation of a character
         f"{_OFFICE} annotation",
+        # The descriptions of a picture.
+        f"{_PICTURE} title",
+        f"{_PICTURE} desc",
     },
     notes={f"{_TEXT} note-body"},
 )

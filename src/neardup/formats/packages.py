@@ -50,6 +50,7 @@ _DAMAGE = (
     expat.ExpatError,
     LookupError,  # an encoding that is unknown
     ValueError,
+    OverflowError,  # of zipfile: an offset of 64 bits
     NotImplementedError,  # of zipfile: a compression or a version that it does not know
 )
 

@@ -67,7 +67,7 @@ def _pages_of(data: bytes) -> Iterator[str]:
             page.close()
         except PdfiumError as error:
             raise _Unreadable(f"page {number + 1} is damaged: {error}") from error
-        num_bytes += len(text)
+        num_bytes += len(text.encode("utf-8", "replace"))
         if num_bytes > MAX_TEXT_BYTES:
             raise _Unreadable(f"it has more than {MAX_TEXT_BYTES} bytes of text")
         yield _clean(text)

@@ -94,6 +94,8 @@ def _column_table(column: pa.Array | pa.ChunkedArray) -> pa.Table:
     """
     if pa.types.is_struct(column.type):
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        # Without rows, an empty batch has the names and types of the columns.
+        chunks = chunks or [pa.array([], column.type)]
         return pa.Table.from_batches([pa.RecordBatch.from_struct_array(chunk) for chunk in chunks])
     is_vectors = is_vector(column.type) and not is_text(column.type)
     return pa.table({"vector" if is_vectors else "text": column})
@@ -146,7 +148,10 @@ def _hugging_face_table(dataset: Any) -> pa.Table:
 
 def _string_table(strings: Iterable[Any]) -> pa.Table:
     """Return the table of strings, or of vectors if the first value is a list."""
-    iterator = iter(strings)
+    try:
+        iterator = iter(strings)
+    except TypeError as error:  # an array of numpy without a dimension, for example
+        raise _unknown(strings) from error
     begin = 0
     chunks: list[pa.Array] = []
     kind: pa.DataType | None = None  # until there is a document
@@ -155,7 +160,7 @@ def _string_table(strings: Iterable[Any]) -> pa.Table:
             if kind is None:
                 kind = _kind_of(block)
             chunks.append(pa.array(block, kind or pa.null()))
-        except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
+        except (pa.ArrowException, TypeError, OverflowError, UnicodeEncodeError) as error:
             raise _not_strings(block, begin, error) from error
         begin += len(block)
     kind = kind or pa.large_string()

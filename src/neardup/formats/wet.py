@@ -39,9 +39,9 @@ _COLUMN_TYPES: ColumnTypes = {
     "text": pa.large_string(),
 }
 _SCHEMA = pa.schema(list(_COLUMN_TYPES.items()))
-_LENGTH = re.compile(rb"(?mi)^content-length:[^\r\n]*")
+_LENGTH = re.compile(rb"(?mi)^content-length[ \t]*:[^\r\n]*")
 # A digest of the old text would be wrong. A line that begins with a blank continues the field.
-_DIGESTS = re.compile(rb"(?mi)^warc-(?:block|payload)-digest:[^\n]*\n(?:[ \t][^\n]*\n)*")
+_DIGESTS = re.compile(rb"(?mi)^warc-(?:block|payload)-digest[ \t]*:[^\n]*\n(?:[ \t][^\n]*\n)*")
 
 
 class _Text(NamedTuple):

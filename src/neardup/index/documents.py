@@ -371,7 +371,12 @@ def _payloads(batch: DocumentBatch, names: list[str]) -> pa.Array:
         if column is not None and column.type in (pa.string(), pa.large_string()):
             return pc.cast(column, _STRING)
         rows = payload.select(outer_names(payload.schema, names)).to_pylist()
-    return pa.array([payload_of(row, names) for row in rows], _STRING)
+    return pa.array([_without_surrogates(payload_of(row, names)) for row in rows], _STRING)
+
+
+def _without_surrogates(text: str | None) -> str | None:
+    """Return a text with "?" for lone surrogates, which JSON may escape."""
+    return None if text is None else text.encode("utf-8", "replace").decode()
 
 
 def _record(line: bytes) -> JsonObject:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neardup.arrays import arrow_file
@@ -31,7 +33,7 @@ from neardup.runs.columns import FILE_COLUMN
 from neardup.runs.run import Inputs, Run
 from neardup.settings.constraints import ColumnNames
 from neardup.settings.methods import MethodSettings
-from neardup.settings.run import IndexSettings
+from neardup.settings.run import MAX_DOCUMENT_BYTES, IndexSettings
 
 _WithIds = Callable[[Task, Batch], Batch]
 
@@ -124,13 +126,15 @@ def _kept_tasks(folder: Path, report: JsonObject, method: MethodSettings) -> lis
 def _kept_inputs(files: list[Path], sources: list[JsonObject], report: JsonObject) -> Inputs:
     """Return the kept files with the options by which they are read as their inputs were."""
     formats = {part["format"] for part in sources}
-    units = {part["unit"] for part in sources if part["unit"] != "row"}
+    units = {part["unit"] for part in sources if part["format"] == "text"}
     return Inputs(
         source=files,
         text_column=report["columns"]["text"],
         roles=(report.get("options") or {}).get("roles"),
+        max_document_bytes=report["max_document_bytes"] or MAX_DOCUMENT_BYTES,
         id_column=report["columns"]["id"],
-        text_unit="line" if units == {"line"} else "auto",
+        # Fewer files are kept than were read: their number tells nothing.
+        text_unit=units.pop() if len(units) == 1 else "auto",
         quote="none" if formats & set(UNQUOTED.values()) else "double",
         # Files of several formats have their own suffixes.
         in_format=formats.pop() if len(formats) == 1 and formats != {"table"} else None,
@@ -140,15 +144,10 @@ def _kept_inputs(files: list[Path], sources: list[JsonObject], report: JsonObjec
 def _naming(folder: Path, report: JsonObject) -> _WithIds:
     """Return a function that gives a batch the ids of its documents in the run."""
     if report["columns"]["id"] == FILE_COLUMN:
-        return _naming_by_paths(folder / "kept", report)
+        return _naming_by_paths(folder, report)
     if report["columns"]["id"] is not None or report["num_inputs"] > MAX_INPUTS:
         return lambda _, batch: batch
-    if report.get("groups"):
-        raise InputError(
-            f"The documents of the run in {folder} have no ids, and the numbers of those that were "
-            "removed with their group are not stored. Run dedup with ids (--id-column), or use "
-            "Index.create and add_many."
-        )
+    _refuse_groups(folder, report)
     numbers = _kept_numbers(folder, report)
     prefix = new_prefix()
 
@@ -157,6 +156,16 @@ def _naming(folder: Path, report: JsonObject) -> _WithIds:
         return batch._replace(ids=pa.array(ids, "large_string"), is_unnamed=False)
 
     return number
+
+
+def _refuse_groups(folder: Path, report: JsonObject) -> None:
+    """Raise InputError if the run removed groups: their documents cannot be counted."""
+    if report.get("groups"):
+        raise InputError(
+            f"The documents of the run in {folder} have no ids, and the numbers of those that were "
+            "removed with their group are not stored. Run dedup with ids (--id-column), or use "
+            "Index.create and add_many."
+        )
 
 
 def _kept_numbers(folder: Path, report: JsonObject) -> Iterator[int]:
@@ -174,19 +183,45 @@ def _kept_numbers(folder: Path, report: JsonObject) -> Iterator[int]:
     yield from count(first + len(kept))  # pragma: no cover
 
 
-def _naming_by_paths(kept: Path, report: JsonObject) -> _WithIds:
-    """Return a function that gives the documents of a file the path of the file in the run."""
+def _naming_by_paths(folder: Path, report: JsonObject) -> _WithIds:
+    """Return a function that gives the documents of a file the path of the file in the run; in a
+    mailbox, with the row that they had.
+    """
+    kept = folder / "kept"
+    rows: dict[str, Iterator[int]] = {}  # that are left of each mailbox
     names = {part["kept"]: part["name"] for part in report["inputs"] if part["kept"] is not None}
-    # A file that the report does not list is below the root of the others.
-    roots = {name[: -len(part)] for part, name in names.items() if part and name.endswith(part)}
-    root = roots.pop() if len(roots) == 1 else ""
+    root = _root_of(names)
 
     def rename(task: Task, batch: Batch) -> Batch:
         part = os.path.relpath(task.part.name, kept).replace(os.sep, "/")
-        ids = [names.get(part, root + part)] * len(batch.texts)
+        name = names.get(part, root + part)
+        ids = [name] * len(batch.texts)
+        if task.part.unit == "message":
+            _refuse_groups(folder, report)
+            if name not in rows:
+                rows[name] = _rows_left(folder, name)
+            ids = [f"{name}:{next(rows[name])}" for _ in ids]
         return batch._replace(ids=pa.array(ids, "large_string"))
 
     return rename
+
+
+def _root_of(names: dict[str, str]) -> str:
+    """Return the folder of the files of the report, and of the files that it does not list."""
+    roots = {name[: -len(part)] for part, name in names.items() if part and name.endswith(part)}
+    return roots.pop() if len(roots) == 1 else ""
+
+
+def _rows_left(folder: Path, name: str) -> Iterator[int]:
+    """Yield the rows of a file that a run neither removed nor rejected, without an end."""
+    with arrow_file(folder / "removed.parquet") as file:
+        removed = pq.read_table(file, columns=["source_file", "row"])
+    gone = set(removed.filter(pc.equal(removed["source_file"], name))["row"].to_pylist())
+    with open(folder / "rejected.jsonl", encoding="utf-8") as lines:
+        for rejected in map(json.loads, lines):
+            if rejected["file"] == name:
+                gone.add(rejected["row"])
+    yield from (row for row in count() if row not in gone)
 
 
 def _raise(row: Rejected) -> None:
