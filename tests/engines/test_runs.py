@@ -215,6 +215,15 @@ class Counter:
     def end(self, stage: str, seconds: float) -> None: ...
 
 
+def test_pairs_name_documents_by_ids_that_must_differ() -> None:
+    table = pa.table({"id": ["a", "a"], "text": ["one two three four five"] * 2})
+    [warning] = neardup.find_pairs(table).report["warnings"]
+    assert "The id 'a' belongs to two documents, row 0 of source and row 1 of source." in warning
+    assert "Pairs name documents by id alone." in warning
+    with pytest.raises(neardup.InputError, match="Ids in the column 'id' must differ"):
+        neardup.find_pairs(table, id_column="id")
+
+
 def test_ids_that_repeat_end_a_run_before_all_is_read() -> None:
     parts = [
         pa.table({"key": [f"{part}-{row}" for row in range(500)], "text": ["a b"] * 500})

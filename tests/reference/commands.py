@@ -269,6 +269,8 @@ WARNING_COMMANDS = [
     ["dedup", "short.jsonl", "-o", "7", "--method", "structure"],
     ["dedup", "twice.jsonl", "-o", "8"],
     ["dedup", "thrice.jsonl", "-o", "9"],
+    ["find-pairs", "twice.jsonl", "-o", "twice.csv"],
+    ["find-pairs", "thrice.jsonl", "-o", "thrice.csv"],
     ["dedup", "clones", "-o", "11", "--tokens", "code"],
     ["dedup", "few.jsonl", "-o", "10", "--against", "tracking.index", "--update"],
     ["index", "query", "tracking.index", "page.txt"],

@@ -14,13 +14,14 @@ from neardup.runs.locations import DocumentLocations, Place
 from neardup.runs.run import Run
 
 _MAX_COMPARED = 1000  # pairs of equal hashes whose ids are compared
-_LOCATED_IN = {
-    "dedup": "removed.parquet",
-    "cluster": "clusters.parquet",
-    "remove_passages": "passages.parquet",
-    "audit": "removals.parquet",
+_ADVICE = {
+    "dedup": "removed.parquet distinguishes them by source_file and row.",
+    "cluster": "clusters.parquet distinguishes them by source_file and row.",
+    "remove_passages": "passages.parquet distinguishes them by source_file and row.",
+    "audit": "removals.parquet distinguishes them by source_file and row.",
+    "find_pairs": "Pairs name documents by id alone. Name another id_column (--id-column).",
 }
-"""The file of the output that has the file and the row of each document, by command."""
+"""What to do about ids that repeat, by command; other commands have no ids in their output."""
 _FIRST_CHECK = 1000  # ids before the first comparison of FirstIds
 _MAX_ID_BYTES = 64 << 20  # ids and rows that FirstIds remembers
 
@@ -30,13 +31,23 @@ def check_ids(run: Run, hashes: Words, corpus: Corpus, locations: DocumentLocati
 
     hashes : uint64 (num_documents,), the hash of each id; empty if there is no id column.
     """
-    # `find_pairs` accepts repeated ids, although its table names documents by their ids alone.
-    repeated = None if run.rule.pairs == "all" else find_repeated_id(hashes, corpus, locations)
+    if run.command not in _ADVICE:
+        return []
+    repeated = find_repeated_id(hashes, corpus, locations)
     if repeated is None:
         return []
     if run.inputs.id_column is not None:
         raise _refusal(repeated, run.inputs.id_column)
-    return [f"{repeated} {_LOCATED_IN[run.command]} distinguishes them by source_file and row."]
+    return [f"{repeated} {_ADVICE[run.command]}"]
+
+
+def first_ids_of(run: Run) -> FirstIds | None:
+    """Return the object that ends a run early; None if its ids may repeat.
+
+    Only a column that the user named must not repeat ids; a guessed one gets a warning at the end.
+    """
+    column = run.inputs.id_column
+    return FirstIds(column) if run.command in _ADVICE and column is not None else None
 
 
 def _refusal(repeated: str, id_column: object) -> InputError:

@@ -33,7 +33,7 @@ from neardup.formats.reading import Task, identified, known_total
 from neardup.methods.base import Method
 from neardup.progress import Progress, Stages, trim_heap
 from neardup.runs.directory import OutputDirectory
-from neardup.runs.ids import FirstIds, check_ids
+from neardup.runs.ids import FirstIds, check_ids, first_ids_of
 from neardup.runs.locations import DocumentLocations
 from neardup.runs.reading import (
     Reading,
@@ -66,9 +66,6 @@ class LocalEngine(Engine):
         tasks = identified(inputs.tasks, self.cache)
         settings = inputs.method.all_settings(inputs.selection)
         prepare(scratch, tasks, settings, run.folder.resume, folder)
-        # Only a column that the user named must not repeat ids; a guessed one gets a warning at the
-        # end.
-        checks_ids = run.rule.pairs != "all" and run.inputs.id_column is not None
         source = _read(
             tasks,
             inputs.method,
@@ -77,7 +74,7 @@ class LocalEngine(Engine):
             scratch=scratch,
             stages=stages,
             compares_more=run.rule.compares_more,
-            first_ids=FirstIds(run.inputs.id_column) if checks_ids else None,
+            first_ids=first_ids_of(run),
         )
         located = locations(tasks, source.corpus, scratch)
         id_hashes = scratch.column(schemas.ID_HASHES)
