@@ -326,8 +326,14 @@ def measure_kernels(path: Path, min_length: int) -> str:
         times.append(process_time())
         groups = group_anchors(pieces, places, hashes_of_pieces, min_length, anchoring.size)
         settings = PassageSettings(min_length=min_length, cut_at="character")
-        *_, (_, found) = decide_passages(
-            pieces, places, groups, settings, gram_size=anchoring.size, num_against=0
+        found = decide_passages(
+            pieces,
+            places,
+            groups,
+            settings,
+            gram_size=anchoring.size,
+            num_against=0,
+            on_done=lambda documents: None,
         )
         times.append(process_time())
     anchors, selection, _, decision = np.diff(times).tolist()

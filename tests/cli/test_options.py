@@ -334,3 +334,20 @@ def test_words_are_completed():
     given = ["dedup", "--threshold", "0.5", "--threshold", "0.6"]
     completed = ShellComplete(cli, {}, "neardup", "_NEARDUP_COMPLETE")
     assert [item.value for item in completed.get_completions(given, "--thr")] == ["--threads"]
+
+
+@pytest.mark.parametrize(
+    ("option", "default"),
+    [
+        ("--ngram", "5; simhash: 1; structure: 3; tags: 3; decay: 1; paths: 1"),
+        ("--boost-rare", "structure: yes"),
+        ("--rows-per-band", "structure: 2"),
+        ("--min-structure", "page: 0.4"),
+        ("--html", "content: main; page: main"),
+    ],
+)
+def test_help_names_the_defaults_of_all_methods_that_have_one(option, default):
+    printed = CliRunner().invoke(cli, ["dedup", "--help-all"], env={"COLUMNS": "80"}).output
+    _, _, described = printed.partition(f"\n  {option} ")
+    described = " ".join(described.split())
+    assert described.partition("[default: ")[2].startswith(f"{default}]")

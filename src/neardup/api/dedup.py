@@ -128,7 +128,7 @@ def dedup(
         for remote output the temporary folder of the system. Resuming an interrupted run needs the
         same folder.
     resume : continue an interrupted run. It needs the same inputs, settings and output.
-    threads : worker threads. Default: one per processor available to this process.
+    threads : worker threads. Default: one per available processor.
     batch_rows : documents per batch, which do not change the result. Default: chosen from their
         size.
     cache_bytes : bytes of memory for caching input documents; inputs that do not fit are read again

@@ -178,9 +178,8 @@ def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Met
         # Options of other methods in the comparison count as not given, and are not refused.
         others = taken - fields[name]
         # A copy for each method: `build_method` takes options out.
-        return {key: None if key in others else value for key, value in values.items()} | {
-            "method": name
-        }
+        own = {key: None if key in others else value for key, value in values.items()}
+        return own | {"method": name}
 
     methods = {name: build_method(values_of(name)) for name in names}
     for name in _ALL:
@@ -189,20 +188,28 @@ def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Met
 
 
 def _default_text(name: str, methods: Sequence[str]) -> str | None:
-    """Return the default of a setting in the methods that have it, and differing defaults."""
+    """Return the default of a setting in the methods that have it, and differing defaults; None if
+    no method has a default.
+    """
     values = {
         word: _value_text(METHODS[word], name)
         for word in methods
         if name in constraints_of(type(METHODS[word]))
     }
-    first, *others = values.items()
-    different = [f"{word}: {value}" for word, value in others if value != first[1]]
-    # MinHash is the default method, so its value needs no name.
-    own = f"{first[0]}: " if different and first[0] != "minhash" else ""
-    return "; ".join([f"{own}{first[1]}", *different]) if first[1] else None
+    named = {word: value for word, value in values.items() if value is not None}
+    if not named:
+        return None
+    word, first = next(iter(named.items()))
+    different = [f"{other}: {value}" for other, value in named.items() if value != first]
+    # MinHash is the default method, so its value needs no name; nor does one that all methods have.
+    is_common = not different and len(named) == len(values)
+    if is_common or word == "minhash":
+        return "; ".join([first, *different])
+    return "; ".join(f"{other}: {value}" for other, value in named.items())
 
 
 def _value_text(settings: object, name: str) -> str | None:
+    """Return the value of a setting as the help shows it, None for none or no."""
     default = getattr(settings, name)
     if default is None or default == () or default is False:
         return None

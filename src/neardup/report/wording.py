@@ -21,13 +21,13 @@ from neardup.settings.methods import CODE_TOKENS, PAGE_TOKENS
 _LANGUAGES = ("en", "zh")
 _LANGUAGE = ContextVar("language", default="en")
 
-# Control characters except tab and line feed, line separators, the byte order mark, lone
-# surrogates, and the bidirectional overrides that would reorder the text around them. Joiners and
-# directional marks stay: scripts need them.
 _CONTROLS = (  # noqa: SIM905 - as a list, one name a line
     "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN "
     "EM SUB ESC FS GS RS US"
 ).split()
+# Control characters except tab and line feed, line separators, the byte order mark, lone
+# surrogates, and the bidirectional overrides that would reorder the text around them. Joiners and
+# directional marks stay: scripts need them.
 _HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"  # noqa: E501
 
 
@@ -124,14 +124,15 @@ def _option_of(found: re.Match[str]) -> str:
     )
 
 
-# Of fields, by the beginning of their names. Names that the user chose are never translated.
-_DOCUMENTS = "docx|docm|dotx|dotm|odt|ott|epub|pdf|eml|mbox"
+_DOCUMENT_SUFFIXES = "docx|docm|dotx|dotm|odt|ott|epub|pdf|eml|mbox"
 _KINDS = {
-    "unread": rf".+?\.(?i:{_DOCUMENTS})(?i:\.gz|\.zst|\.bz2|\.xz)?",
+    "unread": rf".+?\.(?i:{_DOCUMENT_SUFFIXES})(?i:\.gz|\.zst|\.bz2|\.xz)?",
     "num": r"[\d.,e+-]+",
     "size": r"[\d.,]+ (?:[kMGT]B|bytes|字节)",
     "share": r"[<> \d.,]+ %",
 }
+"""The pattern of the values of a field, by the beginning of its name."""
+# Names that the user chose are never translated.
 _CHOSEN = ("unread", "path", "name", "id", "columns", "input", "example", "method")
 
 
@@ -140,19 +141,31 @@ def _patterns() -> list[tuple[re.Pattern[str], str]]:
     """Return the English sentences of errors.toml and tables.toml as patterns, with their
     translations.
     """
-    patterns = []
-    for english, chinese in chain(*_table("errors.toml").values(), *_table("tables.toml").values()):
-        # Every second part is the name of a field, because `split` also returns captured text.
-        parts = re.split(r"{(\w+)}", english)
-        known = set[str]()
-        for place, part in enumerate(parts):
-            kind = next((text for name, text in _KINDS.items() if part.startswith(name)), ".+?")
-            # A pattern may define a group once; later occurrences must equal it.
-            group = f"(?P={part})" if part in known else f"(?P<{part}>{kind})"
-            known |= {part} if place % 2 else set()
-            parts[place] = group if place % 2 else re.escape(part)
-        patterns.append((re.compile("".join(parts), re.DOTALL), chinese))
-    return patterns
+    pairs = chain(*_table("errors.toml").values(), *_table("tables.toml").values())
+    return [(_pattern_of(english), chinese) for english, chinese in pairs]
+
+
+def _pattern_of(english: str) -> re.Pattern[str]:
+    """Return the pattern of a sentence, with a group for each of its fields, such as {path}."""
+    pattern = ""
+    known = set[str]()
+    # `split` also returns the captured text: parts of the sentence and names of fields in turn.
+    for number, part in enumerate(re.split(r"{(\w+)}", english)):
+        is_field = number % 2 == 1
+        if not is_field:
+            pattern += re.escape(part)
+        elif part in known:
+            # A group is defined once; later occurrences equal it.
+            pattern += f"(?P={part})"
+        else:
+            pattern += f"(?P<{part}>{_kind_of(part)})"
+            known.add(part)
+    return re.compile(pattern, re.DOTALL)
+
+
+def _kind_of(field: str) -> str:
+    """Return the pattern of the values of a field."""
+    return next((kind for name, kind in _KINDS.items() if field.startswith(name)), ".+?")
 
 
 def translated(message: str) -> str:
@@ -236,7 +249,8 @@ def plural(count: int, word: str) -> str:
     """Return a count with its noun: 1 copy, 2 copies."""
     if count == 1:
         return f"1 {word}"
-    return f"{count:,} {word[:-1]}ies" if word.endswith("y") else f"{count:,} {word}s"
+    is_consonant_y = re.search("[^aeiou]y$", word) is not None
+    return f"{count:,} {word[:-1]}ies" if is_consonant_y else f"{count:,} {word}s"
 
 
 def noun(count: int, word: str) -> str:

@@ -407,7 +407,7 @@ class RunSettings(Validated):
 
     threads: int | None = parameter(
         None,
-        "Worker threads. Default: one per processor available to this process.",
+        "Worker threads. Default: one per available processor.",
         int,
         low=1,
         high=1024,

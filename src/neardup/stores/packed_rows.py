@@ -1,7 +1,10 @@
-"""Convert Arrow tables to packed rows and back, for documents on their way to and from a server.
+"""Convert Arrow tables to packed rows, and packed rows to tables: documents on their way to and
+from a server.
 
 compact : whether rows have the format of Redis: varint lengths, and little-endian numbers of the
-smallest width. Otherwise they have PostgreSQL's binary format: wider integers, big-endian.
+smallest width. Otherwise they have PostgreSQL's binary formats, wider integers, big-endian: a table
+becomes the rows of COPY, and a table is read from records. Only compact rows can be read again as
+they were written.
 """
 
 from __future__ import annotations
@@ -52,7 +55,10 @@ class _Fields(NamedTuple):
 
 
 def pack_table(table: pa.Table, compact: bool) -> Packed:
-    """Return the rows of a table, with all its columns in order."""
+    """Return the rows of a table, with all its columns in order.
+
+    Requires: columns of strings and bytes are large ones, with offsets of 64 bits.
+    """
     starts = np.empty((table.num_columns, table.num_rows), np.int64)
     lengths = np.empty_like(starts)
     parts = [np.empty(0, np.uint8)]
@@ -84,7 +90,8 @@ def unpack_table(
 ) -> pa.Table:
     """Return the table of packed rows.
 
-    fields : of the rows. columns : names of the fields to return, None for all.
+    fields : of the rows; strings and bytes are large ones, with offsets of 64 bits. columns : names
+    of the fields to return, None for all.
 
     Raises
     ------
