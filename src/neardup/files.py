@@ -26,7 +26,9 @@ Output: TypeAlias = Path | str | None
 # The password in scheme://user:password@host; group 1 is the part before the colon.
 _PASSWORD = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*://[^/?#:@]*):[^/?#]*@")
 # libpq also accepts the password as an option of the query.
-_PASSWORD_OPTION = re.compile(r"([?&][^=&#]*password[^=&#]*=)[^&#]*", re.IGNORECASE)
+_PASSWORD_OPTION = re.compile(
+    r"([?&](?:[^=&#]*(?:password|secret|signature|token)[^=&#]*|sig)=)[^&#]*", re.IGNORECASE
+)
 # Characters of a name that its temporary name repeats, at most 160 bytes: file systems allow 255
 # bytes, which include the random digits and the ending.
 _PARTIAL_PREFIX = 40

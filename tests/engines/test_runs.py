@@ -173,6 +173,38 @@ def test_a_second_run_with_the_output_of_another_is_refused_until_that_ends(
             neardup.dedup(source, output=tmp_path / "failed")
 
 
+class MakesFolder:
+    """A progress display that makes a folder of the user's while documents are written."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def begin(self, stage: str, total_documents: int | None) -> None:
+        if stage == "write":
+            self.folder.mkdir()
+            (self.folder / "thesis.txt").write_text("mine")
+
+    def advance(self, documents: int, num_bytes: int) -> None:
+        pass
+
+    def end(self, stage: str, seconds: float) -> None:
+        pass
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_that_appears_during_a_run_is_not_replaced(
+    tmp_path: Path, overwrite: bool
+) -> None:
+    source = corpus(tmp_path / "in.parquet", 60)
+    out = tmp_path / "out"
+    with pytest.raises(neardup.errors.OutputError, match=r"already exists|is not replaced"):
+        neardup.dedup(source, output=out, progress=MakesFolder(out), overwrite=overwrite)
+    assert (out / "thesis.txt").read_text() == "mine"
+    (out / "thesis.txt").unlink()
+    out.rmdir()
+    assert neardup.dedup(source, output=out, resume=True).report["counts"]["read"] == 60
+
+
 def test_an_output_inside_the_input_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     corpus(tmp_path / "data" / "in.parquet", 3)

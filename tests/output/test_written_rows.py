@@ -149,6 +149,30 @@ def test_annotated_text_files_become_one_table_of_their_paths_and_texts(tmp_path
     assert [row["text"] for row in rows] == [FOX, FOX.title()]
 
 
+def test_annotated_inputs_never_share_a_file_with_one_of_another_format(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("a", "b"):
+        (folder / f"{name}.txt").write_text(FOX)
+    table = pa.table({"id": ["p", "q"], "text": [FOX, "another text"]})
+    # Names that the table of text files, and those of other inputs, would have.
+    for name in ("text.parquet", "c.csv.parquet", "text-2.parquet"):
+        pq.write_table(table, folder / name)
+    (folder / "c.csv").write_text(f"id,text\nr,{FOX}\n")
+    neardup.dedup(folder, output=tmp_path / "out", write="annotated")
+    found = {
+        path.name: pq.read_table(path)["text"].to_pylist()
+        for path in (tmp_path / "out" / "annotated").iterdir()
+    }
+    assert found == {
+        "text.parquet": [FOX, "another text"],
+        "text-2.parquet": [FOX, "another text"],
+        "text-3.parquet": [FOX, FOX],
+        "c.csv.parquet": [FOX, "another text"],
+        "c.csv-2.parquet": [FOX],
+    }
+
+
 def test_columns_are_not_added_beside_those_of_the_same_name(tmp_path: Path) -> None:
     with pytest.raises(ColumnError, match="has a column 'cluster'"):
         neardup.dedup(

@@ -298,6 +298,23 @@ def test_a_path_that_no_file_can_have_is_refused(path: str) -> None:
         list_inputs([path])
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "foo://ada:secret@host/in.csv",  # no such protocol: the reason repeats the address
+        "foo://host/in.csv?sig=secret",
+        "foo://host/in.csv?a=1&X-Amz-Signature=secret",
+        "foo://host/in.csv?client_secret=secret",
+        "foo://host/in.csv?sv=1&session_token=secret",
+    ],
+)
+def test_an_address_that_cannot_be_reached_is_named_without_secrets(address: str) -> None:
+    with pytest.raises(InputError, match="foo://") as caught:
+        list_inputs([address])
+    assert "=secret" not in str(caught.value)
+    assert ":secret@" not in str(caught.value)
+
+
 def test_an_address_is_named_without_its_password() -> None:
     with pytest.raises(InputError, match=r"No input in memory://ada@nowhere/\*\.jsonl: no file"):
         list_inputs(["memory://ada:secret@nowhere/*.jsonl"])

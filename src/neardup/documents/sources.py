@@ -219,7 +219,8 @@ def resolve(address: str, options: str = "") -> tuple[Any, str]:
         return pafs.PyFileSystem(pafs.FSSpecHandler(filesystem)), path
     except ImportError as error:
         raise MissingExtraError(
-            f"'{scheme}://' needs a package that is not installed ({error}), for {address}. Run: "
+            f"'{scheme}://' needs a package that is not installed ({error}), for "
+            f"{public_address(address)}. Run: "
             "pip install 'neardup[remote]', then fsspec's package for it (s3fs, gcsfs, aiohttp)."
         ) from error
     except Exception as error:
@@ -228,7 +229,9 @@ def resolve(address: str, options: str = "") -> tuple[Any, str]:
 
 def unreachable(address: str, why: object) -> InputError:
     """Return the error for an address that cannot be reached."""
+    # The reason may repeat the address, with its password.
+    reason = re.sub(r"[\w+.-]+://\S+", lambda found: public_address(found[0]), str(why))
     return InputError(
-        f"Cannot reach {public_address(address)}: {why}. Check the address, the network and the "
+        f"Cannot reach {public_address(address)}: {reason}. Check the address, the network and the "
         "access rights."
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from contextlib import ExitStack
+from itertools import chain, count
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ from neardup.documents.added_columns import append_columns, append_keys
 from neardup.documents.batch import DocumentBatch, RawLines
 from neardup.documents.sinks import Sink
 from neardup.formats.parquet import ParquetLayout, ParquetSink
-from neardup.formats.reading import Task
+from neardup.formats.reading import Part, Task
 from neardup.output.tables import as_rows
 from neardup.progress import Progress
 from neardup.runs.locations import DocumentLocations
@@ -69,41 +71,61 @@ def write_annotated(
     ----------
     tasks : the inputs without an earlier collection; their documents are numbered from `first`.
     """
-    # Documents that are files are the rows of one table for each format.
-    shared: dict[str, Sink] = {}
-    with ExitStack() as stack:
-        for task in tasks:
-            own: Sink | None = None
-            sinks = shared if task.part.unit == "file" else {}
-            for batch in task.read(with_payload=True):
-                stop = first + len(batch.rows)
-                rows = _annotated(batch, task, annotations.between(first, stop))
-                own = sinks.get(task.part.format)
-                if own is None:
-                    own = sinks[task.part.format] = _open(task, rows, directory)
-                    if sinks is shared:
-                        stack.callback(own.close)
-                own.write(rows)
-                progress.advance(len(batch.rows), batch.text_bytes)
-                first = stop
-            if own is not None and sinks is not shared:
-                # At once: many inputs must not keep as many files open.
-                own.close()
+    tables: dict[str, Sink] = {}  # of documents that are files, by name
+    names = _names_of([task.part for task in tasks])
+    with ExitStack() as all_inputs:
+        for task, name in zip(tasks, names, strict=True):
+            is_file = task.part.unit == "file"
+            # At once: many inputs must not keep as many files open.
+            with ExitStack() as this_input:
+                sink = tables.get(name) if is_file else None
+                for batch in task.read(with_payload=True):
+                    stop = first + len(batch.rows)
+                    rows = _annotated(batch, task, annotations.between(first, stop))
+                    if sink is None:
+                        sink = _open(task, rows, directory / name)
+                        (all_inputs if is_file else this_input).callback(sink.close)
+                    sink.write(rows)
+                    progress.advance(len(batch.rows), batch.text_bytes)
+                    first = stop
+                if is_file and sink is not None:
+                    tables[name] = sink
 
 
-def _open(task: Task, rows: pa.RecordBatch | RawLines, directory: Path) -> Sink:
-    part = task.part
-    name = f"{part.format}.parquet" if part.unit == "file" else part.relative_name
+def _names_of(parts: Sequence[Part]) -> list[str]:
+    """Return the name of the output of each input. Documents that are files are the rows of one
+    table for each format.
+    """
+    # Tables and JSON lines keep their names, which no other output may have.
+    used = {part.relative_name for part in parts if part.unit != "file"}
+    chosen: dict[tuple[bool, str], str] = {}
+    names = []
+    for part in parts:
+        is_file = part.unit == "file"
+        stem = part.format if is_file else part.relative_name
+        if not is_file and (part.format == "jsonl" or stem.endswith(".parquet")):
+            names.append(stem)
+            continue
+        if (is_file, stem) not in chosen:
+            name = _unused(stem, used)
+            chosen[is_file, stem] = name
+            used.add(name)
+        names.append(chosen[is_file, stem])
+    return names
+
+
+def _unused(stem: str, used: Container[str]) -> str:
+    """Return the name of a table that no other output has: stem.parquet, or stem-2.parquet."""
+    endings = chain([""], (f"-{number}" for number in count(2)))
+    names = (f"{stem}{ending}.parquet" for ending in endings)
+    return next(name for name in names if name not in used)
+
+
+def _open(task: Task, rows: pa.RecordBatch | RawLines, path: Path) -> Sink:
+    path.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(rows, RawLines):
-        make = part.make_sink()
-    else:
-        name += "" if name.endswith(".parquet") else ".parquet"
-
-        def make(path: str) -> Sink:
-            return ParquetSink(path, ParquetLayout(rows.schema))
-
-    (directory / name).parent.mkdir(parents=True, exist_ok=True)
-    return make(str(directory / name))
+        return task.part.make_sink()(str(path))
+    return ParquetSink(str(path), ParquetLayout(rows.schema))
 
 
 def _annotated(

@@ -357,9 +357,10 @@ class OutputDirectory:
         self.partial, self.scratch = places_of(path, scratch)
         self.result = self.partial / "result"
         self.is_published = False
+        self._overwrite = overwrite
         try:
             # Refuse before `_lock`, which makes the folder; delete only with the lock.
-            self._refuse_existing(overwrite)
+            self._refuse_existing()
             self._refuse_foreign()
             self.unlock = self._lock()
             if not resume:
@@ -423,7 +424,7 @@ class OutputDirectory:
         self._forget_checkpoint()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def _refuse_existing(self, overwrite: bool) -> None:
+    def _refuse_existing(self) -> None:
         """Raise OutputError if there is an output."""
         if self.remote is not None:
             self.remote.refuse_existing()
@@ -433,7 +434,7 @@ class OutputDirectory:
             return
         if not path.is_dir():
             raise OutputError(f"The output {path} is a file. Use a folder.")
-        if not overwrite:
+        if not self._overwrite:
             raise OutputError(
                 f"The output {path} already exists. Use another folder, or pass overwrite=True "
                 "(--overwrite) to replace it when the new result is complete."
@@ -523,6 +524,8 @@ class OutputDirectory:
     def _move(self) -> None:
         """Move the result into place; after an error, the replaced output is in its place again."""
         old = self.partial / "old"
+        # Again: the user may have made a folder there, or added files, while the run lasted.
+        self._refuse_existing()
         if Path(self.path).exists():
             # Both are renames in one file system: the time without an output is as short as can be.
             os.replace(self.path, old)
