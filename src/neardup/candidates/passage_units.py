@@ -26,10 +26,9 @@ from neardup.features.shingles import shingle_documents
 from neardup.settings.methods import Shingling
 from neardup.settings.passages import PassageSettings, Unit
 
-# The numbers of kernels/passages.py.
+# As kernels/passage_units.py numbers them.
 _KINDS: dict[Unit, int] = {"sentence": 2, "line": 3, "paragraph": 4}
 _UNITS_AT_ONCE = 1 << 16
-_BOUNDED_ON_BOTH_SIDES = 3  # of `Pieces.bounded`
 
 
 class _Found(NamedTuple):
@@ -60,6 +59,21 @@ class _Measured(NamedTuple):
     spans: Ints
     characters: Ints
 
+    @property
+    def num_characters(self) -> Ints:
+        """The characters of each unit, a view."""
+        return self.characters[:, 0]
+
+    @property
+    def num_visible(self) -> Ints:
+        """The characters of each unit without white space, a view."""
+        return self.characters[:, 1]
+
+    @property
+    def hashes(self) -> Hashes:
+        """The upper 32 bits of the keys, uint32 (num_units,)."""
+        return (self.keys[:, 0] >> np.uint64(32)).astype(np.uint32)
+
 
 class Units:
     """Finds the units of texts that may repeat; threads may share it, as `Anchoring`."""
@@ -73,7 +87,7 @@ class Units:
         """Return the hashes of all units of texts that are long enough."""
         found = self._find(texts)
         measured = self._measure(found.data, found.bounds)
-        return _hashes(measured)[self._is_long(measured)]
+        return measured.hashes[self._is_long(measured)]
 
     def select(self, texts: pa.LargeStringArray, counts: Words) -> Selected:
         """Return the units that may repeat, each a piece without anchors.
@@ -87,14 +101,14 @@ class Units:
 
         documents = np.searchsorted(found.ends, units, "right")
         first = found.first_units[documents]
-        characters = offsets_from_lengths(measured.characters[:, 0])
+        characters = offsets_from_lengths(measured.num_characters)
         rows = piece_rows(
             documents=documents,
             lengths=np.diff(found.bounds)[units],
             bytes_before=found.bounds[units] - found.bounds[first],
             characters_before=characters[units] - characters[first],
             anchors=np.zeros_like(units),
-            bounded=np.full_like(units, _BOUNDED_ON_BOTH_SIDES),
+            bounded=_bounded_on_both_sides(len(units)),
         )
         all_units = arrow_of_bytes(found.data, found.bounds)
         return Selected(
@@ -163,18 +177,20 @@ class Units:
         units = arrow_of_bytes(data, bounds).view(pa.large_string())
         shingles = shingle_documents(units, Shingling(fold=self._settings.fold))
         is_empty = np.diff(shingles.offsets) == 0
-        measured.characters[is_empty, 1] = 0  # there is nothing to compare
+        measured.num_visible[is_empty] = 0  # there is nothing to compare
         return measured._replace(keys=shingles.content)
 
     def _is_long(self, measured: _Measured) -> Mask:
-        return measured.characters[:, 1] >= self._settings.min_length
+        return measured.num_visible >= self._settings.min_length
 
 
 def _may_repeat(measured: _Measured, counts: Words) -> Mask:
     may_repeat = np.empty(len(measured.keys), np.bool_)
-    kernels.passage_anchors.mark_repeats(_hashes(measured), counts, may_repeat)
+    kernels.passage_anchors.mark_repeats(measured.hashes, counts, may_repeat)
     return may_repeat
 
 
-def _hashes(measured: _Measured) -> Hashes:
-    return (measured.keys[:, 0] >> np.uint64(32)).astype(np.uint32)
+def _bounded_on_both_sides(num_units: int) -> Ints:
+    """Return `Pieces.bounded` of whole units."""
+    both = kernels.passages.BEGINS_DOCUMENT | kernels.passages.ENDS_DOCUMENT
+    return np.full(num_units, both, np.int64)
