@@ -205,9 +205,10 @@ def run_contained(
     pairs = []
     begin = 0
     while begin < len(documents):
-        span = (begin, min(len(documents), begin + step))
+        stop = min(len(documents), begin + step)
         reached = kernel.sieve_contained(
-            span,
+            begin,
+            stop,
             order,
             kernel.Compared(sets, sets),
             postings,
@@ -431,8 +432,8 @@ def run_near(documents, rules: near_reference.Rules, all_pairs: bool, step: int)
     removals = {}
     begin = 0
     while begin < len(documents):
-        span = (begin, min(len(documents), begin + step))
-        reached = kernel.sieve_near(span, order, sets, near, listed, kernel_rules, found)
+        stop = min(len(documents), begin + step)
+        reached = kernel.sieve_near(begin, stop, order, sets, near, listed, kernel_rules, found)
         for place in range(int(found.counters[0])):
             alike = None if rules.threshold is None else float(found.similarity[place])
             pair = near_reference.Pair(
@@ -512,9 +513,5 @@ def test_documents_that_a_full_list_leaves_out_ask_for_no_room():
     near = neighbours_of(documents, 0)
     rules = kernel.Rules(0.5, JACCARD, 2, 0, False, 64)
     found = empty_found(4)
-    span = (0, len(documents))
-    assert (
-        kernel.sieve_near(span, order, sets, near, empty_lists(1, len(documents)), rules, found)
-        == 1000
-    )
+    assert kernel.sieve_near(0, 1000, order, sets, near, empty_lists(1, 1000), rules, found) == 1000
     assert decisions_of(order, found)[1].tolist() == [0, 1 + 2 * 998, 997, 1 + 2 * 998]

@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import Ints
-from neardup.decide.referee import Referee, duplicates_left, judge, sieve_in_order
+from neardup.decide.referee import Referee, judge, remaining_duplicates, sieve_in_order
 from neardup.documents.batch import Losses, Rejected
 from neardup.engines.audit import Findings, unmatched_batches
+from neardup.engines.audit_examples import examples_of
 from neardup.engines.base import Searched
 from neardup.engines.choose import open_engine
 from neardup.engines.local.nearest import Collection, find_nearest
@@ -345,9 +346,9 @@ def _judge(
     is_kept = kept_side.matched.is_kept
     with job.stages.stage("decide"):
         judgement = judge(found, is_kept)
-        left = duplicates_left(found, is_kept)
+        remaining = remaining_duplicates(found, is_kept)
         ours = sieve_in_order(found)
-    sample = _draw(judgement.unfound, settings.sample)
+    sample = _draw(np.flatnonzero(judgement.is_unfound), settings.sample)
     if len(sample):
         with job.stages.stage("compare", int(np.count_nonzero(is_kept))) as progress:
             collection = Collection(
@@ -362,7 +363,7 @@ def _judge(
         rows=rows,
         matched=kept_side.matched,
         judgement=judgement,
-        left=left,
+        remaining=remaining,
         ours=ours,
         clusters=kept_side.clusters,
     )
@@ -391,7 +392,7 @@ class _AuditProduct(Product[Audit]):
         measures = self.findings.searched.method.measures
         return [
             Table("removals", judged_schema(), self.findings.judged_batches),
-            Table("left", pairs_schema(measures), self.findings.left_batches),
+            Table("left", pairs_schema(measures), self.findings.remaining_batches),
             Table("unmatched", unmatched_schema(), self._unmatched_batches),
         ]
 
@@ -416,7 +417,7 @@ class _AuditProduct(Product[Audit]):
             faults=findings.faults(),
             groups=findings.groups(),
             keepers=findings.keepers(),
-            left=findings.left_among_kept(),
+            left=findings.remaining_among_kept(),
             ours=findings.ours_beside_theirs(),
             sources=findings.sources(),
             clusters=findings.of_clusters(),
@@ -500,7 +501,7 @@ class _AuditProduct(Product[Audit]):
 
     def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
         """Return the page of the worst removals."""
-        examples: Mapping[str, Sequence[Example]] = self.findings.examples()
+        examples: Mapping[str, Sequence[Example]] = examples_of(self.findings)
         return {"report.html": render_audit(report, examples)}
 
     def result(self, report: JsonObject, output: Output) -> Audit:

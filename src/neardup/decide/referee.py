@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from neardup.arrays import Floats, Ints, Mask, Positions
 from neardup.decide.clusters import first_members
+from neardup.decide.outcome import Pairs
 from neardup.decide.rule import Decision, Found, Rule
 from neardup.decide.sieve import Decisions, decide, decision_of_sieve
-from neardup.verify.measured import Measured
 
 VERDICTS = ("kept", "copy", "near", "chain", "group", "alone", "empty")
 """The verdicts about documents, by number.
@@ -72,10 +73,10 @@ class Judgement:
         mask: Mask = np.isin(self.verdicts, verdicts)
         return mask
 
-    @property
-    def unfound(self) -> Ints:
+    @cached_property
+    def is_unfound(self) -> Mask:
         """The removed documents for which the search found no similar kept one."""
-        return np.flatnonzero(self.where(CHAIN, GROUP, ALONE))
+        return self.where(CHAIN, GROUP, ALONE)
 
     def with_nearest(
         self, documents: Ints, nearest: Ints, similarity: Floats, threshold: float
@@ -207,22 +208,19 @@ def _connect(found: Found) -> Ints:
     return first_members(len(positions), left, right).astype(np.int64)
 
 
-class Left(NamedTuple):
+class Remaining(NamedTuple):
     """Duplicates among the kept documents.
 
     documents : int64, the kept documents that a sieve among them would remove. num_copies : the
-    copies among these. left, right : uint32 (num_pairs,), documents of the pairs without copies.
-    measured : the measures of these pairs.
+    copies among these. pairs : the pairs of documents, without copies.
     """
 
     documents: Ints
     num_copies: int
-    left: Positions
-    right: Positions
-    measured: Measured
+    pairs: Pairs
 
 
-def duplicates_left(found: Found, is_kept: Mask) -> Left:
+def remaining_duplicates(found: Found, is_kept: Mask) -> Remaining:
     """Return the duplicates among the kept documents."""
     pairs = found.confirmed
     order = found.queue.order
@@ -239,12 +237,14 @@ def duplicates_left(found: Found, is_kept: Mask) -> Left:
     )
     is_copy = first != np.arange(num_kept)
     removed = ~_kept_contents(decided, first)
-    return Left(
+    return Remaining(
         documents=np.sort(order[:num_kept][removed].astype(np.int64)),
         num_copies=int(np.count_nonzero(is_copy)),
-        left=order[pairs.left[rows]],
-        right=order[pairs.right[rows]],
-        measured=measured,
+        pairs=Pairs(
+            left=order[pairs.left[rows]],
+            right=order[pairs.right[rows]],
+            measured=measured,
+        ),
     )
 
 

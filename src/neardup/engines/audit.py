@@ -1,19 +1,19 @@
-"""The findings of an audit over the pairs of an engine: shares, faults, tables and examples."""
+"""The findings of an audit over the pairs of an engine: shares, faults and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from neardup.arrays import Floats, Integers, Ints, Mask, Positions, Words, arrow_of
+from neardup.arrays import Ints, Mask, Words, arrow_of
 from neardup.decide.clusters import first_members
 from neardup.decide.faults import BELOW, find_shifts, removals_below
-from neardup.decide.outcome import Pairs
 from neardup.decide.referee import (
     ALONE,
     CHAIN,
@@ -23,24 +23,19 @@ from neardup.decide.referee import (
     NEAR,
     VERDICTS,
     Judgement,
-    Left,
+    Remaining,
 )
-from neardup.decide.rule import Found
 from neardup.engines.base import Searched
 from neardup.files import JsonObject
-from neardup.output import write as writing
 from neardup.output.tables import pair_batches
-from neardup.report.items import Example, Marker
 from neardup.runs.foreign_ids import Clustered
 from neardup.runs.kept_rows import Matched, Rows
-from neardup.runs.locations import NO_PLACE, Place
 from neardup.schemas import SIMILARITY, judged_schema, unmatched_schema
 from neardup.verify.recall import estimate_recall, wilson
 
-_NONE = -1
+NONE = -1
 """In place of the number of a document or a cluster where there is none."""
 _ROWS = 65_536
-_MAX_EXAMPLES = 10  # of each kind
 _MAX_VALUES = 100  # of a column, in a report
 _BINS = 10  # of similarity, from 0 to 1
 _MIN_SOURCE = 20  # documents of a source that may count as vanished
@@ -64,7 +59,7 @@ class Findings:
     """The findings of an audit.
 
     searched : the documents and pairs of the original. rows : the hashes of its documents.
-    matched : the documents that were kept. judgement : of each document. left : the duplicates
+    matched : the documents that were kept. judgement : of each document. remaining : the duplicates
     among the kept documents. ours : bool by document, whether the sieve of neardup keeps it.
     clusters : of the other tool.
     """
@@ -73,9 +68,13 @@ class Findings:
     rows: Rows
     matched: Matched
     judgement: Judgement
-    left: Left
+    remaining: Remaining
     ours: Mask
     clusters: Clustered | None
+
+    @property
+    def _num_documents(self) -> int:
+        return len(self.matched.is_kept)
 
     @property
     def _is_removed(self) -> Mask:
@@ -83,27 +82,33 @@ class Findings:
 
     @cached_property
     def _is_lost(self) -> Mask:
-        """The removed documents that are not known to be sound."""
-        return self.judgement.where(CHAIN, GROUP, ALONE)
+        """The removed documents that are similar to no kept one, among the checked ones."""
+        lost: Mask = self.judgement.is_unfound & self.judgement.checked
+        return lost
 
     @property
-    def _is_sound(self) -> Mask:
+    def is_sound(self) -> Mask:
         return self.judgement.where(COPY, NEAR)
 
     @property
-    def _is_late(self) -> Mask:
+    def is_late(self) -> Mask:
         """The sound removals whose similar kept documents all come after them."""
-        earliest = self.judgement.earliest
-        late: Mask = self._is_sound & (earliest > np.arange(len(earliest)))
+        late: Mask = self.is_sound & (self.judgement.earliest > np.arange(self._num_documents))
         return late
 
     @property
-    def _is_below(self) -> Mask:
+    def is_below(self) -> Mask:
         """The lost removals whose nearest kept document is just below the threshold."""
         least = self.searched.method.limit.value - BELOW
         judgement = self.judgement
-        below: Mask = judgement.where(ALONE) & judgement.checked & (judgement.similarity >= least)
+        below: Mask = self._is_lost & judgement.where(ALONE) & (judgement.similarity >= least)
         return below
+
+    @property
+    def is_far(self) -> Mask:
+        """The other lost removals that are similar to no document."""
+        far: Mask = self._is_lost & self.judgement.where(ALONE) & ~self.is_below
+        return far
 
     @property
     def num_judged(self) -> int:
@@ -118,7 +123,7 @@ class Findings:
     @property
     def num_unchecked(self) -> int:
         """The removed documents without a similar kept one that were not drawn."""
-        return _count(self._is_lost & ~self.judgement.checked)
+        return _count(self.judgement.is_unfound & ~self.judgement.checked)
 
     def lost(self) -> Estimate:
         """Estimate the lost removals.
@@ -126,15 +131,13 @@ class Findings:
         Removals for which the search found a similar kept document are sound. The others are a
         stratum, and a sample of it is compared exactly, so only their share is uncertain.
         """
-        num_judged = self.num_judged
-        checked = self.num_checked
-        stratum = checked + self.num_unchecked
+        num_checked = self.num_checked
+        stratum = num_checked + self.num_unchecked
         if not stratum:
             return Estimate(documents=0, share=0.0, low=0.0, high=0.0, is_exact=True)
-        share = _count(self._is_lost & self.judgement.checked) / checked
-        interval = wilson(share, checked) if self.num_unchecked else (share, share)
-        low, high = interval
-        scale = stratum / num_judged
+        share = _count(self._is_lost) / num_checked
+        low, high = wilson(share, num_checked) if self.num_unchecked else (share, share)
+        scale = stratum / self.num_judged
         return Estimate(
             documents=round(share * stratum),
             share=share * scale,
@@ -144,12 +147,11 @@ class Findings:
         )
 
     def _estimated(self, is_kind: Mask) -> int:
-        """Return the estimated number of lost documents of a kind, from the checked ones."""
-        is_checked = self.judgement.checked
-        num_checked = np.count_nonzero(self._is_lost & is_checked)
-        if not num_checked:
+        """Return the estimated number of lost documents of a kind."""
+        num_lost = _count(self._is_lost)
+        if not num_lost:
             return 0
-        share = np.count_nonzero(is_kind & self._is_lost & is_checked) / num_checked
+        share = _count(is_kind & self._is_lost) / num_lost
         return round(share * self.lost().documents)
 
     def counts(self) -> dict[str, int]:
@@ -157,7 +159,7 @@ class Findings:
         tally = self.searched.corpus.tally
         verdicts = np.bincount(self.judgement.verdicts, minlength=len(VERDICTS))
         return {
-            "read": len(self._is_removed),
+            "read": self._num_documents,
             "kept": _count(self.matched.is_kept),
             "removed": _count(self._is_removed),
             "judged": self.num_judged,
@@ -186,7 +188,7 @@ class Findings:
 
     def groups(self) -> JsonObject:
         """Return the number of groups without a kept copy, and of their documents."""
-        components = self.judgement.components[self.judgement.where(GROUP) & self._is_lost]
+        components = self.judgement.components[self.judgement.where(GROUP)]
         return {"without_kept": len(np.unique(components)), "documents": len(components)}
 
     def keepers(self) -> JsonObject:
@@ -194,11 +196,11 @@ class Findings:
 
         A group is a kept document and the removed ones to which it is the most similar.
         """
-        removed = np.flatnonzero(self._is_sound)
+        removed = np.flatnonzero(self.is_sound)
         keepers = self.judgement.keepers[removed]
         kept, group = np.unique(keepers, return_inverse=True)
         lengths = self.searched.found.lengths
-        first = np.full(len(kept), len(self._is_removed))
+        first = np.full(len(kept), self._num_documents)
         np.minimum.at(first, group, removed)
         last = np.full(len(kept), -1)
         np.maximum.at(last, group, removed)
@@ -211,30 +213,29 @@ class Findings:
             "longest": _count(lengths[kept] >= longest),
         }
 
-    def left_among_kept(self) -> JsonObject:
+    def remaining_among_kept(self) -> JsonObject:
         """Return the duplicates among the kept documents, with the estimated recall."""
-        left = self.left
-        recall = self._recall_among_kept()
+        remaining = self.remaining
         return {
-            "documents": len(left.documents),
-            "copies": left.num_copies,
-            "pairs": len(left.left),
-            "recall": None if recall is None else recall._asdict(),
+            "documents": len(remaining.documents),
+            "copies": remaining.num_copies,
+            "pairs": len(remaining.pairs.left),
+            "recall": self._recall_among_kept(),
         }
 
-    def _recall_among_kept(self) -> _Recall | None:
+    def _recall_among_kept(self) -> JsonObject | None:
+        """Return the estimated recall of the remaining duplicates, if it is known."""
         searched = self.searched
         probability = searched.method.hit_probability
         is_hidden = searched.found.confirmed.left_out.any()
         if probability is None or is_hidden:
             return None
-        left = self.left.left
-        right = self.left.right
-        components = first_members(len(self._is_removed), left, right)[left]
-        estimate = estimate_recall(self.left.measured[SIMILARITY.name], components, probability)
+        pairs = self.remaining.pairs
+        components = first_members(self._num_documents, pairs.left, pairs.right)[pairs.left]
+        estimate = estimate_recall(pairs.measured[SIMILARITY.name], components, probability)
         if estimate is None:
             return None
-        return _Recall(estimate.estimated, estimate.low, estimate.high)
+        return {"estimated": estimate.estimated, "low": estimate.low, "high": estimate.high}
 
     def ours_beside_theirs(self) -> dict[str, int]:
         """Return the documents that the sieve of neardup would have kept at this threshold."""
@@ -250,10 +251,9 @@ class Findings:
         """Return the faults that were seen, each with the number of documents."""
         judgement = self.judgement
         groups = self.groups()
-        is_below = self._is_below
+        is_below = self.is_below
         threshold = self.searched.method.limit.value
         below = removals_below(judgement.similarity[is_below], threshold)
-        is_far = judgement.where(ALONE) & judgement.checked & ~is_below
         faults: list[JsonObject] = [
             *self._shifts(),
             {"fault": "chain", "documents": self._estimated(judgement.where(CHAIN))},
@@ -262,21 +262,20 @@ class Findings:
                 "documents": groups["documents"],
                 "groups": groups["without_kept"],
             },
-            {"fault": "later_copy_kept", "documents": _count(self._is_late)},
+            {"fault": "later_copy_kept", "documents": _count(self.is_late)},
             {
                 "fault": "estimate" if below.is_estimate else "below_threshold",
                 "documents": self._estimated(is_below),
             },
-            {"fault": "unlike", "documents": self._estimated(is_far)},
+            {"fault": "unlike", "documents": self._estimated(self.is_far)},
         ]
         return [fault for fault in faults if fault["documents"]]
 
     def _shifts(self) -> Iterator[JsonObject]:
         """Yield the shifts of document numbers."""
         names = self.searched.locations.names
-        is_lost = self._is_lost
         should_go = ~self.ours & self.matched.is_kept
-        for shift in find_shifts(is_lost, should_go, self.rows.part_ends):
+        for shift in find_shifts(self.judgement.is_unfound, should_go, self.rows.part_ends):
             yield {
                 "fault": "shifted" if shift.part is None else "shifted_in_file",
                 "documents": shift.explained,
@@ -287,19 +286,20 @@ class Findings:
 
     def sources(self) -> list[JsonObject]:
         """Return the removals by input and by the values of columns, with vanished ones marked."""
-        parts = self.rows.parts(np.arange(len(self._is_removed)))
-        rows = _count_by(None, parts, self._is_removed, self._is_lost, self._names_of_parts)
+        is_unfound = self.judgement.is_unfound
+        parts = self.rows.parts(np.arange(self._num_documents))
+        rows = _count_by(None, parts, self._is_removed, is_unfound, self._names_of_parts)
         for column, hashes in self.searched.described.items():
             distinct, values = np.unique(hashes, return_inverse=True)
-
-            def names(numbers: Ints, known: Words = distinct) -> list[str]:
-                return self.searched.corpus.names.find(known[numbers])
-
-            rows += _count_by(column, values, self._is_removed, self._is_lost, names)
+            names_of = partial(self._names_of_values, distinct)
+            rows += _count_by(column, values, self._is_removed, is_unfound, names_of)
         return rows
 
     def _names_of_parts(self, numbers: Ints) -> list[str]:
         return [self.searched.locations.names[number] for number in numbers.tolist()]
+
+    def _names_of_values(self, hashes: Words, numbers: Ints) -> list[str]:
+        return self.searched.corpus.names.find(hashes[numbers])
 
     def of_clusters(self) -> JsonObject | None:
         """Return how the clusters of the other tool agree with the removals; None without them."""
@@ -309,10 +309,10 @@ class Findings:
         clusters = self.clusters.clusters
         sizes = np.bincount(clusters)
         num_kept = np.bincount(clusters[self.matched.is_kept[documents]], minlength=len(sizes))
-        cluster_of = np.full(len(self._is_removed), _NONE, np.int64)
+        cluster_of = np.full(self._num_documents, NONE, np.int64)
         cluster_of[documents] = clusters
-        has_cluster = cluster_of != _NONE
-        removed = np.flatnonzero(self._is_sound & has_cluster)
+        has_cluster = cluster_of != NONE
+        removed = np.flatnonzero(self.is_sound & has_cluster)
         is_own = cluster_of[self.judgement.keepers[removed]] == cluster_of[removed]
         return {
             "clusters": _count(sizes > 1),
@@ -324,8 +324,6 @@ class Findings:
             "unknown": self.clusters.num_unknown,
         }
 
-    # Tables.
-
     def judged_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the table of removed documents; see schemas.judged_schema."""
         locations = self.searched.locations
@@ -335,7 +333,7 @@ class Findings:
             part = removed[start : start + _ROWS]
             keepers = judgement.keepers[part]
             has_keeper = keepers >= 0
-            is_known = self._is_sound[part] | judgement.checked[part]
+            is_known = self.is_sound[part] | judgement.checked[part]
             # Document 0 in place of none; its columns become null.
             kept = np.where(has_keeper, keepers, 0).astype(np.uint32)
             no_keeper = arrow_of(~has_keeper)
@@ -348,153 +346,47 @@ class Findings:
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=judged_schema())
 
-    def left_batches(self) -> Iterator[pa.RecordBatch]:
+    def remaining_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the pairs of near-duplicates among the kept documents; see schemas.pairs_schema."""
-        left = self.left
-        pairs = Pairs(left.left, left.right, left.measured)
-        return pair_batches(pairs, self.searched.locations.ids, self.searched.method.measures)
-
-    # Examples.
-
-    def examples(self) -> dict[str, list[Example]]:
-        """Return the worst removals of each kind, side by side with the nearest kept document."""
-        chosen = self._chosen_pairs()
-        shown = [pair for pairs in chosen.values() for pair in pairs]
-        documents = {document for pair in shown for document in (pair.left, pair.right)} - {_NONE}
         searched = self.searched
-        read = writing.read_texts(
-            searched.tasks, searched.corpus.part_ends, np.array(sorted(documents), np.uint32)
-        )
-        # A document that is like no kept one is shown beside nothing.
-        marker = Marker({**dict(read), _NONE: ""}, searched.method.settings.shingling)
-        return {
-            kind: [self._example(marker, pair) for pair in pairs]
-            for kind, pairs in chosen.items()
-            if pairs
-        }
-
-    def _example(self, marker: Marker, pair: _ShownPair) -> Example:
-        return Example(
-            removed=self._place(pair.left),
-            kept=self._place(pair.right),
-            pair=marker.mark(pair.left, pair.right),
-            similarity=pair.similarity,
-            exact=False,
-        )
-
-    def _place(self, document: int) -> Place:
-        if document == _NONE:
-            return NO_PLACE
-        return next(self.searched.locations.places(np.array([document], np.uint32)))
-
-    def _chosen_pairs(self) -> dict[str, list[_ShownPair]]:
-        """Return the pairs to show by kind, the worst first."""
-        judgement = self.judgement
-        is_checked = judgement.checked
-        return {
-            "unlike": self._least_similar(judgement.where(ALONE) & is_checked & ~self._is_below),
-            "below_threshold": self._least_similar(self._is_below),
-            "chain": self._least_similar(judgement.where(CHAIN) & is_checked),
-            "no_copy_kept": self._pairs_of_groups(),
-            "later_copy_kept": self._least_similar(self._is_late),
-            "left": self._most_similar_left(),
-        }
-
-    def _least_similar(self, mask: Mask) -> list[_ShownPair]:
-        """Return the documents with the least similar keepers."""
-        judgement = self.judgement
-        documents = np.flatnonzero(mask)
-        order = np.argsort(judgement.similarity[documents], kind="stable")
-        shown = documents[order[:_MAX_EXAMPLES]]
-        return _shown_pairs(shown, judgement.keepers[shown], judgement.similarity[shown])
-
-    def _most_similar_left(self) -> list[_ShownPair]:
-        similarity = self.left.measured[SIMILARITY.name]
-        shown = np.argsort(-similarity, kind="stable")[:_MAX_EXAMPLES]
-        return _shown_pairs(self.left.left[shown], self.left.right[shown], similarity[shown])
-
-    def _pairs_of_groups(self) -> list[_ShownPair]:
-        """Return a pair of each of the largest groups without a kept copy."""
-        is_group = self.judgement.where(GROUP)
-        pairs = _pairs_and_copies(self.searched.found)
-        rows = np.flatnonzero(is_group[pairs.left])
-        distinct, first = np.unique(self.judgement.components[pairs.left[rows]], return_index=True)
-        sizes = np.bincount(self.judgement.components[is_group], minlength=len(is_group))
-        largest = np.argsort(-sizes[distinct], kind="stable")[:_MAX_EXAMPLES]
-        shown = rows[first[largest]]
-        return _shown_pairs(pairs.left[shown], pairs.right[shown], pairs.similarity[shown])
-
-
-class _ShownPair(NamedTuple):
-    """Two documents to show beside each other; `right` may be _NONE."""
-
-    left: int
-    right: int
-    similarity: float
-
-
-def _shown_pairs(left: Integers, right: Integers, similarity: Floats) -> list[_ShownPair]:
-    rows = zip(left.tolist(), right.tolist(), similarity.tolist(), strict=True)
-    return [_ShownPair(*row) for row in rows]
-
-
-class _Pairs(NamedTuple):
-    """Pairs of documents, uint32 (num_pairs,), and their similarity, float64."""
-
-    left: Positions
-    right: Positions
-    similarity: Floats
-
-
-def _pairs_and_copies(found: Found) -> _Pairs:
-    """Return the pairs of a search, and of each document with the first of its content."""
-    queue = found.queue
-    pairs = found.confirmed
-    copies = np.flatnonzero(~queue.is_first)
-    return _Pairs(
-        left=queue.order[np.append(pairs.left, queue.representative[copies])],
-        right=queue.order[np.append(pairs.right, copies)],
-        similarity=np.append(pairs.measured[SIMILARITY.name], np.ones(len(copies))),
-    )
+        return pair_batches(self.remaining.pairs, searched.locations.ids, searched.method.measures)
 
 
 def _count(mask: Mask) -> int:
     return int(np.count_nonzero(mask))
 
 
-class _Recall(NamedTuple):
-    """An estimated recall with its interval."""
-
-    estimated: float
-    low: float
-    high: float
-
-
 def _null_where(mask: pa.Array, column: pa.Array) -> pa.Array:
-    return pa.compute.if_else(mask, pa.scalar(None, column.type), column)
+    return pc.if_else(mask, pa.scalar(None, column.type), column)
 
 
 def _count_by(
-    column: str | None, values: Ints, is_removed: Mask, is_lost: Mask, names: object
+    column: str | None,
+    values: Ints,
+    is_removed: Mask,
+    is_unfound: Mask,
+    names_of: Callable[[Ints], list[str]],
 ) -> list[JsonObject]:
-    """Return the documents of each value of a column, the most removed share first."""
+    """Return the documents of each value of a column, the most removed share first.
+
+    values : the number of each document's value. names_of : returns the names of such numbers.
+    """
     documents = np.bincount(values)
     removed = np.bincount(values[is_removed], minlength=len(documents))
-    lost = np.bincount(values[is_lost], minlength=len(documents))
+    unfound = np.bincount(values[is_unfound], minlength=len(documents))
     share = removed / np.maximum(documents, 1)
     shown = np.argsort(-share, kind="stable")
     shown = shown[documents[shown] > 0][:_MAX_VALUES]
-    assert callable(names)
     return [
         {
             "column": column,
             "value": name,
             "documents": int(documents[number]),
             "removed": int(removed[number]),
-            "lost": int(lost[number]),
+            "lost": int(unfound[number]),
             "vanished": bool(documents[number] >= _MIN_SOURCE and share[number] >= _VANISHED),
         }
-        for number, name in zip(shown.tolist(), names(shown), strict=True)
+        for number, name in zip(shown.tolist(), names_of(shown), strict=True)
     ]
 
 

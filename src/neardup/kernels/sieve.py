@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels.bands import LAST_MEMBER, NO_BUCKET
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.intrinsics import address_of, prefetch
 from neardup.kernels.mixing import find_slot, mix
 from neardup.kernels.sorted_sets import (
@@ -32,9 +32,11 @@ from neardup.kernels.sorted_sets import (
     sketch_words,
 )
 
-U64 = np.uint64
-NO_NODE = np.uint32(0xFFFFFFFF)
-NONE = np.int64(-1)
+NO_NODE = U32(0xFFFFFFFF)
+NONE = I64(-1)
+# Values of `Order.kept`; the last is for a kept document that may be similar to an earlier one that
+# a full bucket does not list.
+REMOVED, KEPT, KEPT_WITH_UNLISTED = range(3)
 # Bits of `Ahead.state`.
 _MEASURED = 1
 _OPEN = 2
@@ -58,9 +60,9 @@ class Order(NamedTuple):
     """Documents in the order of the sieve, all by position.
 
     documents : uint32, the document at each position; representative : uint32, the first position
-    of equal content; kept : uint8, written by the sieve, zeros before, or ones if nothing is
-    removed: 0 for a removed document; 2 for a kept one with an earlier document in a bucket that
-    does not list it; 1 for other kept ones.
+    of equal content; kept : uint8, written by the sieve: REMOVED, KEPT, or KEPT_WITH_UNLISTED for a
+    kept document with an earlier one in a bucket that does not list it. REMOVED before, or KEPT if
+    nothing is removed.
     """
 
     documents: np.ndarray
@@ -201,22 +203,22 @@ def make_postings(num_keys: int, capacity: int) -> Postings:
     """Return empty postings for `num_keys` sampled shingles, the table at most half full."""
     num_slots = 1 << max(4, (2 * num_keys).bit_length())
     return Postings(
-        keys=np.zeros(num_slots, np.uint64),
+        keys=np.zeros(num_slots, U64),
         head=np.full(num_slots, NONE),
-        lengths=np.zeros(num_slots, np.int64),
-        unlisted=np.empty(num_slots, np.uint32),
-        next=np.empty(capacity, np.int64),
-        member=np.empty(capacity, np.uint32),
-        used=np.zeros(1, np.int64),
+        lengths=np.zeros(num_slots, I64),
+        unlisted=np.empty(num_slots, U32),
+        next=np.empty(capacity, I64),
+        member=np.empty(capacity, U32),
+        used=np.zeros(1, I64),
     )
 
 
 def grow(postings: Postings) -> Postings:
     """Return the same postings with room for twice as many entries."""
-    free = np.empty(len(postings.member), np.int64)
+    free = np.empty(len(postings.member), I64)
     return postings._replace(
         next=np.concatenate([postings.next, free]),
-        member=np.concatenate([postings.member, free.astype(np.uint32)]),
+        member=np.concatenate([postings.member, free.astype(U32)]),
     )
 
 
@@ -231,6 +233,32 @@ class _Pair(NamedTuple):
     exact: bool
 
 
+class _Span(NamedTuple):
+    """Positions from `begin` on, before `stop`."""
+
+    begin: int
+    stop: int
+
+
+class _Known(NamedTuple):
+    """The candidates of a position that are measured: all before the position `floor`. Their pairs
+    begin at the number `pair` of `Ahead.found`, in the order of the candidates.
+    """
+
+    floor: int
+    pair: int
+
+
+_NONE_KNOWN = _Known(floor=0, pair=0)
+
+
+class _NearNode(NamedTuple):
+    """A node of `Neighbours`, and its distance from the fingerprint of a document."""
+
+    node: int
+    distance: int
+
+
 @kernel(allocates=True)
 def measure_ahead(stop, order, compared, buckets, rules, ahead):
     """Measure positions from `ahead.begin` to `stop` with the documents before `ahead.floor` that
@@ -240,9 +268,9 @@ def measure_ahead(stop, order, compared, buckets, rules, ahead):
     first document with its content is removed already. Stops early when `ahead.found` is nearly
     full.
     """
-    candidates = np.empty(buckets.first.shape[0] * rules.max_bucket_size + 1, np.uint32)
+    candidates = np.empty(buckets.first.shape[0] * rules.max_bucket_size + 1, U32)
     table = np.empty(4 * len(candidates), U64)
-    span = (0, ahead.floor)
+    span = _Span(0, ahead.floor)
     found = ahead.found
     for position in range(ahead.begin, stop):
         if len(found.left) - found.counters[PAIRS] < len(candidates):
@@ -255,7 +283,9 @@ def measure_ahead(stop, order, compared, buckets, rules, ahead):
                 buckets, position, span, lefts, order.kept, limit, candidates, table
             )
             if count:
-                _judge(position, candidates[:count], (0, 0), order, compared, rules, found, found)
+                _judge(
+                    position, candidates[:count], _NONE_KNOWN, order, compared, rules, found, found
+                )
         ahead.ends[index] = found.counters[PAIRS]
 
 
@@ -264,7 +294,7 @@ def _may_be_decided(position, order, rules, floor):
     """Return whether `sieve` may have to compare a document: not if it is always kept, nor if it is
     a copy whose first document is kept or not yet decided.
     """
-    first = np.int64(order.representative[position])
+    first = I64(order.representative[position])
     needs_comparison = first == position or (first < floor and not order.kept[first])
     return needs_comparison and position >= rules.num_against
 
@@ -279,15 +309,15 @@ def sieve(begin, stop, order, compared, buckets, rules, ahead, found):
     kept document is removed without a comparison. Pairs measured in `ahead` are taken from there;
     the answer is the same if nothing was measured.
     """
-    candidates = np.empty(buckets.first.shape[0] * rules.max_bucket_size + 1, np.uint32)
+    candidates = np.empty(buckets.first.shape[0] * rules.max_bucket_size + 1, U32)
     table = np.empty(4 * len(candidates), U64)
     for position in range(begin, stop):
         if len(found.left) - found.counters[PAIRS] < len(candidates) + 1:
             return position
         is_copy = order.representative[position] != position
-        if is_copy and _is_plain_copy(position, order, rules, found):
+        if is_copy and _decide_copy(position, order, rules, found):
             continue
-        is_full = False
+        has_unlisted = False
         if position >= rules.num_against or rules.all_pairs:
             count, state, known = _propose(
                 position, order.kept, buckets, rules, ahead, candidates, table
@@ -298,26 +328,33 @@ def sieve(begin, stop, order, compared, buckets, rules, ahead, found):
                 position, candidates[:count], known, order, compared, rules, ahead.found, found
             ):
                 continue
-            is_full = (state & _FULL) != 0
-        order.kept[position] = 1 + is_full
+            has_unlisted = (state & _FULL) != 0
+        _keep(position, has_unlisted, order.kept)
     return stop
+
+
+@kernel(inline=True)
+def _keep(position, has_unlisted, kept):
+    """Keep a document; a removed one stays as it is. has_unlisted : whether one of its buckets has
+    an earlier document that it does not list.
+    """
+    kept[position] = KEPT_WITH_UNLISTED if has_unlisted else KEPT
 
 
 @kernel(inline=True)
 def _propose(position, kept, buckets, rules, ahead, candidates, table):
     """List the candidates of a position: measured ones in `ahead`, and later ones from its buckets.
 
-    Return their number, the state of `Ahead`, and the first position that is not measured with the
-    first measured pair.
+    Return their number, the state of `Ahead`, and which of them are known.
     """
     index = position - ahead.begin
     state = ahead.state[index]
     floor = 0
-    pair = np.int64(0)
-    end = np.int64(0)
+    pair = I64(0)
+    end = I64(0)
     if state & _MEASURED:
         floor = ahead.floor
-        pair = ahead.ends[index - 1] if index else np.int64(0)
+        pair = ahead.ends[index - 1] if index else I64(0)
         end = ahead.ends[index]
     lefts = ahead.found.left[pair:end]
     count = end - pair
@@ -325,10 +362,10 @@ def _propose(position, kept, buckets, rules, ahead, candidates, table):
         for i in range(count):
             candidates[i] = lefts[i]
     else:
-        span = (floor, position)
+        span = _Span(floor, position)
         limit = rules.max_bucket_size
         count, state = _gather(buckets, position, span, lefts, kept, limit, candidates, table)
-    return count, state, (floor, pair)
+    return count, state, _Known(floor, pair)
 
 
 @kernel
@@ -336,8 +373,8 @@ def _gather(buckets, position, span, lefts, kept, max_bucket_size, candidates, t
     """List the kept documents in the buckets of a position, each once; return their number, and the
     state of `Ahead`.
 
-    span : the positions whose `kept` counts. lefts : uint32, rising: the listed documents before
-    the span, in the order of the buckets.
+    span : the positions whose `kept` counts. lefts : uint32, the candidates before the span, each
+    once, in the order in which the buckets first list them.
     """
     count = 0
     state = _MEASURED
@@ -345,20 +382,22 @@ def _gather(buckets, position, span, lefts, kept, max_bucket_size, candidates, t
     for band in range(buckets.first.shape[0]):
         if buckets.first[band, position] == NO_BUCKET:
             continue
-        entry = buckets.band_starts[band] + np.int64(buckets.first[band, position])
+        entry = buckets.band_starts[band] + I64(buckets.first[band, position])
         # Members rise, and the one after the listed ones shows whether the bucket is full.
         for rank in range(max_bucket_size + 1):
             member = buckets.members[entry]
-            other = np.int64(member & ~LAST_MEMBER)
+            other = I64(member & ~LAST_MEMBER)
             if other >= position:
                 break
             is_listed = False
             if rank == max_bucket_size:
                 state |= _FULL
-            elif other >= span[1]:
+            elif other >= span.stop:
                 state |= _OPEN
-            elif other >= span[0]:
-                is_listed = kept[other] != 0
+            elif other >= span.begin:
+                is_listed = kept[other] != REMOVED
+            # `lefts` has the order of this walk: a member that is not the next of them is not a
+            # candidate, or was listed before.
             elif num_lefts < len(lefts) and lefts[num_lefts] == other:
                 is_listed = True
                 num_lefts += 1
@@ -397,21 +436,20 @@ def _drop_repeated(candidates, table):
 def _judge(position, candidates, known, order, compared, rules, earlier, found):
     """Measure a document against its candidates; return whether one of them removes it.
 
-    known : a position, and a number of a pair: candidates before the position are the pairs of
-    `earlier` from that number on, in their order.
+    earlier : the pairs of the known candidates.
     """
-    floor, pair = known
-    first = np.int64(order.representative[position])
+    pair = known.pair
+    first = I64(order.representative[position])
     document = order.documents[first]
     best = -1
-    count = _sift(position, candidates, floor, order, compared.shingles, rules, found)
+    count = _sift(position, candidates, known.floor, order, compared.shingles, rules, found)
     for candidate in candidates[:count]:
-        other = np.int64(candidate)
-        other_first = np.int64(order.representative[other])
+        other = I64(candidate)
+        other_first = I64(order.representative[other])
         exact = other_first == first
         similarity = 1.0
         structure = 1.0
-        if other < floor:
+        if other < known.floor:
             similarity = earlier.similarity[pair]
             structure = earlier.structure[pair]
             pair += 1
@@ -421,9 +459,16 @@ def _judge(position, candidates, known, order, compared, rules, earlier, found):
             )
         # All candidates are measured, since the most similar one removes the document.
         if similarity >= rules.threshold and structure >= rules.structure:
-            added = _append(found, _Pair(other, position, similarity, 0, structure, exact))
-            best = _better(best, added, found)
-    return _removes(best, rules, found)
+            added = _Pair(
+                left=other,
+                right=position,
+                similarity=similarity,
+                distance=0,
+                structure=structure,
+                exact=exact,
+            )
+            best = _better(best, _append(found, added), found)
+    return _mark_remover(best, rules, found)
 
 
 @kernel
@@ -434,19 +479,19 @@ def _sift(position, candidates, floor, order, sets, rules, found):
     The parts of a set lie far apart in memory, so each is prefetched some steps before.
     """
     _prefetch_sketches(candidates, floor, order, sets)
-    first = np.int64(order.representative[position])
+    first = I64(order.representative[position])
     document = order.documents[first]
     hashes = address_of(sets.hashes)
     count = 0
     for candidate in candidates:
-        other_first = np.int64(order.representative[np.int64(candidate)])
+        other_first = I64(order.representative[I64(candidate)])
         if candidate >= floor and other_first != first:
             found.counters[COMPARED] += 1
             other = order.documents[other_first]
             if not may_reach(sets, document, other, rules.similarity, rules.threshold):
                 continue
             begin = sets.starts[other]
-            for word in range(begin, begin + np.int64(sets.sizes[other]), 8):
+            for word in range(begin, begin + I64(sets.sizes[other]), 8):
                 prefetch(hashes + 8 * word)
         candidates[count] = candidate
         count += 1
@@ -461,14 +506,14 @@ def _prefetch_sketches(candidates, floor, order, sets):
     hashes = address_of(sets.hashes)
     for candidate in candidates:
         if candidate >= floor:
-            other = np.int64(order.documents[np.int64(order.representative[np.int64(candidate)])])
+            other = I64(order.documents[I64(order.representative[I64(candidate)])])
             prefetch(starts + 8 * other)
             prefetch(sizes + 4 * other)
     for candidate in candidates:
         if candidate >= floor:
-            other = np.int64(order.documents[np.int64(order.representative[np.int64(candidate)])])
+            other = I64(order.documents[I64(order.representative[I64(candidate)])])
             begin = sets.starts[other]
-            for word in range(begin - sketch_words(np.int64(sets.sizes[other])), begin, 8):
+            for word in range(begin - sketch_words(I64(sets.sizes[other])), begin, 8):
                 prefetch(hashes + 8 * word)
 
 
@@ -489,10 +534,10 @@ def _measure(compared, document, other, rules):
 def _min_shared(compared, document, other, rules):
     """Return the minimum number of shingles that two documents must share at any threshold."""
     if not rules.above_chance:
-        return np.int64(0)
-    even = np.int64(compared.structure.sizes[document])
-    other_even = np.int64(compared.structure.sizes[other])
-    return np.int64(np.ceil(shared_above_chance_kernel(even, other_even)))
+        return I64(0)
+    even = I64(compared.structure.sizes[document])
+    other_even = I64(compared.structure.sizes[other])
+    return I64(np.ceil(shared_above_chance_kernel(even, other_even)))
 
 
 @kernel
@@ -522,7 +567,7 @@ def _better(best, pair, found):
 
 
 @kernel
-def _removes(best, rules, found):
+def _mark_remover(best, rules, found):
     """Mark the pair that removes a document; return whether there is one."""
     if best < 0 or rules.all_pairs:
         return False
@@ -531,15 +576,23 @@ def _removes(best, rules, found):
 
 
 @kernel
-def _is_plain_copy(position, order, rules, found):
+def _decide_copy(position, order, rules, found):
     """Decide a copy of a kept document without a comparison; return whether it was one."""
-    first = np.int64(order.representative[position])
+    first = I64(order.representative[position])
     if first == position or not order.kept[first] or rules.all_pairs:
         return False
     if position < rules.num_against:
-        order.kept[position] = 1
+        _keep(position, False, order.kept)
     else:
-        found.best[_append(found, _Pair(first, position, 1.0, 0, 1.0, True))] = 1
+        pair = _Pair(
+            left=first,
+            right=position,
+            similarity=1.0,
+            distance=0,
+            structure=1.0,
+            exact=True,
+        )
+        _mark_remover(_append(found, pair), rules, found)
     return True
 
 
@@ -548,7 +601,7 @@ def enter_samples(postings, sets, documents, num_samples):
     """Enter the least `num_samples` shingles of each document as keys. Requires: sorted sets."""
     for document in documents:
         start = sets.starts[document]
-        for i in range(start, start + min(np.int64(sets.sizes[document]), num_samples)):
+        for i in range(start, start + min(I64(sets.sizes[document]), num_samples)):
             key = sets.hashes[i]
             if key != U64(0):
                 postings.keys[find_slot(postings.keys, postings.keys, U64(0), key)] = key
@@ -557,19 +610,19 @@ def enter_samples(postings, sets, documents, num_samples):
 @kernel
 def _hits(postings, sample, floor, probes, max_bucket_size, candidates):
     """List the kept documents from position `floor` on that have enough of a sample; return their
-    number, and 1 if a shingle has an earlier document that it does not list.
+    number, and whether a shingle has an earlier document that it does not list.
 
     candidates : uint32, with room for all entries of the postings of a sample.
     """
     hits = probes.hits
     touched = 0
-    full = 0
+    has_unlisted = False
     for key in sample:
         slot = find_slot(postings.keys, postings.keys, U64(0), key)
         if postings.keys[slot] != key or key == U64(0):
             continue
         if postings.lengths[slot] > max_bucket_size:
-            full = 1
+            has_unlisted = True
         entry = postings.head[slot]
         while entry != NONE:
             member = postings.member[entry]
@@ -586,11 +639,11 @@ def _hits(postings, sample, floor, probes, max_bucket_size, candidates):
             candidates[count] = member
             count += 1
         hits[member] = 0
-    return count, full
+    return count, has_unlisted
 
 
 @kernel
-def _post(postings, position, hashes, kept, max_bucket_size):
+def _post(postings, position, hashes, is_kept, max_bucket_size):
     """Enter a document under its shingles, except shingles with `max_bucket_size` documents."""
     for key in hashes:
         slot = find_slot(postings.keys, postings.keys, U64(0), key)
@@ -599,7 +652,7 @@ def _post(postings, position, hashes, kept, max_bucket_size):
         postings.lengths[slot] += 1
         if postings.lengths[slot] == max_bucket_size + 1:
             postings.unlisted[slot] = position
-        if kept and postings.lengths[slot] <= max_bucket_size:
+        if is_kept and postings.lengths[slot] <= max_bucket_size:
             entry = postings.used[0]
             postings.member[entry] = position
             postings.next[entry] = postings.head[slot]
@@ -608,8 +661,8 @@ def _post(postings, position, hashes, kept, max_bucket_size):
 
 
 @kernel(allocates=True)
-def sieve_contained(span, order, compared, postings, probes, rules, found):
-    """Decide positions span[0] to span[1]; return the first position that is not decided: earlier
+def sieve_contained(begin, stop, order, compared, postings, probes, rules, found):
+    """Decide positions `begin` to `stop`; return the first position that is not decided: earlier
     if `found` or the postings are full.
 
     As `sieve`, but a document is compared with the kept ones that have enough of the shingles
@@ -617,63 +670,71 @@ def sieve_contained(span, order, compared, postings, probes, rules, found):
     """
     sets = compared.shingles
     num_samples = len(probes.needed) - 1
-    candidates = np.empty(num_samples * rules.max_bucket_size + 1, np.uint32)
-    for position in range(span[0], span[1]):
-        first = np.int64(order.representative[position])
+    candidates = np.empty(num_samples * rules.max_bucket_size + 1, U32)
+    for position in range(begin, stop):
+        first = I64(order.representative[position])
         document = order.documents[first]
         start = sets.starts[document]
-        hashes = sets.hashes[start : start + np.int64(sets.sizes[document])]
+        hashes = sets.hashes[start : start + I64(sets.sizes[document])]
         has_room = len(found.left) - found.counters[PAIRS] > len(candidates) + 1
         if not has_room or len(postings.member) - postings.used[0] < len(hashes):
             return position
-        if _is_plain_copy(position, order, rules, found):
+        if _decide_copy(position, order, rules, found):
             continue
-        order.kept[position] = 1
         if not probes.queries[position]:
+            _keep(position, False, order.kept)
             continue
+        is_removed = False
+        has_unlisted = False
         is_skipped = rules.skips_copies and first != position
         if position >= rules.num_against or rules.all_pairs:
             sample = hashes[: min(len(hashes), num_samples)]
             # The first document with this content was compared with the documents before it.
             floor = first + 1 if is_skipped else 0
-            count, full = _hits(postings, sample, floor, probes, rules.max_bucket_size, candidates)
-            if count and _judge(
-                position, candidates[:count], (0, 0), order, compared, rules, found, found
-            ):
-                order.kept[position] = 0
-            else:
-                order.kept[position] += full
+            count, has_unlisted = _hits(
+                postings, sample, floor, probes, rules.max_bucket_size, candidates
+            )
+            is_removed = count > 0 and _judge(
+                position, candidates[:count], _NONE_KNOWN, order, compared, rules, found, found
+            )
+        if not is_removed:
+            _keep(position, has_unlisted, order.kept)
         if first == position or (rules.all_pairs and not is_skipped):
-            _post(postings, position, hashes, order.kept[position], rules.max_bucket_size)
-    return span[1]
+            _post(postings, position, hashes, not is_removed, rules.max_bucket_size)
+    return stop
 
 
 @kernel
-def sieve_near(span, order, sets, near, listed, rules, found):
-    """Decide positions span[0] to span[1]; return the first position that is not decided: earlier
+def sieve_near(begin, stop, order, sets, near, listed, rules, found):
+    """Decide positions `begin` to `stop`; return the first position that is not decided: earlier
     if `found` is nearly full.
 
     As `sieve`, but a document is compared with the kept ones whose fingerprints are near its own,
     among the earliest `max_bucket_size` of each fingerprint.
     """
     limit = 1 if _needs_one(rules) else rules.max_bucket_size
-    for position in range(span[0], span[1]):
+    for position in range(begin, stop):
         room = len(found.left) - found.counters[PAIRS]
         if room < 2:
             return position
-        if _is_plain_copy(position, order, rules, found):
+        if _decide_copy(position, order, rules, found):
             continue
-        order.kept[position] = 1
         if near.node[position] == NO_NODE:
+            _keep(position, False, order.kept)
             continue
-        node = np.int64(near.node[position])
+        node = I64(near.node[position])
         if room < _num_listed(node, near, listed, rules.max_bucket_size) + 2:
             return position
-        if position >= rules.num_against or rules.all_pairs:
-            _judge_near(position, order, sets, near, listed, rules, found)
-        if np.int64(order.representative[position]) == position or rules.all_pairs:
-            _list_member(listed, node, position, order.kept[position], limit)
-    return span[1]
+        # The kernels called here are inlined, since a call with these arrays takes longer than the
+        # rest of a document without near fingerprints.
+        is_compared = position >= rules.num_against or rules.all_pairs
+        is_removed = is_compared and _judge_near(position, order, sets, near, listed, rules, found)
+        if not is_removed:
+            has_unlisted = is_compared and _has_unlisted(node, near, listed, rules)
+            _keep(position, has_unlisted, order.kept)
+        if I64(order.representative[position]) == position or rules.all_pairs:
+            _list_member(listed, node, position, not is_removed, limit)
+    return stop
 
 
 @kernel
@@ -701,45 +762,60 @@ def _list_member(listed, node, position, is_kept, limit):
 def _num_listed(node, near, listed, max_bucket_size):
     """Return an upper bound of the documents listed for a fingerprint and near ones."""
     # Removed documents count, too: the bound needs no walk along the chains.
-    total = min(np.int64(listed.num_members[node]), max_bucket_size)
+    total = min(I64(listed.num_members[node]), max_bucket_size)
     for i in range(near.starts[node], near.starts[node + 1]):
-        total += min(np.int64(listed.num_members[near.others[i]]), max_bucket_size)
+        total += min(I64(listed.num_members[near.others[i]]), max_bucket_size)
     return total
 
 
-@kernel
+@kernel(inline=True)
 def _judge_near(position, order, sets, near, listed, rules, found):
-    """Measure a document against the kept ones with near fingerprints, and decide about it."""
-    node = np.int64(near.node[position])
-    first = near.starts[node] - 1  # for the fingerprint itself, at distance 0
-    best = -1
-    is_full = False
-    for i in range(first, near.starts[node + 1]):
-        other_node = node if i == first else np.int64(near.others[i])
-        distance = np.int64(0) if i == first else np.int64(near.distances[i])
-        is_full |= _has_unlisted(listed, other_node, rules)
-        member = listed.first[other_node]
-        while member != NONE:
-            pair = _pair_at(position, member, distance, order, sets, rules, found)
-            if rules.similarity == HAMMING or pair.similarity >= rules.threshold:
-                best = _better(best, _append(found, pair), found)
-            else:
-                found.counters[REJECTED] += 1
-            member = listed.next[member]
-    order.kept[position] = 0 if _removes(best, rules, found) else 1 + is_full
+    """Measure a document against the kept ones with near fingerprints; return whether one of them
+    removes it.
+    """
+    node = I64(near.node[position])
+    own = _NearNode(node, I64(0))
+    best = _best_of_node(position, own, -1, order, sets, listed, rules, found)
+    for i in range(near.starts[node], near.starts[node + 1]):
+        other = _NearNode(I64(near.others[i]), I64(near.distances[i]))
+        best = _best_of_node(position, other, best, order, sets, listed, rules, found)
+    return _mark_remover(best, rules, found)
 
 
-@kernel
-def _has_unlisted(listed, node, rules):
-    """Return whether a fingerprint has a document that is not listed, and may be needed."""
-    return listed.num_members[node] > rules.max_bucket_size and not _needs_one(rules)
+@kernel(inline=True)
+def _best_of_node(position, near_node, best, order, sets, listed, rules, found):
+    """Measure a document against the listed ones of a node; return the better of `best` and the
+    pairs with them.
+    """
+    member = listed.first[near_node.node]
+    while member != NONE:
+        pair = _pair_at(position, member, near_node.distance, order, sets, rules, found)
+        if rules.similarity == HAMMING or pair.similarity >= rules.threshold:
+            best = _better(best, _append(found, pair), found)
+        else:
+            found.counters[REJECTED] += 1
+        member = listed.next[member]
+    return best
+
+
+@kernel(inline=True)
+def _has_unlisted(node, near, listed, rules):
+    """Return whether a fingerprint, or a near one, has a document that is not listed and may be
+    needed.
+    """
+    if _needs_one(rules):
+        return False
+    has_unlisted = listed.num_members[node] > rules.max_bucket_size
+    for i in range(near.starts[node], near.starts[node + 1]):
+        has_unlisted |= listed.num_members[near.others[i]] > rules.max_bucket_size
+    return has_unlisted
 
 
 @kernel
 def _pair_at(position, member, distance, order, sets, rules, found):
     """Return the pair of a document and an earlier one, whose fingerprints have a distance."""
-    first = np.int64(order.representative[position])
-    exact = np.int64(order.representative[member]) == first
+    first = I64(order.representative[position])
+    exact = I64(order.representative[member]) == first
     similarity = 1.0
     if not exact:
         found.counters[COMPARED] += 1
@@ -762,5 +838,5 @@ def _similarity_at(distance, first, member, order, sets, rules):
     if rules.similarity == HAMMING:
         return 1.0 - distance / rules.bits
     document = order.documents[first]
-    other = order.documents[np.int64(order.representative[member])]
+    other = order.documents[I64(order.representative[member])]
     return measure_sets(sets, document, other, rules.similarity, rules.threshold)

@@ -368,7 +368,7 @@ class SampleSearch(LocalSearch):
         def step(begin: int, stop: int, order: Order, found: Found, _: Ahead | None) -> int:
             reached = int(
                 kernels.sieve.sieve_contained(
-                    (begin, stop), order, compared, self._postings, probes, rules, found
+                    begin, stop, order, compared, self._postings, probes, rules, found
                 )
             )
             # No progress: the postings are full.
@@ -447,7 +447,7 @@ class DistanceSearch(LocalSearch):
         def step(begin: int, stop: int, order: Order, found: Found, _: Ahead | None) -> int:
             return int(
                 kernels.sieve.sieve_near(
-                    (begin, stop), order, compared.shingles, near, listed, rules, found
+                    begin, stop, order, compared.shingles, near, listed, rules, found
                 )
             )
 
@@ -710,14 +710,12 @@ def _confirmed(scratch: Scratch, kept: Bytes, found: Found) -> Confirmed:
     )
     _, num_compared, num_collisions = found.counters.tolist()
     return Confirmed(
-        # The kernel writes 0 for a removed document, 1 for a kept one, 2 for a kept one that has a
-        # full bucket.
-        kept=kept > 0,
+        kept=kept != kernels.sieve.REMOVED,
         left=scratch.column(schemas.PAIR_LEFT),
         right=scratch.column(schemas.PAIR_RIGHT),
         measured=measured,
         best=scratch.column(schemas.PAIR_BEST).view(np.bool_),
-        left_out=kept > 1,
+        left_out=kept == kernels.sieve.KEPT_WITH_UNLISTED,
         compared=num_compared,
         collisions=num_collisions,
     )
