@@ -51,10 +51,11 @@ def _damaged_row(column: Any) -> int:
     # Rows that are null, too: Arrow adds up their sizes.
     is_damaged = (starts < 0) | (stops < starts) | (stops > len(elements))
     if not is_damaged.any():
-        # Of a slice, only its own elements. Without damage, the position is before them all.
+        # Of a slice, only its own elements.
         first = int(starts.min())
         position = first + _damaged_row(elements[first : int(stops.max())])
-        is_damaged = (starts <= position) & (position < stops)
+        if position >= first:
+            is_damaged = (starts <= position) & (position < stops)
     return int(np.argmax(is_damaged)) if is_damaged.any() else -1
 
 
