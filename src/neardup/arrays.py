@@ -56,28 +56,30 @@ def view_strings(strings: pa.Array) -> tuple[Bytes, Ints]:
     """Return the same as `flatten_strings`, but all bytes of the buffer, so that the first offset
     may differ from 0.
     """
-    width = _OFFSET_BYTES.get(strings.type.id)
-    if width is None:
+    if strings.type.id not in _OFFSET_BYTES:
         raise TypeError(f"Strings are required: got {strings.type}. Cast the array first.")
     if strings.null_count:  # the bytes under a null are undefined
         strings = strings.fill_null(b"" if pa.types.is_binary(strings.type) else "")
-    _, offsets_buffer, data_buffer = strings.buffers()
-    size = len(strings)
-    if offsets_buffer is None or size == 0:
-        offsets = np.zeros(size + 1, np.int64)
-    else:
-        kind = np.int64 if width == _LARGE else np.int32
-        offsets = np.frombuffer(offsets_buffer, kind, size + 1, strings.offset * width)
+    data_buffer = strings.buffers()[2]
     data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
-    return read_only(data), offsets.astype(np.int64)
+    return read_only(data), string_offsets(strings)
 
 
-_LARGE = 8
+def string_offsets(strings: pa.Array) -> Ints:
+    """Return the offsets of strings in their buffer, int64 (size + 1,), as they are there."""
+    size = len(strings)
+    buffer = strings.buffers()[1]
+    if buffer is None or size == 0:
+        return np.zeros(size + 1, np.int64)
+    width = _OFFSET_BYTES[strings.type.id]
+    return np.frombuffer(buffer, f"i{width}", size + 1, strings.offset * width).astype(np.int64)
+
+
 _OFFSET_BYTES = {
     pa.string().id: 4,
     pa.binary().id: 4,
-    pa.large_string().id: _LARGE,
-    pa.large_binary().id: _LARGE,
+    pa.large_string().id: 8,
+    pa.large_binary().id: 8,
 }
 """The bytes of an offset, by the types of strings."""
 

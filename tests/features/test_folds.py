@@ -338,6 +338,39 @@ def test_a_comparison_shows_no_difference_between_two_spellings(fold, left, righ
     assert "".join(stretch.right for stretch in stretches) == found.right
 
 
+SENTENCES = {
+    "Latin": ("les élèves étudient près du {} où naît la forêt âgée de là", "théâtre", "marché"),
+    "kana": ("がっこうのせんせいはきょうも{}にこどもたちとべんきょうしています", "げんき", "ぶじ"),
+    "Hangul": (
+        "정부는 오늘 새로운 정책을 발표하였으며 {} 다음 달부터 시행한다",
+        "의견을",
+        "목소리를",
+    ),
+}
+
+
+@pytest.mark.parametrize(("sentence", "word", "other"), SENTENCES.values(), ids=SENTENCES)
+def test_decomposed_letters_are_aligned_with_composed_ones(sentence, word, other):
+    """Only an exchanged word differs, and the passages that stay if the halves are exchanged are
+    found, too.
+    """
+    left = sentence.format(word)
+    for right, num_differing in ((left, 0), (sentence.format(other), 1)):
+        decomposed = unicodedata.normalize("NFD", right)
+        for first, second in ((left, decomposed), (decomposed, left)):
+            found = neardup.compare(first, second, method=MinHash(ngram=3))
+            stretches = align(found.left, found.left_passages, found.right, found.right_passages)
+            assert [stretch.shared for stretch in stretches].count(False) == num_differing
+            assert len(stretches) == 1 + 2 * num_differing
+    half = len(left) // 2
+    moved = unicodedata.normalize("NFD", f"{left[half:]} {left[:half]}")
+    found = neardup.compare(left, moved, method=MinHash(ngram=3))
+    stretches = align(found.left, found.left_passages, found.right, found.right_passages)
+    (kept,) = (stretch for stretch in stretches if stretch.shared)
+    assert len(kept.left) > len(left) / 3
+    assert unicodedata.normalize("NFC", kept.right).strip() == kept.left.strip()
+
+
 @pytest.mark.parametrize(("fold", "left", "right"), PAIRS.values(), ids=PAIRS)
 def test_every_door_folds_alike(fold, left, right, tmp_path):
     method = MinHash(ngram=3, fold=[fold])

@@ -18,6 +18,7 @@ import neardup
 from neardup.cli.main import cli
 from neardup.client import Client, ServiceError
 from neardup.errors import InputError, MissingExtraError
+from neardup.service import security
 from neardup.service.security import read_tokens
 from neardup.settings.service import ServiceSettings
 from reference.service import Response, RunningService
@@ -442,3 +443,21 @@ def test_a_token_file_that_others_can_change_is_refused(tmp_path: Path, mode, is
             InputError, match=rf"can be changed by other users.* Run `chmod 600 {file}`"
         ):
             read_tokens([file])
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes of files are those of POSIX")
+def test_the_mode_is_that_of_the_file_whose_tokens_are_read(tmp_path: Path, monkeypatch):
+    file = tmp_path / "tokens"
+    file.write_text("write " + "x" * 16)
+    file.chmod(0o666)
+    safe = tmp_path / "safe"
+    safe.write_text("write " + "y" * 16)
+    safe.chmod(0o600)
+
+    def lines_then_another_file(text: str) -> list[str]:
+        safe.replace(file)
+        return text.splitlines()
+
+    monkeypatch.setattr(security, "lines_of", lines_then_another_file)
+    with pytest.raises(InputError, match="can be changed by other users"):
+        read_tokens([file])

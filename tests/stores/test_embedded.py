@@ -27,6 +27,7 @@ from neardup.stores.addresses import open_store
 from neardup.stores.base import Changes
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded import store as store_module
+from neardup.stores.embedded.array_files import ArrayFile, ArraySpace
 from neardup.stores.embedded.folder import RESERVE, Reserve
 from reference.store import ReferenceStore, assert_equal, made_for, random_changes, random_step
 
@@ -345,3 +346,15 @@ def test_the_reserve_is_released_for_a_full_disk_alone(tmp_path, monkeypatch, er
         reserve.use(work)
     assert len(tried) == attempts
     assert ((tmp_path / RESERVE).stat().st_size == 0) == (attempts > 1)
+
+
+def test_more_elements_than_an_array_has_space_for_are_not_written(tmp_path):
+    spaces = [ArraySpace("first", "<u4", 4), ArraySpace("second", "<u4", 4)]
+    with ArrayFile(tmp_path / "arrays", "keys", 0, 4, spaces) as file:
+        file.append("second", np.arange(4))
+        file.append("first", np.arange(3))
+        before = (tmp_path / "arrays").read_bytes()
+        with pytest.raises(AssertionError):
+            file.append("first", np.arange(20))
+        assert (tmp_path / "arrays").read_bytes() == before
+        file.append("first", np.arange(1))

@@ -1,10 +1,11 @@
 """Ranks for `keep="max:COLUMN"`: numbers in the order of the exact values.
 
 A rank is a row of two float64 with the value as their exact sum: the nearest double, and the rest.
-106 bits are exact for every integer of 64 bits, for times in nanoseconds and for decimals of 31
-digits; rows compare by the first number, then by the second. So a rank depends on its value alone,
-not on the type of its column: integers of one file and floating point of another compare exactly. A
-missing value is nan, which comes last.
+106 bits are exact for every integer of 64 bits and for times in nanoseconds, and distinguish
+decimals of 31 digits; rows compare by the first number, then by the second. So a rank of an
+integer, a time or a double depends on its value alone, not on the type of its column: integers of
+one file and floating point of another compare exactly. A decimal fraction in a text is the nearest
+double. A missing value is nan, which comes last.
 """
 
 from __future__ import annotations

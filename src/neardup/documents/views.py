@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from neardup.documents.bounds import check_lists
 from neardup.errors import InputError
 
 _PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
@@ -18,9 +19,12 @@ def has_views(kind: pa.DataType) -> bool:
     return "string_view" in str(kind) or "binary_view" in str(kind)
 
 
-def check_views(table: pa.Table, name: str) -> None:
-    """Raise InputError if a column of views points outside its buffers: Arrow reads unchecked."""
+def check_memory(table: pa.Table, name: str) -> None:
+    """Raise InputError if a column of lists or views points outside its buffers: Arrow reads
+    unchecked.
+    """
     for field, column in zip(table.schema, table.columns, strict=True):
+        check_lists(column.chunks, f"column '{field.name}' of {name}")
         if not has_views(field.type):
             continue
         try:

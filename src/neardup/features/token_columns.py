@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from neardup import kernels
 from neardup.arrays import Bytes, Ints, Mask, Words, arrow_of, offsets_from_lengths, view_strings
-from neardup.documents.texts import as_text, is_number, is_text, storage_type
-from neardup.errors import InputError
+from neardup.documents.nested import is_list
+from neardup.documents.texts import as_text, is_number, is_text
 
 TOKENS_VERSION = 2
 """Version of the hashes of given tokens, which no normalisation changes."""
@@ -36,14 +35,8 @@ def list_element(dtype: pa.DataType) -> pa.DataType | None:
     types = pa.types
     if types.is_map(dtype):
         return pa.struct([dtype.key_field, dtype.item_field])
-    is_list = (
-        types.is_list(dtype)
-        or types.is_large_list(dtype)
-        or types.is_fixed_size_list(dtype)
-        or types.is_list_view(dtype)
-        or types.is_large_list_view(dtype)
-    )
-    return dtype.value_type if is_list else None
+    is_view = types.is_list_view(dtype) or types.is_large_list_view(dtype)
+    return dtype.value_type if is_view or is_list(dtype) else None
 
 
 def is_weighted(dtype: pa.DataType) -> bool:
@@ -56,66 +49,18 @@ def is_weighted(dtype: pa.DataType) -> bool:
     )
 
 
-def list_offsets(lists: pa.Array, first: int) -> Ints:
-    """Return the offsets of lists in their flattened tokens, int64 (num_rows + 1,), from 0.
-
-    Parameters
-    ----------
-    lists : a column of lists, or a part of it.
-    first : the row number of its first list, for the error.
-
-    Raises
-    ------
-    InputError
-        If an offset points outside the column.
-    """
-    has_plain_offsets = isinstance(lists, (pa.ListArray, pa.LargeListArray))
-    if not has_plain_offsets or lists.null_count:
-        # Other lists may overlap or leave gaps, and a null may cover tokens; flattening omits them.
-        lengths = pc.list_value_length(lists).fill_null(0)
-        return offsets_from_lengths(lengths.to_numpy(zero_copy_only=False))
-    offsets: Ints = lists.offsets.to_numpy().astype(np.int64)
-    # Arrow does not check offsets when it opens a file, and kernels check no bounds.
-    is_damaged = (offsets < 0) | (offsets > len(lists.values))
-    is_damaged[1:] |= np.diff(offsets) < 0
-    if is_damaged.any():
-        # An offset ends the row before it; only the first offset ends none.
-        row = max(0, int(np.argmax(is_damaged)) - 1)
-        raise damaged_row(first + row)
-    offsets -= offsets[0]
-    return offsets
-
-
-def damaged_row(row: int) -> InputError:
-    """Return the error about a row with damaged memory."""
-    return InputError(
-        f"Row {row:,} of the column refers to memory outside of the column. The column is damaged: "
-        "column.validate(full=True) locates the fault. Create it again from its source."
-    )
-
-
-def hash_tokens(tokens: pa.Array, row_offsets: Ints) -> tuple[HashedTokens | None, int]:
-    """Hash the tokens that are not empty.
-
-    Returns
-    -------
-    hashed : the tokens, or None if a token is damaged.
-    row : the first row with a damaged token, or -1. A token is damaged if its offsets point outside
-        of its memory.
-    """
+def hash_tokens(tokens: pa.Array, row_offsets: Ints) -> HashedTokens:
+    """Hash the tokens that are not empty. row_offsets : of each row in `tokens`."""
     data, offsets = view_tokens(tokens)
     hashes = np.empty(len(tokens), np.uint64)
-    damaged = int(kernels.strings.hash_strings(data, offsets, hashes))
-    if damaged >= 0:
-        return None, int(np.searchsorted(row_offsets, damaged, side="right")) - 1
+    kernels.strings.hash_strings(data, offsets, hashes)
     has_bytes = np.diff(offsets) > 0
     if not has_bytes.all():
         tokens = tokens.filter(arrow_of(has_bytes))
         hashes = hashes[has_bytes]
         # The number of remaining tokens before each token, at the ends of the rows.
         row_offsets = offsets_from_lengths(has_bytes)[row_offsets]
-    hashed = HashedTokens(strings=_as_strings(tokens), hashes=hashes, offsets=row_offsets)
-    return hashed, -1
+    return HashedTokens(strings=_as_strings(tokens), hashes=hashes, offsets=row_offsets)
 
 
 def is_filled(tokens: pa.Array) -> Mask:
@@ -131,8 +76,6 @@ def view_tokens(tokens: pa.Array) -> tuple[Bytes, Ints]:
 
 def _as_strings(tokens: pa.Array) -> pa.Array:
     """Return tokens as a string or large_string array, without a copy if they are one."""
-    dtype = storage_type(tokens.type)
-    is_plain = pa.types.is_string(dtype) or pa.types.is_large_string(dtype)
-    if is_plain and dtype == tokens.type:
+    if pa.types.is_string(tokens.type) or pa.types.is_large_string(tokens.type):
         return tokens
     return as_text(tokens, "the tokens")[0]  # dictionaries, extension types

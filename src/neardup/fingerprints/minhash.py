@@ -81,7 +81,7 @@ def sign(
     return signatures
 
 
-def sign_strings(data: Bytes, offsets: Ints, set_offsets: Ints, seed: int, out: Uint32s) -> int:
+def sign_strings(data: Bytes, offsets: Ints, set_offsets: Ints, seed: int, out: Uint32s) -> None:
     """Fill the MinHash signatures of sets of strings, without empty strings.
 
     Strings are hashed by kernels/strings.py.
@@ -89,20 +89,15 @@ def sign_strings(data: Bytes, offsets: Ints, set_offsets: Ints, seed: int, out: 
     Parameters
     ----------
     data : uint8 array, the bytes of the strings.
-    offsets : int64 array of shape (num_strings + 1,), as in Arrow.
+    offsets : int64 array of shape (num_strings + 1,), as in Arrow; inside the data.
     set_offsets : int64 array of shape (num_sets + 1,); the strings of set i are set_offsets[i] to
         set_offsets[i + 1].
     seed : seed of the permutations.
     out : uint32 array of shape (num_sets, num_hashes), to fill with the result of `sign`.
-
-    Returns
-    -------
-    The first set with a string outside of the data; it and later sets are not filled. -1 if there
-    is none.
     """
     hashes = np.empty(np.diff(set_offsets).max(initial=0), np.uint64)
     drawn = draw_permutations(out.shape[1], seed)
-    return int(kernels.minhash.sign_strings(data, offsets, set_offsets, *drawn, hashes, out))
+    kernels.minhash.sign_strings(data, offsets, set_offsets, *drawn, hashes, out)
 
 
 def sign_texts(

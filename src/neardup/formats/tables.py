@@ -18,7 +18,7 @@ from neardup.documents.nested import ColumnTypes, nested_types, outer_names
 from neardup.documents.sources import Identity
 from neardup.documents.texts import documents_of, is_text, is_vector, replace_column, slices_of
 from neardup.documents.turns import Turns, turns_of_rows
-from neardup.documents.views import check_views, plain_schema
+from neardup.documents.views import check_memory, plain_schema
 from neardup.errors import ColumnError, InputError
 from neardup.formats.parquet import ParquetLayout, ParquetSink
 from neardup.settings.constraints import iterates_over_names, shown
@@ -236,7 +236,7 @@ class TablePart:
         self.table = as_table(source)
         self.name = name
         self.relative_name = f"{name}.parquet"
-        check_views(self.table, name)
+        check_memory(self.table, name)
 
     def folder_values(self, names: Sequence[str]) -> dict[str, str | None]:
         """Return no value: a table in memory is in no folder."""

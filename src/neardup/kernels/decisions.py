@@ -68,7 +68,7 @@ def decide(left, strength, by_right, offsets, representative, num_against, decis
     kept = decisions.kept
     for position in range(num_against, len(representative)):
         first = I64(representative[position])
-        if first != position and kept[first]:  # a copy, which has no pairs
+        if first != position and kept[first]:  # whatever pairs a copy has
             kept[position] = False
             decisions.remover[position] = first
             continue

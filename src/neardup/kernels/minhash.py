@@ -61,10 +61,9 @@ def sign_strings(data, offsets, set_offsets, factors, multipliers, hashes, signa
     """Fill signatures as `sign` does of the hashes of strings, empty ones left out, while they are
     hashed.
 
-    data : uint8; offsets : int32 or int64 (num_strings + 1,); set_offsets : int64 (num_sets + 1,),
-    the strings of set i are set_offsets[i] to set_offsets[i + 1]; factors, multipliers, signatures
-    : as of `sign`; hashes : uint64, working space for the largest set. Return the first set of
-    which a string lies outside of the data, where this ends; -1 if there is none.
+    data : uint8; offsets : int32 or int64 (num_strings + 1,), inside the data; set_offsets : int64
+    (num_sets + 1,), the strings of set i are set_offsets[i] to set_offsets[i + 1]; factors,
+    multipliers, signatures : as of `sign`; hashes : uint64, working space for the largest set.
     """
     row = np.empty_like(multipliers)
     base = address_of(data)
@@ -75,14 +74,10 @@ def sign_strings(data, offsets, set_offsets, factors, multipliers, hashes, signa
         lanes = load(row, 0)
         count = 0
         end = I64(offsets[set_offsets[number]])
-        if U64(end) > U64(len(data)):  # a negative one, too
-            return number
         for i in range(set_offsets[number] + 1, set_offsets[number + 1] + 1):
             start = end
             end = I64(offsets[U64(i)])  # an unsigned index needs no check of its sign
             prefetch(base + start + _AHEAD)
-            if U64(end) > U64(len(data)):
-                return number
             if end > start:
                 # The first lanes are raised here: their arithmetic fills gaps of the hash. The
                 # others follow in `_cover`.
@@ -94,7 +89,6 @@ def sign_strings(data, offsets, set_offsets, factors, multipliers, hashes, signa
         _cover(hashes, 0, count, factors, multipliers, LANES, row)
         for i in range(signatures.shape[1]):
             signatures[number, i] = ~row[i]
-    return -1
 
 
 @kernel(allocates=True)

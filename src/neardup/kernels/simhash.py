@@ -1,9 +1,9 @@
 """Sum up the votes of features, bit by bit, into SimHash fingerprints.
 
-Where every feature has the same weight, a bit is one in the fingerprint if at least half of the
-features have it. The counts of all 64 bits of a word are kept side by side, one bit of each count
-in a *plane*, so that one logical operation works on all of them: some five operations a feature
-instead of sixty-four additions.
+Where every feature has the same weight, a bit is one in the fingerprint if more than half of the
+features have it, and equal to `tie` if exactly half of them do. The counts of all 64 bits of a word
+are kept side by side, one bit of each count in a *plane*, so that one logical operation works on
+all of them: some five operations a feature instead of sixty-four additions.
 """
 
 import numpy as np

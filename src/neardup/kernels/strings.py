@@ -219,14 +219,10 @@ def _load_short(start, size):
 def hash_strings(data, offsets, hashes):
     """Fill hashes (uint64) with the hash of each string, 0 of an empty one.
 
-    data : uint8; offsets : int32 or int64 (num_strings + 1,). Return the first string that lies
-    outside of the data, where this ends; -1 if there is none.
+    data : uint8; offsets : int32 or int64 (num_strings + 1,), inside the data.
     """
     base = address_of(data)
     for i in range(len(hashes)):
         start = I64(offsets[i])
         end = I64(offsets[i + 1])
-        if U64(start) > U64(len(data)) or U64(end) > U64(len(data)):  # a negative one, too
-            return i
         hashes[i] = hash_at(base + start, end - start, start) if end > start else U64(0)
-    return -1

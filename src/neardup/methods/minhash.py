@@ -417,10 +417,8 @@ class MinHashSketcher(TokenSketcher):
         out.empty[:] = is_empty(values)
         return 0  # short texts are not counted: `warnings` does not use their number
 
-    def sign_tokens(self, tokens: pa.Array, offsets: Ints, out: SketchBuffers) -> int:
-        return signing.sign_strings(
-            *view_tokens(tokens), offsets, self.method.settings.seed, out.values
-        )
+    def sign_tokens(self, tokens: pa.Array, offsets: Ints, out: SketchBuffers) -> None:
+        signing.sign_strings(*view_tokens(tokens), offsets, self.method.settings.seed, out.values)
 
     def sign_weighted(self, hashed: HashedTokens, weights: Floats, out: SketchBuffers) -> None:
         distinct = distinct_features(hashed.hashes, hashed.offsets)

@@ -313,11 +313,8 @@ class SimHashSketcher(TokenSketcher):
         weights = {"weights": "given"} if weighted else {}
         return self.scheme | {"features": GIVEN} | weights
 
-    def sign_tokens(self, tokens: pa.Array, offsets: Ints, out: SketchBuffers) -> int:
-        hashed, damaged = hash_tokens(tokens, offsets)
-        if hashed is not None:
-            self.sign_weighted(hashed, None, out)
-        return damaged
+    def sign_tokens(self, tokens: pa.Array, offsets: Ints, out: SketchBuffers) -> None:
+        self.sign_weighted(hash_tokens(tokens, offsets), None, out)
 
     def sign_weighted(
         self, hashed: HashedTokens, weights: Floats | None, out: SketchBuffers

@@ -102,8 +102,8 @@ class TokenSketcher(Sketcher, ABC):
         """
 
     @abstractmethod
-    def sign_tokens(self, tokens: pa.Array, offsets: Ints, out: SketchBuffers) -> int:
-        """Fill the rows of token lists; return the first list whose memory is damaged, or -1.
+    def sign_tokens(self, tokens: pa.Array, offsets: Ints, out: SketchBuffers) -> None:
+        """Fill the rows of token lists. Requires: `check_lists` found them sound.
 
         tokens : the tokens of all lists. offsets : int64 (num_rows + 1,); the tokens of row i are
         offsets[i] to offsets[i + 1].

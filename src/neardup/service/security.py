@@ -92,7 +92,10 @@ def read_tokens(paths: Sequence[str | Path]) -> Tokens:
 def _read_token_file(path: str | Path) -> Iterator[tuple[bytes, str]]:
     """Yield the digests of the tokens in a file, with their roles."""
     try:
-        lines = lines_of(Path(path).read_bytes().decode("ascii"))
+        with Path(path).open("rb") as file:
+            # Of the opened file: another one may have its path a moment later.
+            mode = os.fstat(file.fileno()).st_mode
+            lines = lines_of(file.read().decode("ascii"))
     # ValueError: another encoding, or a path with a null character.
     except (OSError, ValueError) as error:
         raise InputError(
@@ -100,7 +103,7 @@ def _read_token_file(path: str | Path) -> Iterator[tuple[bytes, str]]:
         ) from error
     # A user who can write to the file can add a token with any role. Windows has no such permission
     # bits.
-    if hasattr(os, "getuid") and os.stat(path).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if hasattr(os, "getuid") and mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise InputError(
             f"{path} can be changed by other users, who could add a token. Run `chmod 600 {path}`."
         )

@@ -173,9 +173,13 @@ def _units(spans: Sequence[TokenSpan], shared: list[bool]) -> list[Passage]:
     return units
 
 
-_WORDS = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
-"""A word, or a letter of a script without spaces."""
-_PIECES = re.compile("[^\u0300-\u036f]?[\u0300-\u036f]*", re.DOTALL)
+_MARKS = "\u0300-\u036f\u3099\u309a"
+_WORDS = re.compile(
+    f"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af][{_MARKS}]*"
+    f"|[\u1100-\u115f]+[\u1160-\u11ff]*|(?:[^\\W_][{_MARKS}]*)+"
+)
+"""A word, or a letter of a script without spaces, or a Korean syllable, also of several letters."""
+_PIECES = re.compile(f"[^{_MARKS}]?[{_MARKS}]*", re.DOTALL)
 """A character with the marks after it; empty at the end of a text."""
 _MAX_CELLS = 300_000_000  # words of one text times words of the other: some 40 MB and 0.1 s
 _MIN_RUN = 3  # words that must match in a row: fewer would cut a moved passage into pieces
@@ -267,8 +271,8 @@ def _in_order(
 def _folded(text: str) -> str:
     """Return the letters of a text without marks, which some foldings drop or move."""
     letters = unicodedata.normalize("NFD", normalise(text, Shingling(fold=FOLDS)))
-    plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
-    return unicodedata.normalize("NFC", plain)
+    # Not composed again: a piece of Korean may be a syllable or one letter of it.
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
 def _words(text: str, passages: Sequence[Passage]) -> list[_Word]:

@@ -12,18 +12,13 @@ import pyarrow as pa
 
 from neardup.arrays import arrow_of, flatten_strings
 from neardup.documents.batch import Reject
+from neardup.documents.bounds import check_lists
+from neardup.documents.nested import element_offsets
 from neardup.documents.texts import as_text, is_text
 from neardup.documents.views import num_bytes
 from neardup.errors import InputError
 from neardup.executor import map_all
-from neardup.features.token_columns import (
-    damaged_row,
-    hash_tokens,
-    is_filled,
-    is_weighted,
-    list_element,
-    list_offsets,
-)
+from neardup.features.token_columns import hash_tokens, is_filled, is_weighted, list_element
 from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import Task
 from neardup.methods.sketcher import SketchBuffers, Sketcher
@@ -93,6 +88,8 @@ def sign_column(column: Column, sketcher: Sketcher, threads: int, max_text_bytes
         scheme = sketcher.scheme
     else:
         scheme = sketcher.of_tokens.scheme_of_tokens(weighted=sign is _sign_weighted)
+    if column.convert is None:  # converted columns are sound
+        check_lists(column.chunks)
     values, empty = sketcher.allocate(column.num_rows)
     batch_bytes = _batch_bytes(column, threads)
     converting = Lock()
@@ -155,19 +152,17 @@ def _sign_texts(
 
 
 def _sign_tokens(sketcher: Sketcher, rows: pa.Array, first: int, out: SketchBuffers) -> None:
-    """Sign lists of strings. Raises InputError if one is damaged."""
-    damaged = sketcher.of_tokens.sign_tokens(rows.flatten(), list_offsets(rows, first), out)
-    if damaged >= 0:
-        raise damaged_row(first + damaged)
+    """Sign lists of strings."""
+    sketcher.of_tokens.sign_tokens(rows.flatten(), element_offsets(rows), out)
 
 
 def _sign_weighted(sketcher: Sketcher, rows: pa.Array, first: int, out: SketchBuffers) -> None:
-    """Sign lists of strings and weights. Raises InputError if one is damaged, or if the method does
-    not accept a weight.
+    """Sign lists of strings and weights. Raises InputError if the method does not accept a
+    weight.
     """
     if pa.types.is_map(rows.type):
         rows = rows.cast(pa.list_(list_element(rows.type)))
-    offsets = list_offsets(rows, first)
+    offsets = element_offsets(rows)
     tokens, column = rows.flatten().flatten()
     # A null becomes NaN, which no method accepts.
     weights = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
@@ -181,9 +176,7 @@ def _sign_weighted(sketcher: Sketcher, rows: pa.Array, first: int, out: SketchBu
             f"{tokens[index].as_py()!r} in row {row:,}. Leave such features out, or scale all "
             "weights."
         )
-    hashed, damaged = hash_tokens(tokens, offsets)
-    if hashed is None:
-        raise damaged_row(first + damaged)
+    hashed = hash_tokens(tokens, offsets)
     if len(hashed.hashes) < len(weights):  # empty tokens have no hash
         weights = weights[is_filled(tokens)]
     method.sign_weighted(hashed, weights, out)

@@ -99,6 +99,7 @@ class ArrayFile:
         self._first = first
         self._stop = stop
         self._arrays: dict[str, _StoredArray] = {}
+        self._sizes = {space.name: space.size for space in spaces}
         # The header contains the checksums of the arrays and is written last, so its space is
         # reserved by an upper bound.
         description_bytes = _DESCRIPTION_BYTES + _BYTES_PER_ARRAY * len(spaces)
@@ -119,8 +120,10 @@ class ArrayFile:
             self.path.unlink(missing_ok=True)
 
     def append(self, name: str, values: Array) -> None:
-        """Append elements to an array. Raises OSError."""
+        """Append elements to an array, at most as many as its space has left. Raises OSError."""
         array = self._arrays[name]
+        # More elements would overwrite the next array.
+        assert array.size + len(values) <= self._sizes[name]
         data = np.ascontiguousarray(values, array.type).data.cast("B")
         array.checksum = zlib.crc32(data, array.checksum)
         write_at(self._file, data, array.stop)
