@@ -362,7 +362,8 @@ def write_sketches(batches: Iterator[Sketches], file: TableFile, with_hex: bool)
     first = next(batches)
 
     def rows_of(sketches: Sketches) -> pa.Table:
-        table = sketches.to_table(with_hex=with_hex or file.is_text)
+        # A null id is told when ids are needed: the rows of a long run are not lost for it.
+        table = sketches._table_of(sketches.ids, with_hex=with_hex or file.is_text)
         return table.drop_columns([sketches.column]) if file.is_text else table
 
     table = rows_of(first)

@@ -412,10 +412,14 @@ class Sketches(ABC):
                 f"There are {len(self):,} {self.kind.lower()}: got {len(row_ids):,} ids. Pass one "
                 "id for each."
             )
-        rows = Rows(ids=row_ids, data=self._to_bytes(), empty=self.empty)
-        table = make_table(self.column, rows, self.scheme, with_hex=with_hex)
+        table = self._table_of(row_ids, with_hex=with_hex)
         read_ids(table, self.empty, "the table")  # raises for ids that cannot be read again
         return table
+
+    def _table_of(self, ids: pa.Array, *, with_hex: bool) -> pa.Table:
+        """Return the table of `to_table`, also with ids that cannot be read again."""
+        rows = Rows(ids=ids, data=self._to_bytes(), empty=self.empty)
+        return make_table(self.column, rows, self.scheme, with_hex=with_hex)
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
