@@ -43,6 +43,10 @@ LIMITS = {
     "idle_timeout_s": 0.4,
 }
 
+needs_modes = pytest.mark.skipif(
+    not hasattr(os, "getuid"), reason="modes of files are those of POSIX"
+)
+
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
@@ -421,7 +425,7 @@ def test_a_comment_may_stand_behind_a_token(tmp_path: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes of files are those of POSIX")
+@needs_modes
 @pytest.mark.parametrize(
     ("mode", "is_safe"),
     [
@@ -445,7 +449,7 @@ def test_a_token_file_that_others_can_change_is_refused(tmp_path: Path, mode, is
             read_tokens([file])
 
 
-@pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes of files are those of POSIX")
+@needs_modes
 def test_the_mode_is_that_of_the_file_whose_tokens_are_read(tmp_path: Path, monkeypatch):
     file = tmp_path / "tokens"
     file.write_text("write " + "x" * 16)
