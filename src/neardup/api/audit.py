@@ -21,6 +21,7 @@ from neardup.engines.local.pipeline import LocalEngine
 from neardup.errors import InputError, SettingError
 from neardup.files import AnyPath, JsonObject, Output
 from neardup.formats.reading import Task, identified, ignore
+from neardup.formats.tables import rereadable
 from neardup.methods.registry import method_of
 from neardup.output.job import Job, Product, Table, open_job
 from neardup.report.audit import AuditReport, headline, render_audit
@@ -41,7 +42,6 @@ from neardup.runs.run import (
     Source,
     Unpack,
     named_paths,
-    reread,
     run_of,
     spelled_out,
     tasks_of,
@@ -182,7 +182,7 @@ def audit(
     decisions = _Decisions(kept, removed_ids, clusters, cluster_column, match)
     decisions.check()
     # The original is read for its columns, for its ids and by the engine.
-    run = run_of("audit", reread(source), options, method=method_named(method, threshold))
+    run = run_of("audit", rereadable(source), options, method=method_named(method, threshold))
     run = _with_counted(_checked(run), count_by)
     paths = [*named_paths(source), *named_paths(kept)]
     with open_engine(run) as engine, open_job(run, paths) as job:

@@ -17,7 +17,7 @@ from neardup.engines.choose import is_spark
 from neardup.engines.local.contamination import find_items
 from neardup.errors import ColumnError, SettingError
 from neardup.files import JsonObject, Output
-from neardup.formats.tables import TablePart
+from neardup.formats.tables import TablePart, rereadable
 from neardup.output.contamination import ItemTables
 from neardup.output.job import Job, Product, Table, open_job
 from neardup.progress import Progress
@@ -40,7 +40,6 @@ from neardup.runs.run import (
     Source,
     Unpack,
     named_paths,
-    reread,
     run_of,
     spelled_out,
 )
@@ -148,7 +147,7 @@ def find_contamination(
     )
     refuse_together("find_contamination", output=options.get("output"), write=write)
     is_between = corpus is None
-    items = reread(items)  # read for their columns, and for their texts
+    items = rereadable(items)  # read for their columns, and for their texts
     with open_documents(corpus, "corpus") as documents:
         run = run_of(
             "find_contamination",

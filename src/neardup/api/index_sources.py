@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from neardup.errors import SettingError
 from neardup.files import public_address
-from neardup.runs.run import named_paths, reread
+from neardup.formats.tables import rereadable
+from neardup.runs.run import named_paths
 from neardup.stores.addresses import is_index
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def open_documents(source: Any, name: str) -> Iterator[Any]:
     """
     found = index_in(source, name)
     if found is None:
-        yield reread(source)
+        yield rereadable(source)
         return
     from neardup.api.index import Index  # loads the stores
     from neardup.index.part import IndexPart

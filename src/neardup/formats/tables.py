@@ -67,7 +67,7 @@ def as_table(source: Any) -> pa.Table:
 
 
 def rereadable(source: Any) -> Any:
-    """Return a source that several runs can read: an iterator, such as a reader, as its table."""
+    """Return a source that can be read again: an iterator, such as a reader, as its table."""
     return as_table(source) if isinstance(source, Iterator) else source
 
 

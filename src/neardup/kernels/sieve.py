@@ -335,8 +335,8 @@ def sieve(begin, stop, order, compared, buckets, rules, ahead, found):
 
 @kernel(inline=True)
 def _keep(position, has_unlisted, kept):
-    """Keep a document; a removed one stays as it is. has_unlisted : whether one of its buckets has
-    an earlier document that it does not list.
+    """Mark a document as kept; a removed one keeps its mark. has_unlisted : whether one
+    of its buckets has an earlier document that it does not list.
     """
     kept[position] = KEPT_WITH_UNLISTED if has_unlisted else KEPT
 

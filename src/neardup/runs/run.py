@@ -8,7 +8,7 @@ import functools
 import inspect
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 
@@ -296,11 +296,6 @@ def parts_of(source: Source, inputs: Inputs, name: str, skip: Skip) -> Sequence[
     if splits is None:
         return [TablePart(source, name)]
     return [TablePart(split, key) for key, split in splits.items()]
-
-
-def reread(source: Source) -> Source:
-    """Return a source that can be read twice: the rows of an iterator as a table in memory."""
-    return TablePart(source, "source") if isinstance(source, Iterator) else source
 
 
 def named_paths(source: Source) -> list[str]:
