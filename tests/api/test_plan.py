@@ -225,7 +225,7 @@ def test_the_recall_of_a_cosine_is_that_of_its_jaccard_similarity():
     )
 
 
-@pytest.mark.parametrize("value", [np.complex128(5), np.timedelta64(5), True])
+@pytest.mark.parametrize("value", [np.complex128(5), np.timedelta64(5, "s"), True])
 def test_other_values_than_real_numbers_are_refused(value):
     with pytest.raises(InputError, match="documents must be a number from 1 to 1e15"):
         plan(documents=value)

@@ -215,7 +215,8 @@ def _checked(thresholds: Iterable[float]) -> list[float]:
         limits = sorted(map(float, set(given))) if all(map(is_real, given)) else []
     except (TypeError, OverflowError):
         limits = []
-    if not 1 <= len(limits) <= _MAX_THRESHOLDS or not 0 < limits[0] <= limits[-1] <= 1:
+    # Each, not the first and the last: the order of numbers with a NaN is any.
+    if not 1 <= len(limits) <= _MAX_THRESHOLDS or not all(0 < limit <= 1 for limit in limits):
         raise SettingError(
             f"thresholds must be 1 to {_MAX_THRESHOLDS} numbers above 0 and at most 1: got "
             f"{thresholds!r:.80}. Change thresholds (--thresholds 0.5..0.95, or 0.6,0.8)."
